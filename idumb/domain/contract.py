@@ -16,7 +16,7 @@ from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
 MAX_TASKS = 10_000
-_MOST = 100  # reported cycles and unreachable tasks
+_MOST = 100  # reported unknown dependencies, cycles and unreachable tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +127,18 @@ def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None
 
 
 def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool) -> Iterable[Finding]:
-    """Yield every cycle of plans and tasks, and the tasks that can never start because of one or of an unknown id."""
+    """Yield a cycle of each knot, and the tasks that can never start because of one or of an unknown id."""
     needed = {plan.plan: tuple(p for p in plan.depends_on if p != plan.plan) for plan in plans}
-    of_plans = graph.cycles(needed, _MOST)
-    round_ = {plan for cycle in of_plans for plan in cycle}
+    of_plans = graph.knots(needed)
+    round_ = {plan for _, knot in of_plans for plan in knot}
     first = {plan.plan: plan for plan in reversed(plans)}
-    for cycle in of_plans:
+    for cycle, _ in of_plans[:_MOST]:
         yield _plan_cycle(first[cycle[0]], cycle)
     dependencies = effective_dependencies(plans, round_)  # without them, every pair of their tasks would be a cycle
-    of_tasks = graph.cycles(dependencies, _MOST)
-    for number, cycle in enumerate(of_tasks):
-        yield _cycle(plans, cycle, more=number + 1 == _MOST)
-    stuck = {task for cycle in of_tasks for task in cycle}
+    of_tasks = graph.knots(dependencies)
+    for cycle, knot in of_tasks[:_MOST]:
+        yield _cycle(plans, cycle, more=len(knot) >= len(cycle))
+    stuck = {task for _, knot in of_tasks for task in knot}
     stuck |= {task.id for plan in plans if plan.plan in round_ for task in plan.tasks}
     for task, needs in dependencies.items():
         if task in needs or (complete and any(dependency not in task_ids for dependency in needs)):
@@ -207,8 +207,7 @@ def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
                 yield plan.finding(code, "depends_on", task.id, accepted, message, fix, task=task)
 
 
-_MOST = 100  # unknown dependencies that are reported
-_NEAR = 10  # and those for which the nearest id is looked for, among all of the phase
+_NEAR = 10  # unknown dependencies for which the nearest id is looked for, among all of the phase
 
 
 def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Finding]:

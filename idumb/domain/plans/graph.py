@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def topological_order(dependencies: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -39,55 +38,31 @@ def topological_order(dependencies: Mapping[str, Sequence[str]]) -> tuple[str, .
     return tuple(order)
 
 
-def cycles(dependencies: Mapping[str, Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
-    """Return at most `most` elementary cycles: `A -> B -> C -> A`, each node depends on the next (Johnson)."""
+def knots(dependencies: Mapping[str, Sequence[str]]) -> tuple[tuple[tuple[str, ...], set[str]], ...]:
+    """Return each group of nodes that all need one another, in order, with its shortest cycle through its first node.
+
+    In a cycle `A -> B -> A`, each node depends on the next.
+    """
     position = {node: at for at, node in enumerate(dependencies)}
-    all_cycles: list[tuple[str, ...]] = []
-    components = _components(dependencies, set(position))
-    pending = deque(sorted(components, key=lambda group: min(position[node] for node in group)))
-    while pending and len(all_cycles) < most:
-        component = pending.popleft()
-        start = min(component, key=position.__getitem__)
-        edges = {node: [d for d in dict.fromkeys(dependencies[node]) if d in component] for node in component}
-        all_cycles += islice(_through(start, edges), most - len(all_cycles))
-        pending.extend(_components(edges, component - {start}))
-    return tuple(all_cycles)
+    found = [(min(group, key=position.__getitem__), group) for group in _components(dependencies, set(position))]
+    found.sort(key=lambda row: position[row[0]])
+    return tuple((_shortest(first, group, dependencies), group) for first, group in found)
 
 
-def _through(start: str, edges: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
-    """Yield the elementary cycles that contain `start`."""
-    path, blocked, closed = [start], {start}, set[str]()
-    waiting: dict[str, set[str]] = {}
-    stack = [(start, iter(edges[start]))]
-    while stack:
-        node, following = stack[-1]
-        for other in following:
-            if other == start:
-                yield (*path, start)
-                closed.update(path)
-            elif other not in blocked:
-                path.append(other)
-                stack.append((other, iter(edges[other])))
-                closed.discard(other)
-                blocked.add(other)
-                break
-        else:
-            if node in closed:
-                _unblock(node, blocked, waiting)
-            else:
-                for other in edges[node]:
-                    waiting.setdefault(other, set()).add(node)
-            stack.pop()
-            path.pop()
-
-
-def _unblock(node: str, blocked: set[str], waiting: dict[str, set[str]]) -> None:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if current in blocked:
-            blocked.discard(current)
-            stack.extend(waiting.pop(current, ()))
+def _shortest(first: str, group: set[str], dependencies: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the shortest way from a node back to itself within its group."""
+    reached_from: dict[str, str] = {}
+    pending = deque([first])
+    while first not in reached_from:
+        node = pending.popleft()
+        for other in dependencies[node]:
+            if other in group and other != node and other not in reached_from:
+                reached_from[other] = node
+                pending.append(other)
+    cycle = [first]
+    while len(cycle) == 1 or cycle[-1] != first:
+        cycle.append(reached_from[cycle[-1]])
+    return tuple(reversed(cycle))
 
 
 def _components(dependencies: Mapping[str, Sequence[str]], among: set[str]) -> list[set[str]]:
