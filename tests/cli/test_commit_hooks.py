@@ -110,3 +110,21 @@ def test_a_process_that_a_hook_left_does_not_write_where_its_commit_is_proven(pr
     hook(project, "pre-commit", f"echo fake > a.txt; git add a.txt; {left}")
     assert run(project, "--max-attempts", "1").code == 1
     assert project.subjects()[-1:] != ["Task T1-01"]
+
+
+def test_a_hook_may_change_more_than_the_task_but_nothing_that_tasks_may_not(project: Project) -> None:
+    """R-RUN-3: a hook can run what the task wrote."""
+    project.repo.write("lint.sh", "true\n")
+    project.repo.commit("a script that a hook runs")
+    target = project.folder.parent / "target"
+    script = f"for f in README.md $(cat {target}); do grep -q more $f || {{ echo '# more' >> $f; git add $f; }}; done\n"
+    project.plan([task("T1-01", files="modify `lint.sh`", check="test -s lint.sh", steps=[write("lint.sh", script)])])
+    hook(project, "pre-commit", "sh ./lint.sh")
+    target.write_text(".idumb/config.yaml\n")
+    halted = run(project)
+    assert (halted.code, project.subjects()[-1]) == (1, "plan")
+    assert "a hook changed .idumb/config.yaml in its commit" in str(halted.object)
+    assert "more" not in project.read(".idumb/config.yaml")
+    target.write_text("\n")
+    assert project.resume("--no-verify").code == 0
+    assert "more" in committed(project, "README.md")

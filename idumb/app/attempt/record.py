@@ -13,7 +13,7 @@ from idumb.app.core.attempt import INTENDED, RECORDED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import CommitAttempt, Snapshot
 from idumb.app.worktree import preconditions
-from idumb.domain import outcome, settings, wording
+from idumb.domain import outcome, paths, settings, wording
 from idumb.domain.agent import capabilities
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Task
@@ -68,7 +68,10 @@ def complete(context: RunContext, attempt: Attempt) -> Attempt:
         before = attempt
         made, tree = _make(context, attempt)
         if made.tree != tree:
-            attempt = _with_changes_of_hooks(context, attempt, tree, made.tree)
+            changed = [change.path for change in context.work.changes(tree, made.tree)]
+            if why := _why_not_by_hooks(context, attempt, changed):
+                return attempt.at(RECORDED, commit_refused=why)
+            attempt = _with_changes_of_hooks(context, attempt, made.tree, changed)
         if attempt.outcome == outcome.FAILED:
             return record_checkpoint(context, attempt, before)
         if made.commit is not None:
@@ -96,16 +99,24 @@ def _make(context: RunContext, attempt: Attempt) -> tuple[CommitAttempt, str]:
     return made, tree
 
 
-def _with_changes_of_hooks(context: RunContext, attempt: Attempt, tree: str, changed: str) -> Attempt:
+def _why_not_by_hooks(context: RunContext, attempt: Attempt, changed: Sequence[str]) -> str:
+    """Return why hooks may not change these paths; "" if they may. A hook may run what the task wrote."""
+    protected = context.protected(attempt.plan)
+    found = [p for p in changed if p not in attempt.changed and paths.protecting_rule(p, protected) is not None]
+    return f"a hook changed {wording.listed(found)} in its commit, which no task may change" if found else ""
+
+
+def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, of_hooks: Sequence[str]) -> Attempt:
     """Return the attempt with what hooks changed, once that is proven: bytes that no check has seen prove nothing."""
     trees = context.work
-    paths = [change.path for change in trees.changes(tree, changed)]
-    source = context.services.open_checkout().raw(changed, paths) if attempt.in_place else changed
-    more = tuple(path for path in paths if path not in attempt.changed)
+    source = context.services.open_checkout().raw(changed, of_hooks) if attempt.in_place else changed
+    more = tuple(path for path in of_hooks if path not in attempt.changed)
+    if more:
+        context.services.reporter.note(f"A hook changed {wording.listed(more)} in the commit of {attempt.task.id}.")
     before = attempt
     attempt = dataclasses.replace(
         attempt,
-        candidate=trees.overlay(attempt.candidate, source, paths),
+        candidate=trees.overlay(attempt.candidate, source, of_hooks),
         by_hooks=(*attempt.by_hooks, *more),
         before_hooks=attempt.before_hooks or attempt.candidate,
     )
