@@ -317,6 +317,9 @@ class Shadow:
             if os.path.lexists(self._at(refused[1])):
                 self.omitted[os.fsdecode(refused[1])] = why[1].decode("utf-8", "replace")
         disk_space.explain(result.words, self._store.common_dir)
+        if b"null sha1" in result.err:  # the end of our index is missing
+            self._git.remove(INDEX)
+            raise _Moved(result.words)
         raise git_program.failure(["update-index"], result)
 
     def _drop(self, paths: Iterable[bytes]) -> None:
