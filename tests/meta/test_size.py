@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 10_370,
     "composition": 787,
     "cli, views": 5_580,
-    "git": 4_940,
+    "git": 4_943,
     "store": 2_605,
     "system": 3_027,
     "gates": 2_341,
