@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from idumb.system.files import user_folders
+from idumb.domain.consent import grant as grants
+from idumb.domain.consent.grant import Grant
+from idumb.store.consent import FileConsentStore
 from tests.hostile.payloads import Payload, Scene
 from tests.support.project import Project, making, plan_text, shell, task, write
 
@@ -70,7 +72,7 @@ def _agreed(scene: Scene) -> None:
     """The approval that a person would have to give."""
     scene.repo.commit("theirs")
     project = _project(scene)
-    digest = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    digest = project.quick("check-plan", "1", "--json").data["consent_hash"]
     project.idumb("execute-phase", "1", "--approve", str(digest))
 
 
@@ -117,12 +119,22 @@ def _consent_places(scene: Scene) -> list[Path]:
 
 
 def _forged_consent(scene: Scene) -> None:
-    digest = _forgeable(scene)
-    common = str(scene.root / ".git")
-    repository = user_folders.repository_id(common)
-    record = {"schema": 1, "contract": digest, "repository": repository, "path": common, "phase": "1", "how": "flag"}
+    """Consent as idumb records it, given by another person."""
+    parts = {grants.CONTRACT: grants.part(_forgeable(scene))}
+    before = set(_state_dir().rglob("*.json"))
+    store = FileConsentStore(str(scene.root / ".git"))
+    store.record(Grant("1", parts, "another", "2026-01-01T00:00:00.000000Z", "--approve", store.nonce()))
+    _put_into(scene, before)
+
+
+def _put_into(scene: Scene, before: set[Path]) -> None:
+    """Move the record that is new since then from the user's state into the repository."""
+    (record,) = set(_state_dir().rglob("*.json")) - before
     for place in _consent_places(scene):
-        scene.repo.write(f"{place}/consent/{repository}/{digest}.json", json.dumps({**record, "at": "2026-01-01"}))
+        target = place / record.relative_to(_state_dir())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(record, target)
+    record.unlink()
 
 
 def _state_dir() -> Path:
@@ -160,13 +172,9 @@ def _forged_approval(scene: Scene) -> None:
     assert answer.code == 0, answer.out
     before = set(_state_dir().rglob("*.json"))
     assert project.quick("approve", "1", *project.answers(), "--hash", str(answer.data["contract_hash"])).code == 0
-    (record,) = set(_state_dir().rglob("*.json")) - before
+    _put_into(scene, before)
     for place in _consent_places(scene):
-        target = place / record.relative_to(_state_dir())
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(record, target)
         scene.repo.write(f"{place}/allowed_signers", "* ssh-ed25519 AAAA\n")
-    record.unlink()
     if scene.marker.exists():
         scene.marker.unlink()
 
