@@ -88,7 +88,7 @@ class Stage:
         if (
             scene.argv[0] == "verify-work"
         ):  # this command takes no consent, and the template's consent is for another folder
-            require(self.run(project, "resume", "1", "--approve", scene.consent).code == 0, "no consent")
+            require(self.run(project, "approve", "1", "--hash", scene.consent).code == 0, "no consent")
         return project
 
     def run(self, project: Project, *argv: str, hook: str = "", given: Any = None) -> Answer:
