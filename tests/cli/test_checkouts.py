@@ -11,7 +11,7 @@ import pytest
 from tests.support import project as projects
 from tests.support import warm
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, shell, task
+from tests.support.project import Project, shell, task, write
 
 
 @pytest.fixture
@@ -165,3 +165,13 @@ def test_the_check_of_a_service_runs_in_a_checkout_and_knows_the_user_s_reposito
     begin = ("start", "T1-01") if builder else ("execute-phase", "1", "--no-verify")
     answer = project.json(*begin, "--approve", project.approval())
     assert (answer.code, project.exists("made.txt")) == (0, False), answer
+
+
+def test_a_task_may_replace_a_folder_by_a_file(project: Project) -> None:
+    """What an earlier attempt left at a declared path goes before the builder starts, but no file of the tree."""
+    project.repo.write("d/e", "one\n")
+    project.repo.commit("a folder")
+    steps = [{"tool": "delete_file", "intent": "remove it", "arguments": {"path": "d/e"}}, write("d", "two\n")]
+    project.plan([task("T1-01", files="create `d`, delete `d/e`", check="test -f d", steps=steps)])
+    assert project.execute("--no-verify").code == 0
+    assert project.read("d") == "two\n"

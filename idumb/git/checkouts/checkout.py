@@ -286,7 +286,8 @@ class Checkout:
         own = ((path, self._paths.stored(path)) for path in paths)
         there, lent = list[str](), tuple(f"{path}/" for path in (*self.provided, *self.prepared))
         for path, stored in own:
-            if stored in self._files.tracked or not os.path.lexists(os.path.join(self.top, stored)):
+            is_in_tree = stored in self._files.tracked or stored in self._files.folders
+            if is_in_tree or not os.path.lexists(os.path.join(self.top, stored)):
                 continue
             if self._is_cached(path) or f"{stored}/".startswith(lent):
                 there.append(path)
