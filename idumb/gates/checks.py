@@ -95,30 +95,25 @@ class ShellChecks:
         root, variables, present = self._place(tree)
         if self.private is None or subject.startswith(NO_PROOF):
             own = {"IDUMB_REPOSITORY": self.place or root, **variables}
-            return self._check(asked, root, {**self._environment, **self._given, **own}, timeout)
+            environment = {**self._environment, **self._given, **own}
+            return self._seen(self.shell.run(asked, root, environment, timeout), root, environment)
         launcher, level = tuple[str, ...](), ""
         try:
             with self.private.opened(command, root, present) as conditions:
                 environment = {**conditions.variables, **self._given, **variables, **self._cookies}
                 if self.sandbox is not None:
                     launcher, level = self.sandbox.limited(root, environment)
-                made = self._check(asked, root, environment, timeout, launcher)
+                made = self._seen(self.shell.run(asked, root, environment, timeout, launcher), root, environment)
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"
             return dataclasses.replace(asked, result=evidence.ERRORED, output=words)
         made = _under(conditions, made)
         return dataclasses.replace(made, sandbox=level) if level else made
 
-    def _check(
-        self,
-        asked: Evidence,
-        root: str,
-        environment: Mapping[str, str],
-        timeout: float | None,
-        launcher: Sequence[str] = (),
-    ) -> Evidence:
-        made = self.shell.run(asked, root, environment, timeout, launcher)
-        if asked.tree is None or self.proving is None:
+    def _seen(self, made: Evidence, root: str, environment: Mapping[str, str]) -> Evidence:
+        """Return the evidence with what the proof checkout shows of the command that ran there."""
+        tree = made.tree
+        if tree is None or self.proving is None:
             return made
         from idumb.gates import check_words
 
@@ -128,7 +123,7 @@ class ShellChecks:
         if made.result in evidence.BROKEN and self.hints is not None:
             made = check_words.with_hints(made, self.hints.of(made, environment, self.proving))
         if changed := self.proving.restore():
-            made = self._with_changed(made, changed, asked.tree)
+            made = self._with_changed(made, changed, tree)
         return dataclasses.replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
 
     def _with_changed(self, made: Evidence, changed: Sequence[str], tree: str) -> Evidence:

@@ -14,7 +14,7 @@ BUDGETS = {
     "git": 4_944,
     "store": 2_605,
     "system": 3_027,
-    "gates": 2_341,
+    "gates": 2_335,
     "agents, fake_model": 5_187,
     "the root": 197,
 }
