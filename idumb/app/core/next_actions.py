@@ -60,18 +60,18 @@ def for_undeclared_changes(
     declares = "the plan declares them, the contract is locked again, and the task is retried"
     proven = "they are proven and delivered with it; the plan does not change"
     rest = "the rest is proven again without them, then delivered"
+    retried = "the builder does the task again, and learns why"
     left_out = not any(map(paths.is_outside, changed))
     offers = (
         (Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}"), True),
         (Choice("amend", "they belong to the task", declares, f"idumb amend {phase} {flags}"), amend),
         (Choice("keep", "they belong to the task, this once", proven, f"{resume} --on-deviation keep"), keep),
         (Choice("leave-out", "go on without them", rest, f"{resume} --on-deviation leave-out"), left_out),
-        (Choice("retry", WRONG, TOLD_AGAIN, f"{resume} --retry-failed"), True),
+        (Choice("retry", "they are wrong", retried, f"{resume} --retry-failed"), True),
     )
     return tuple(choice for choice, possible in offers if possible)
 
 
-WRONG, TOLD_AGAIN = "they are wrong", "the task is retried, and its builder is told"
 NOT_DELIVERED = "A task may change only what it declares, so nothing of its work was delivered."
 
 

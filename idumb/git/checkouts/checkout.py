@@ -313,7 +313,7 @@ class Checkout:
         return self.trees.overlay(base, self.trees.scan(paths), paths)
 
     def begin(self, ref: str) -> None:
-        """Note that an attempt works here. If it is killed, whoever uses the checkout next keeps its files as `ref`.
+        """Record that an attempt works here. If it is killed, the next user of the checkout keeps its files as `ref`.
 
         The next `show` removes what it left, also for the same tree.
         """

@@ -70,7 +70,7 @@ class GitFolder(OwnFolder):
     def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
         """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.
 
-        Nothing is forced to disk: after a power cut, the folder is made anew.
+        Nothing is forced to disk, because after a power cut the folder is made again.
         """
         self.remove(f"{SHOWN}.lock")  # of a git that was killed
         self._require_own_index()
