@@ -45,7 +45,7 @@ def passed(found: str, path: str = "") -> Symptom:
 
 
 Look = Callable[[], Iterable[Symptom]]
-Mend = Callable[[Symptom], str]
+Fix = Callable[[Symptom], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Check:
     code: str
     about: str
     look: Look
-    fix: Mend | None = None
+    fix: Fix | None = None
     alone: bool = False
 
 

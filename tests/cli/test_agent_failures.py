@@ -74,8 +74,8 @@ def test_an_open_breaker_applies_to_the_next_command_until_doctor_closes_it(proj
     assert "command coder middle: open since" in symptom["found"]
     assert "2 calls in a row failed, the last by network" in symptom["found"]
     assert "no calls before" in symptom["means"]
-    mended = project.quick("doctor", "--fix", "--json")
-    assert any("command coder middle is closed" in done for done in mended.data["mended"])
+    fixed = project.quick("doctor", "--fix", "--json")
+    assert any("command coder middle is closed" in done for done in fixed.data["fixed"])
     assert project.quick("resume", "1", "--no-verify", "--json").code == 0
     assert scene.calls() == 3
 

@@ -123,8 +123,8 @@ def test_a_plan_from_the_debugger_can_be_taken_if_the_run_can_continue_under_it(
 ) -> None:
     """R-ADAPT-6, R-ADAPT-1."""
     before = project.read(PLAN)
-    mended = before.rstrip().replace("echo wrong >", "echo right >") + "\n"
-    reply = f"b.txt:1 says it, b.txt:99 not.\n\n````markdown\n{mended}````\n"
+    fixed = before.rstrip().replace("echo wrong >", "echo right >") + "\n"
+    reply = f"b.txt:1 says it, b.txt:99 not.\n\n````markdown\n{fixed}````\n"
     data = debug(project, "--approve", answering(project, reply)).data
     assert data["diagnosis"]["text"].startswith("b.txt:1 says it")
     assert {c["line"]: c["resolves"] for c in data["diagnosis"]["citations"] if c["file"] == "b.txt"} == {
@@ -133,7 +133,7 @@ def test_a_plan_from_the_debugger_can_be_taken_if_the_run_can_continue_under_it(
     }
     kept = data["amendment"]
     assert kept["problem"] == ""
-    assert Path(kept["path"]).read_text(encoding="utf-8") == mended
+    assert Path(kept["path"]).read_text(encoding="utf-8") == fixed
     assert project.read(PLAN) == before
     assert any("T1-02" in line for line in kept["what"])
     assert data["next"][:3] == kept["next"]

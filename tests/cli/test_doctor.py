@@ -104,9 +104,9 @@ def test_a_merge_in_progress_is_named(project: Project) -> None:
 def test_fixes_are_recorded_in_the_log(project: Project) -> None:
     (project.folder / ".idumb/brain/execution/1/progress.json").unlink()
     answer = doctor(project, "--fix")
-    lines = answer.data["mended"]
+    lines = answer.data["fixed"]
     assert (answer.code, len(lines)) == (0, 1)
-    assert project.events("--kind", "doctor.mended")[0]["payload"] == {"done": lines, "failed": []}
+    assert project.events("--kind", "doctor.fixed")[0]["payload"] == {"done": lines, "failed": []}
 
 
 def test_a_missing_log_is_one_problem_and_its_consequences_are_reported_once(project: Project) -> None:

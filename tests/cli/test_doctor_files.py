@@ -68,7 +68,7 @@ def test_lost_and_damaged_projections_are_rebuilt(project: Project, damages: tup
     lines = fixed(project, "projections.true")
     kept = [Path(line.rpartition(" ")[2]) for line in lines]
     assert {place.read_bytes() for place in kept if place.is_file()} >= {damage for damage in damages if damage}
-    assert doctor(project, "--fix").data["mended"] == []
+    assert doctor(project, "--fix").data["fixed"] == []
     assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
     assert project.read(CHECKPOINT) == before[CHECKPOINT]
     assert json.loads(project.read(STATE))["history"][0]["run"] == json.loads(before[STATE])["history"][0]["run"]

@@ -113,7 +113,7 @@ def test_remains_are_reported_and_a_fix_removes_what_nothing_is_lost_with(projec
     assert f"process {DEAD}" in problems(answer, "store.owner")[0]["found"]
     assert "run feed" in problems(answer, "log.unknown-refs")[0]["found"]
     done = doctor(project, "--fix")
-    assert "was removed (2 MB)" in " ".join(done.data["mended"])
+    assert "was removed (2 MB)" in " ".join(done.data["fixed"])
     assert problems(done, "store.owner") + problems(done, "agents.unpacked") == []
     assert not card.exists()
     assert not place.parents[3].exists()

@@ -121,7 +121,7 @@ def test_documents_of_a_run_on_another_branch_do_not_block_it(prepared: Prepared
     project = prepared.get(_on_branch)
     answer = project.quick("doctor", "--fix", "--json")
     assert answer.code == 0
-    assert "checkpoint" not in str(answer.data["mended"])
+    assert "checkpoint" not in str(answer.data["fixed"])
     project.repo.git("switch", "--quiet", "work")
 
 

@@ -45,7 +45,7 @@ def fixed(project: Project) -> list[str]:
     answer = project.json("doctor", "--fix")
     check = next(check for check in answer.data["checks"] if check["code"] == "projections.true")
     assert [one for one in check["symptoms"] if one["state"] != "ok"] == []
-    return list(answer.data["mended"])
+    return list(answer.data["fixed"])
 
 
 def state(project: Project) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def test_foreign_files_are_left_or_kept(sandbox: GitSandbox) -> None:
     assert project.read(NOTES) == "mine\n"
     kept = [path.read_text() for path in (project.repo.common_dir / "idumb/set-aside").rglob("*") if path.is_file()]
     assert kept == [theirs]
-    assert project.json("doctor", "--fix").data["mended"] == []
+    assert project.json("doctor", "--fix").data["fixed"] == []
     assert (project.folder / STATE).is_symlink()
     (project.folder / STATE).unlink()
     fixed(project)

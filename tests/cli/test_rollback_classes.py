@@ -76,7 +76,7 @@ def test_a_failed_compensation_stops_the_rollback_and_completed_ones_are_not_rep
     """R-GIT-4: exit 1, recorded, and no file has moved."""
     project = _ran(
         sandbox,
-        _effect("T1-01", "a.txt", _taking_back("test -e $IDUMB_REPOSITORY/mended.log")),
+        _effect("T1-01", "a.txt", _taking_back("test -e $IDUMB_REPOSITORY/fixed.log")),
         _effect("T1-02", "b.txt", _taking_back(f"echo undid 2 {LOG}"), after="T1-01"),
     )
     failed = _back(project)
@@ -87,7 +87,7 @@ def test_a_failed_compensation_stops_the_rollback_and_completed_ones_are_not_rep
     assert project.exists("b.txt")
     recorded = [e for e in project.events("--task", "T1-01") if e["kind"] == "evidence.recorded"]
     assert recorded[-1]["payload"]["result"] == "failed"
-    project.repo.write("mended.log", "")
+    project.repo.write("fixed.log", "")
     again = _back(project)
     assert again.code == 0, again
     assert again.data["compensated"] == ["T1-01"]

@@ -122,7 +122,7 @@ def test_a_check_and_a_title_with_a_secret_are_redacted_everywhere_and_the_run_c
     assert resumed.code == 0, resumed.out
     assert any("Use [redacted:value:" in subject for subject in project.subjects())
     assert VALUE in plan.read_text()
-    assert project.quick("doctor", "--fix", "--json").data["mended"] == []  # documents match the log
+    assert project.quick("doctor", "--fix", "--json").data["fixed"] == []  # documents match the log
     again = project.quick("rollback", "1", "--to", "T1-01", "--yes")
     assert again.code == 0, again.err
     assert shown(project, VALUE, TOKEN, answers=(resumed, again, *asked_of(project))) == []

@@ -56,10 +56,10 @@ def fixed(project: Project, code: str) -> list[str]:
     """Return what `--fix` did. Afterwards the check is ok, so that a second `--fix` has nothing to do."""
     before = user_and_git(project)
     answer = doctor(project, "--fix")
-    assert answer.data["mended"], answer.out
+    assert answer.data["fixed"], answer.out
     assert problems(answer, code) == []
     assert user_and_git(project) == before
-    return list(answer.data["mended"])
+    return list(answer.data["fixed"])
 
 
 def user_and_git(project: Project) -> tuple[object, ...]:

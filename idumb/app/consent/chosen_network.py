@@ -8,7 +8,7 @@ from idumb.domain.errors import Refusal
 
 CODE = "checks.network"
 WORDS = "strict mode needs `checks.network`: with a sandbox, it is a choice of yours whether checks have the network."
-MEND = "Add `checks: {network: none}` or `checks: {network: open}`"
+FIX = "Add `checks: {network: none}` or `checks: {network: open}`"
 
 _CONFIGURATION = ".idumb/config.yaml"
 
@@ -21,7 +21,7 @@ def require(services: Services, contract: Contract) -> None:
         raise Refusal(
             CODE,
             f"{where}: {WORDS}",
-            hint=f"{MEND} in {_CONFIGURATION}, then idumb approve {contract.phase}",
+            hint=f"{FIX} in {_CONFIGURATION}, then idumb approve {contract.phase}",
             details={"phase": contract.phase, "place": where},
         )
 

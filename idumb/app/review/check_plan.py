@@ -113,7 +113,7 @@ def _weak_checks(services: Services, contract: Contract | None, mode: str | None
     if place is not None:
         words = chosen_network.WORDS.capitalize()
         accepted = "checks: {network: none}"
-        fix = f"{chosen_network.MEND}."
+        fix = f"{chosen_network.FIX}."
         yield Finding(
             chosen_network.CODE, ERROR, run_lock.CONFIGURATION, *place, "checks.network", "", accepted, words, fix
         )

@@ -29,17 +29,17 @@ def doctor(services: Services, room_checks: Sequence[Check], *, fix: bool) -> Re
     own = (*doctor_log.checks(services), *doctor_files.checks(services), *doctor_agents.checks(services))
     checks = [*room_checks, *own]
     results = _look(checks)
-    mended: list[str] = []
+    fixed: list[str] = []
     warnings: tuple[str, ...] = ()
     for _ in range(_ROUNDS if fix else 0):
         if not any(_is_fixable(result) for result in results):
             break
         done, warnings = _fix(services, results)
-        mended += done
+        fixed += done
         results = _look(checks)
         if not done:
             break
-    return _result(results, mended, warnings)
+    return _result(results, fixed, warnings)
 
 
 def outside(refusal: Refusal, machine_checks: Sequence[Check]) -> Result:
@@ -103,7 +103,7 @@ def _fix(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tu
             for result in rest:
                 _try(result, done, failed)
             if done:
-                journal.write(journal.event("doctor.mended", done=done, failed=failed))
+                journal.write(journal.event("doctor.fixed", done=done, failed=failed))
     return done, tuple(failed)
 
 
@@ -134,13 +134,13 @@ def _try(seen: CheckResult, done: list[str], failed: list[str]) -> None:
             failed.append(f"{seen.check.code}: {symptom.found}: {problem}")
 
 
-def _result(seen: Sequence[CheckResult], mended: list[str], warnings: tuple[str, ...]) -> Result:
+def _result(seen: Sequence[CheckResult], fixed: list[str], warnings: tuple[str, ...]) -> Result:
     count = health.count(seen)
     data: dict[str, Any] = {
         "healthy": not count[health.PROBLEM],
         "checks": [result.as_dict() for result in seen],
         "counts": count,
-        "mended": mended,
+        "fixed": fixed,
         "next": _next(seen),
     }
     if data["healthy"]:

@@ -28,7 +28,7 @@ KINDS = (
     "rollback.completed", "undo.completed", "phase.forced", "reports.committed",
     "legacy.imported",
     "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived", "snapshots.freed",
-    "doctor.mended",
+    "doctor.fixed",
 )  # fmt: skip
 
 EXACT = frozenset(

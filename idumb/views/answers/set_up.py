@@ -100,7 +100,7 @@ def doctor(data: phrases.Data) -> str:
     skipped = [check for check in checks if any(s["found"] == health.NOT_EXAMINED for s in check["symptoms"])]
     lines = [line for check in checks if check not in skipped for line in _check(check, width)]
     lines += _not_examined(skipped)
-    lines += ["", *(f"fixed: {markup.one_line(done)}" for done in data["mended"])] if data["mended"] else []
+    lines += ["", *(f"fixed: {markup.one_line(done)}" for done in data["fixed"])] if data["fixed"] else []
     counts = data["counts"]
     summed = f"{quantities.counted(counts['problem'], 'problem')}, {quantities.counted(counts['warn'], 'warning')}"
     left_out = f", {len(skipped)} not examined" if skipped else ""
