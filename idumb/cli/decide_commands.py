@@ -191,7 +191,7 @@ _DLQ_ARGUMENTS = {"list": (), "show": ("ID",), "retry": ("ID",), "remove": ("ID"
 @click.option("--phase", metavar="N", help="list: only this phase.")
 @click.option("--agent", metavar="NAME", help="list: only tasks that this binding built.")
 @click.option("--all", "every", is_flag=True, help="list: include removed, settled and replaced ones.")
-@options.approve("retry: consent to this contract.")
+@options.approve("retry: consent to all that would run.")
 @click.option("--why", default="", help="remove: the reason, which is recorded.")
 def dlq_command(action: str, ids: tuple[str, ...], approve: tuple[str, ...], why: str, **filters: Any) -> Result:
     """List failed tasks and runs; retry or remove one.

@@ -32,7 +32,7 @@ def mcp_command(only_list: bool) -> Result | None:
 @click.argument("task")
 @click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
 @click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
-@options.approve("Consent to this contract (see check-plan).")
+@options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.approval
 @click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the plan's mode.")
 @options.accept_git
@@ -54,7 +54,7 @@ def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Resul
 @options.command("take")
 @click.argument("task")
 @click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
-@options.approve("Consent to this contract (see check-plan).")
+@options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.approval
 @click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the plan's mode.")
 @options.accept_git
@@ -76,7 +76,7 @@ def take_command(task: str, by: str | None, **flags: Any) -> Result:
 @click.argument("task")
 @click.option("--say", default="", metavar="TEXT", help="What you say about your work, which is recorded.")
 @options.negative("--no-verify", "verify", "Do not verify the phase after its last task.")
-@options.approve("Consent to this contract (see check-plan).")
+@options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.accept_git
 @options.accept_changed
 def submit_command(task: str, say: str, **flags: Any) -> Result:

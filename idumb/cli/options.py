@@ -127,7 +127,7 @@ def running(function: F) -> F:
     """Add the options of every command that runs tasks; except --events, they are the fields of its `Request`."""
     for option in reversed(
         (
-            approve("Consent to this contract (see check-plan)."),
+            approve("Consent to all that would run; check-plan shows the hash."),
             approval,
             click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the mode of the plan."),
             click.option(

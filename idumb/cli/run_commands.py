@@ -144,7 +144,7 @@ def execute_command(file: str, **flags: Any) -> Result:
 )
 @click.option("--check", metavar="COMMAND", help="The command that proves the work by exiting with 0.")
 @click.option("--builder", metavar="BINDING", help="Who builds the task; by default the configured builder.")
-@options.approve("Consent to this contract.")
+@options.approve("Consent to all that would run.")
 @options.events
 def quick_command(
     task: str, files: tuple[str, ...], check: str | None, builder: str | None, approve: tuple[str, ...]
