@@ -36,17 +36,15 @@ def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | 
     commits = completed and _commits(context, attempt)
     delivers = completed and not attempt.in_place and bool(attempt.ledger.changed)
     attempt = dataclasses.replace(attempt, message=task_message(context, attempt) if commits else "")
+    # A delivery may wait for days, in which git collects objects that no ref has.
+    kept = keep_candidate(context, attempt, attempt.candidate)
     events = attempt_events.finished(context, attempt, earlier)
     events += attempt_events.questions_and_answers(context, attempt, earlier)
     if commits or delivers:
         attempt = attempt.at(INTENDED)
-        keep_candidate(
-            context, attempt, attempt.candidate
-        )  # the delivery may wait for days, and git collect its objects
         context.journal.write(*events, attempt_events.intention(context, attempt))
         context.workspace.end()  # the log has the candidate
         return complete(context, attempt)
-    kept = keep_candidate(context, attempt, attempt.candidate)
     if attempt.outcome != outcome.WAITING:
         events += attempt_events.completed(context, attempt, kept, None)
     context.journal.write(*events)
