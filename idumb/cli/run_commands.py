@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.app.running import resume
 from idumb.cli import options
 from idumb.system.files import user_folders
 
@@ -47,7 +46,7 @@ def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | Non
         return _print_prompts(phase, all_tasks, out)
     if all_tasks or out:
         raise click.UsageError("--all and --out are options of --ask.")
-    from idumb.app.running import dry_run, execute_phase
+    from idumb.app.running import dry_run, execute_phase, resume
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
@@ -102,11 +101,15 @@ def resume_command(phase: str, retry_failed: bool, judge: bool, guidance: str, *
     prompts of the retried tasks or, if no task is retried, of the next task. --judge is for work that failed because of
     something outside it, such as a service that a check needs; with --retry-failed, tasks without work are built.
     """
-    from idumb.app.running import resume
+    from idumb.app.running import ended_run
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
         request = Request(options.phase_id(phase, services.root), command="resume", **flags)
+        if not (judge or guidance) and (nothing := ended_run.answer(services, request.phase, judged=request.verify)):
+            return nothing
+        from idumb.app.running import resume  # it loads the engine
+
         again = resume.Retry(retry_failed, judge=judge, guidance=guidance.strip(), who=user_folders.user_name())
         return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
@@ -160,7 +163,7 @@ def quick_command(
     behind a wildcard, anything may change. Without --files any file may change, and you judge the list of changes.
     Without --check, idumb checks only which files changed.
     """
-    from idumb.app.running import quick
+    from idumb.app.running import quick, resume
     from idumb.app.running.run_request import Request
     from idumb.domain.plans.quick_plan import QuickRequest, claims
 

@@ -141,6 +141,14 @@ def test_a_verified_phase_runs_again_only_with_force(project: Project) -> None:
     assert len(set(project.trailers("Idumb-Run"))) == 2
 
 
+def test_resume_of_a_verified_phase_has_nothing_to_do_and_records_nothing(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    assert run(project).code == 0
+    recorded = project.events()
+    assert project.json("resume", "1").data["outcome"] == "complete"
+    assert project.events() == recorded
+
+
 def test_no_verify_stops_after_the_tasks_and_verify_work_continues(project: Project) -> None:
     """R-RUN-13: the final state against the goals; a mismatch fails though every task passed."""
     tail = "\n## Success criteria\n\n- [ ] Nothing else is there — check: `test ! -e b.txt`\n"

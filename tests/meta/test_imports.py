@@ -126,3 +126,9 @@ def test_commands_on_a_run_load_nothing_that_only_few_runs_need(tmp_path: Path) 
     code = "import sys, idumb.cli.run_commands, idumb.app.running.quick; print(*sys.modules)"
     rare = {"idumb.app.history.restore", "idumb.app.planning", "idumb.app.running.decisions", "idumb.domain.plan_diff"}
     assert rare & set(run(tmp_path, "-c", code).stdout.split()) == set()
+
+
+def test_resume_with_nothing_to_do_loads_no_engine_and_no_checkouts(tmp_path: Path) -> None:
+    code = "import sys, idumb.cli.run_commands, idumb.app.running.ended_run; print(*sys.modules)"
+    engine = ("idumb.app.attempt", "idumb.app.engine", "idumb.domain.intake", "idumb.git.checkouts")
+    assert [name for name in run(tmp_path, "-c", code).stdout.split() if name.startswith(engine)] == []

@@ -22,7 +22,6 @@ from idumb.domain.plans import numbered_phases
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import COMPLETED, RunState
-from idumb.domain.settings import COMMIT_TASK, REPORTS_BRANCH, REPORTS_NONE
 
 SET_ASIDE = "set-aside"
 WRITTEN = "written"
@@ -103,7 +102,7 @@ def _existing(services: Services, path: str) -> str | None:
 def checkpoint(context: RunContext, attempt: Attempt) -> None:
     """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
     state = context.journal.state
-    if in_log(state):
+    if state.reports_in_log:
         return
     task_state = state.tasks[attempt.task.id]
     if task_state.checkpoint is not None and task_state.checkpoint.attempt == attempt.number:
@@ -126,7 +125,7 @@ def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, 
 
 def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
     """Write the documents of checkpoints from the log."""
-    for path, text in checkpoints(services, state, contract, tasks) if tasks and not in_log(state) else ():
+    for path, text in checkpoints(services, state, contract, tasks) if tasks and not state.reports_in_log else ():
         if text is not None:
             write(services, path, text)
 
@@ -208,7 +207,7 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
     """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
     write_progress(services, contract, state)
     handoffs = handoff_writer.at_end(services, contract, state)
-    if in_log(state):
+    if state.reports_in_log:
         return handoffs
     _missing_checkpoints(services, contract, state)
     path, text = summary(services, contract, state)
@@ -292,7 +291,7 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Rewrite the report of `verify-work` after a rollback or an undo, so that it says what the log says."""
-    if in_log(state) or "VERIFICATION" not in services.plans.recorded(contract.folder):
+    if state.reports_in_log or "VERIFICATION" not in services.plans.recorded(contract.folder):
         return ()  # there is none, or somebody else wrote it
     path, text = verification_report(services, contract, state)
     if text is not None:
@@ -317,20 +316,10 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
     Ignored files are omitted; a removed document is committed as removed.
     """
-    if not are_committed(state):
+    if not state.commits_reports:
         return ()
     plans = (path for path in _own_plans(services, state) if not _tells_a_secret(services, path))
     return tuple(services.history.uncommitted([*reports, *plans]))
-
-
-def in_log(state: RunState) -> bool:
-    """Return whether only the log has the reports of a run, and no file does."""
-    return state.reports == REPORTS_NONE
-
-
-def are_committed(state: RunState) -> bool:
-    """Return whether the reports of a run are committed to its branch."""
-    return state.reports == REPORTS_BRANCH and state.policy == COMMIT_TASK
 
 
 def corrections(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
@@ -371,7 +360,7 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
     Nothing is committed for a halted run: its reports will change.
     """
     state = journal.state
-    if not _is_settled(state) or in_log(state):
+    if not _is_settled(state) or state.reports_in_log:
         return ()
     return _commit_reports(services, journal, to_commit(services, state, reports))
 
@@ -401,7 +390,7 @@ def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ..
         journal.write(journal.event("reports.committed", commit=committed.commit, paths=list(changed)))
     refused = committed.words if committed.commit is None else ""
     warnings = [f"git refused the commit of the reports: {refused}"] if refused else []
-    if are_committed(state):
+    if state.commits_reports:
         held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
         warnings += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
     return tuple(warnings)

@@ -8,12 +8,13 @@ from collections.abc import Collection
 
 from idumb.app.attempt import projections, questions
 from idumb.app.contract import changed_contract, loading, run_lock
-from idumb.app.core import previous_owner, projection_paths, run_lookup, schedule
+from idumb.app.core import previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import exhausted_tasks
 from idumb.app.review import ask_consent
+from idumb.app.running import ended_run
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
@@ -86,7 +87,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     if is_done and (state.verified or not request.verify):
         with operation.owned(services, "resume") as owned:
             _finish_reports(services, owned, contract, state)
-        return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
+        return ended_run.complete(state)
     from idumb.app.running import run_lifecycle  # it loads the engine, and often there is nothing to do
 
     preconditions.require_branch(services, state)
@@ -112,14 +113,7 @@ def _has_work(task: TaskState) -> bool:
 
 def _finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
     """Write the reports of a completed run that was stopped before it wrote them, and commit them."""
-    if projections.in_log(state):
-        return
-    recorded = run_lookup.last_event(services, "reports.committed", state.id)
-    judged = run_lookup.last_event(services, "verification.recorded", state.id)
-    if recorded is not None and (judged is None or recorded.seq > judged.seq):
-        return
-    paths = [projection_paths.report_path(contract.folder, report) for report in ("SUMMARY", "VERIFICATION")]
-    if all(services.reports.exists(path) for path in paths) and not services.history.uncommitted(paths):
+    if ended_run.has_reports(services, state, contract.folder):
         return
     reports = projections.ending(services, contract, state)
     if state.verification is not None:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import projections
 from idumb.app.contract import run_lock
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, schedule
 from idumb.app.core.result import Result
@@ -51,7 +50,7 @@ def build(
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
         "untracked": run_lock.uncommitted_inputs(
-            services, (p.path for p in contract.plans), reports=projections.are_committed(state)
+            services, (p.path for p in contract.plans), reports=state.commits_reports
         ),
         "decisions": questions,
         "blocked": blocked_tasks.groups(contract, state, statuses),

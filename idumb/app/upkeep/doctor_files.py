@@ -175,7 +175,7 @@ class _Look:
         for run in state_file.runs_here(self.services):
             state = run_lookup.run_of(self.services, run)
             # The documents of another branch are on that branch. Written here, they would block a checkout.
-            in_files = state.branch == branch and not publish.in_log(state)
+            in_files = state.branch == branch and not state.reports_in_log
             contract = self._contract(state) if in_files else None
             if contract is None:
                 continue

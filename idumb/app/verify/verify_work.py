@@ -277,7 +277,7 @@ def _mismatches(contract: Contract, final: final_state.FinalState) -> list[str]:
 def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
     """Write VERIFICATION.md, unless only the log has the reports; return its path."""
     path = projection_paths.report_path(contract.folder, "VERIFICATION")
-    if not projections.in_log(state):
+    if not state.reports_in_log:
         text = services.documents.verification(contract, record, now=services.clock.now())
         projections.write_report(services, path, text)
     return path

@@ -12,6 +12,7 @@ from typing import Any
 from idumb.domain import canonical_json, outcome
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import TaskState
+from idumb.domain.settings import COMMIT_TASK, REPORTS_BRANCH, REPORTS_NONE
 from idumb.lazy_dataclass import dataclass
 
 ACTIVE = "active"
@@ -176,6 +177,16 @@ class RunState(_KnowsChanges):
     @property
     def verified(self) -> bool:
         return self.verification is not None and self.verification["status"] == "passed"
+
+    @property
+    def reports_in_log(self) -> bool:
+        """Only the log has the reports of the run, and no file does."""
+        return self.reports == REPORTS_NONE
+
+    @property
+    def commits_reports(self) -> bool:
+        """The reports of the run are committed to its branch."""
+        return self.reports == REPORTS_BRANCH and self.policy == COMMIT_TASK
 
     @property
     def stage(self) -> str:

@@ -1,0 +1,44 @@
+"""Whether the run of a phase has ended with nothing left to run, to write or to commit.
+
+It loads little, because `resume` asks it first.
+"""
+
+from __future__ import annotations
+
+from idumb.app.core import projection_paths, run_lookup
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.domain import contract as contracts
+from idumb.domain.runs.run import COMPLETED, RunState
+
+
+def answer(services: Services, phase: str, *, judged: bool) -> Result | None:
+    """Return what `resume` answers about such a run; None if something may be left to do. `judged`: verified, too."""
+    name = run_lookup.recorded_phase(services, phase)
+    state = None if name is None else run_lookup.latest_run(services, name)
+    if state is None or state.state != COMPLETED or state.restoring is not None or (judged and not state.verified):
+        return None
+    ended = run_lookup.last_event(services, "operation.finished", state.id)
+    if ended is None or ended.seq != state.last_seq or ended.payload["error"] or not state.contract.plans:
+        return None
+    folder = state.contract.plans[0][0].rpartition("/")[0]
+    if contracts.source_hashes(services.plans.plans(folder)) != dict(state.contract.plans):
+        return None
+    return complete(state) if has_reports(services, state, folder) else None
+
+
+def complete(state: RunState) -> Result:
+    return Result({"run": state.id, "phase": state.phase, "outcome": "complete", "next": ["idumb next"]})
+
+
+def has_reports(services: Services, state: RunState, folder: str) -> bool:
+    """Return whether the reports are where they belong: in the log, in a commit, or in files that are not committed."""
+    if state.reports_in_log:
+        return True
+    recorded = run_lookup.last_event(services, "reports.committed", state.id)
+    judged = run_lookup.last_event(services, "verification.recorded", state.id)
+    if recorded is not None and (judged is None or recorded.seq > judged.seq):
+        return True
+    paths = [projection_paths.report_path(folder, report) for report in ("SUMMARY", "VERIFICATION")]
+    there = all(services.reports.exists(path) for path in paths)
+    return there and not (state.commits_reports and services.history.uncommitted(paths))
