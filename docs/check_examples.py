@@ -95,6 +95,11 @@ EXAMPLES: Mapping[str, Example] = {
         "Nothing proves the task: it has no check, no Verify, no tests, no human criterion and no validator.",
         task(criteria="It is friendly"),
     ),
+    "task.no-check": Example(
+        "Only the opinion of a validator proves the task: no command and no person does.",
+        task(criteria="It is friendly — opinion", last="- **Validator:** critic\n"),
+        config="bindings:\n  critic: {adapter: command, argv: [my-critic]}\n",
+    ),
     "criterion.unproven": Example(
         "Nothing proves a criterion. If Verify should prove it although other criteria are marked, add `— verify`.",
         task(criteria=CHECKED + "It is friendly"),
@@ -297,8 +302,8 @@ EXAMPLES: Mapping[str, Example] = {
         " check.",
         task("Remove `FIXME`", criteria="It is gone — check: `test -s hello.txt`"),
     ),
-    "task.long-estimate": Example(
-        "The task is estimated at more than two hours.",
+    "task.large": Example(
+        "The task is estimated at more than two hours, writes more than 8 files, or has more than 7 criteria.",
         task(criteria="It greets — check: `test -s hello.txt`", last="- **Estimate:** 3h\n"),
     ),
 }

@@ -235,27 +235,6 @@ def research_command(phase: str, source: str | None, **flags: Any) -> Result:
         return phase_research.research(services, phase, options.progress_writer(), offered=offered, **flags)
 
 
-@options.command("recommend")
-@click.argument("phase")
-@click.option("--task", metavar="ID", help="Only what concerns this task.")
-@options.negative("--facts-only", "asks", "Do not ask the researcher.")
-@options.approve("Consent to this researcher.")
-def recommend_command(phase: str, **flags: Any) -> Result:
-    """Recommend what would make a plan better, each with the edit.
-
-    Finds tasks without a command that proves them, requirements without a test, tasks that are too large, tasks that
-    change the same file in no order, and files that usually changed in the same commits (of the newest 500) as the
-    files of a task. Writes nothing; `idumb check-plan` says what must be corrected.
-
-    If an agent is bound to the researcher role, it adds its advice, which is an opinion.
-    """
-    from idumb.app.planning import recommend
-
-    with options.services(writes=True, progress=True) as services:
-        phase = options.phase_id(phase, services.root)
-        return recommend.recommend(services, phase, options.progress_writer(), **flags)
-
-
 @options.command("plan-diff")
 @click.argument("phase")
 def plan_diff_command(phase: str) -> Result:

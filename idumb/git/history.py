@@ -178,17 +178,6 @@ class GitHistory:
         missing = [path for path in stored if tree_objects.entry(self.repository, head, path) is None]
         return self._paths.all_shown(path for path in status.changed(self._place, missing) if path in missing)
 
-    def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
-        """Return the paths that each of the newest commits changed, merges excepted; () if git cannot say."""
-        if open_repository.head_of(self.repository) is None:
-            return ()
-        arguments = ["log", "--no-merges", "--no-renames", "--no-ext-diff", f"--max-count={limit}", "--name-only", "-z"]
-        # The empty format ends with two NUL and a line break. A partial clone may lack trees, and git then fails.
-        listed = git_program.read(self._place.root, [*arguments, "--format=%x00", "HEAD"])
-        commits = listed.out.split(b"\0\0\n") if listed.status == 0 else []
-        rows = (frozenset(self._paths.kept(map(os.fsdecode, filter(None, c.split(b"\0"))))) for c in commits)
-        return tuple(row for row in rows if row)
-
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
         return self._paths.all_shown(status.changed(self._place, self._paths.all_stored(paths)))

@@ -16,7 +16,6 @@ _MODULES = {
     "set_up": ("init", "install", "doctor", "backup", "archive", "deinit", "schema", "help"),
     "plan": (
         "plan",
-        "recommend",
         "discuss",
         "research",
         "plan-phase",

@@ -56,7 +56,6 @@ READING: Mapping[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
     "audit": ("audit", "verify"),
     "backup": ("backup", "none.backup", "--verify"),
-    "recommend": ("recommend", "1"),
     "report": ("report", "1"),
     "export": ("export", "1", "--done"),
     "workflow": ("workflow", "check", "release"),

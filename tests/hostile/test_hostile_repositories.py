@@ -41,7 +41,7 @@ def test_no_program_that_a_repository_contains_is_run() -> None:
 
 @pytest.mark.parametrize(
     "commands",
-    [("recommend", "show"), pytest.param(tuple(hostile.COMMANDS), marks=pytest.mark.nightly)],
+    [("status", "show"), pytest.param(tuple(hostile.COMMANDS), marks=pytest.mark.nightly)],
     ids=["two that read history", "all"],
 )
 def test_no_command_starts_the_program_that_checks_signatures(

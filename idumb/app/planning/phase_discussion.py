@@ -105,7 +105,7 @@ def _new_questions(
     command = f"idumb discuss {context.location.phase}{' --more' if more else ''}"
     role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve, command=command)
     phase = f"phase {context.location.phase}"
-    values = {**context.values(), "report": "", "discuss": phase, "plan": "", "recommendations": ""}
+    values = {**context.values(), "report": "", "discuss": phase}
     result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))
     answer = reply.answer(result.reply or result.output, "questions")
     if result.outcome == outcome.COMPLETED and isinstance(answer, dict) and isinstance(answer["questions"], list):

@@ -90,8 +90,6 @@ def _role_request(context: PhaseContext) -> RoleRequest:
         **context.values(),
         "report": f"phase {context.location.phase}",
         "discuss": "",
-        "plan": "",
-        "recommendations": "",
     }
     return RoleRequest(agent.RESEARCHER, f"phase-{context.location.phase}", values)
 

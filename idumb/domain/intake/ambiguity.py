@@ -15,7 +15,6 @@ from idumb.domain.intake.rule import Case, is_declaration, short
 from idumb.domain.plans.plan import Plan, Task
 from idumb.lazy_dataclass import dataclass
 
-LONGEST = 2 * 60 * 60
 TITLE, CRITERION, INTENT, DESCRIPTION = "title", "acceptance", "steps", "description"
 _SHORT = (TITLE, CRITERION, INTENT)
 """Texts that say in one sentence what is done; other texts may describe a program that decides at run time."""
@@ -220,13 +219,3 @@ def _phrase_finding(case: Case, phrase: Phrase, where: Text, found: str) -> Find
     message = f"{whose}: `{found}` in {_NAMES[place]} {problem}."
     field = place if task or place != CRITERION else "success_criteria"
     return case.at(phrase.code, plan, task, short(text), message, fix, field=field, line=line)
-
-
-def estimates(case: Case) -> Iterator[Finding]:
-    """Find tasks that are estimated at more than two hours."""
-    for plan, task in case.pairs:
-        if task.estimate is not None and task.estimate > LONGEST and not task.is_human:
-            hours = f"{task.estimate / 3600:.1f}".removesuffix(".0")
-            message = f"{task.id} is estimated at {hours} hours."
-            fix = "Split it into tasks that can be proven separately."
-            yield case.at("task.long-estimate", plan, task, f"{hours} hours", message, fix)

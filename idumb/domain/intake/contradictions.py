@@ -1,4 +1,4 @@
-"""Checks of a task against itself: what it declares already exceeds its limits, its change class or its interfaces."""
+"""Checks of what a task declares: it exceeds its limits, its change class, its interfaces or what one task can do."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 
 _NO_CODE = (".md", ".rst", ".adoc", ".txt", ".json", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".csv")
+_MOST_SECONDS, _MOST_FILES, _MOST_CRITERIA = 2 * 3600, 8, 7
 _RANKS = ("preserving", "extending", "modifying", "breaking")
 
 
@@ -103,3 +104,23 @@ def interfaces(case: Case) -> Iterator[Finding]:
             message = f"{task.id} declares the interface {name}, and its Symbols remove it."
             fix = "Remove the name from Symbols or from Interfaces."
             yield case.at("symbol.contradiction", plan, task, name, message, fix)
+
+
+def large(case: Case) -> Iterator[Finding]:
+    """Find tasks that do too much at once: a long estimate, many files or many criteria."""
+    for plan, task in case.pairs:
+        counts = (
+            ("files", len(ledger.written_claims(task.files or ())), _MOST_FILES),
+            ("acceptance", len(task.acceptance), _MOST_CRITERIA),
+        )
+        reasons = [
+            (field, f"{count} {'criteria' if field == 'acceptance' else field}")
+            for field, count, most in counts
+            if count > most
+        ]
+        if task.estimate is not None and task.estimate > _MOST_SECONDS:
+            reasons.insert(0, ("estimate", f"an estimate of {task.estimate / 3600:.3g} hours"))
+        if reasons and not task.is_human:
+            message = f"{task.id} is large: {' and '.join(words for _, words in reasons)}."
+            fix = "Split it into tasks that can be proven separately."
+            yield case.at("task.large", plan, task, reasons[0][1], message, fix, field=reasons[0][0])

@@ -32,7 +32,8 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
         if task.is_human or (all(c.proof == CHECK for c in task.acceptance) and task.acceptance):
             continue
         proven = proofs(task)
-        if _opinion_at_best(proven) and not task.tests and validator_of(plan, task, case.settings) is None:
+        validator = validator_of(plan, task, case.settings)
+        if _opinion_at_best(proven) and not task.tests and validator is None:
             found = "opinions only" if OPINION in proven.values() else "no criterion with a proof"
             message = f"Nothing proves {task.id}: it has no check, no Verify command and no validator."
             fix = "Add — check: and a command in backticks to a criterion, or add a Verify field."
@@ -41,6 +42,10 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
                 continue
             yield case.at("task.no-proof", plan, task, found, message, _COVERED if task.verify else fix)
         else:
+            if _opinion_at_best(proven) and not task.tests and written_claims(task.files or ()):
+                message = f"No command and no person proves {task.id}, only the opinion of {validator}."
+                fix = "Add — check: and a command in backticks to a criterion, or — human."
+                yield case.at("task.no-check", plan, task, f"validator {validator}", message, fix)
             yield from (_unproven(case, plan, task, c) for c in task.acceptance if proven[c.id] == UNPROVEN)
     for plan in case.contract.plans:
         yield from (_unproven(case, plan, None, c) for c in plan.success_criteria if c.proof == UNPROVEN)

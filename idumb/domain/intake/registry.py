@@ -28,6 +28,7 @@ RULES: tuple[Rule, ...] = (
          "a binding of .idumb/config.yaml, a role or human"),
     Rule("handoff.unknown-type", WARNING, ERROR, agents.handoff_types, "handoff_to"),
     Rule("task.no-proof", ERROR, ERROR, proof.unproven_tasks, "acceptance", "check, verify or human"),
+    Rule("task.no-check", WARNING, WARNING, proof.unproven_tasks, "acceptance", "check, verify or human"),
     Rule("criterion.unproven", WARNING, ERROR, proof.unproven_tasks, gate=BY_FIELD),
     Rule("criterion.empty", WARNING, ERROR, proof.empty_criteria, accepted="an observable result"),
     Rule("task.no-artifact", WARNING, ERROR, proof.without_artifact, "files", "files, or a check"),
@@ -85,7 +86,7 @@ RULES: tuple[Rule, ...] = (
     Rule("text.vague", WARNING, ERROR, ambiguity.phrases, accepted="words with one meaning"),
     Rule("text.conditional", WARNING, ERROR, ambiguity.phrases, accepted="words with one meaning"),
     Rule("text.quoted", SILENT, WARNING, ambiguity.quoted, accepted="the intended text"),
-    Rule("task.long-estimate", WARNING, WARNING, ambiguity.estimates, "estimate", "at most 2 hours"),
+    Rule("task.large", WARNING, WARNING, contradictions.large, accepted="at most 2 hours, 8 files and 7 criteria"),
 )
 # fmt: on
 _OF_DRAFTS: tuple[Check, ...] = (coverage.missing_declarations, coverage.non_goals, coverage.changes, ambiguity.phrases)

@@ -1,4 +1,4 @@
-"""Output of `plan`, `recommend`, `plan-phase`, `research`, `discuss`, `check-plan` and `graph`."""
+"""Output of `plan`, `plan-phase`, `research`, `discuss`, `check-plan` and `graph`."""
 
 from __future__ import annotations
 
@@ -32,41 +32,6 @@ def new_plan(data: phrases.Data) -> str:
     if data["written"]:
         lines.append(f"Wrote {wording.listed(data['tasks'])} to {markup.one_line(data['path'])}.")
     return "".join(f"{line}\n" for line in (*lines, *phrases.commands(data)))
-
-
-_EDITS = {
-    "append": "append to line {line}:",
-    "add-field": "add to {task} ({path}:{line}):",
-    "replace-field": "replace the field at {path}:{line} by:",
-    "add-value": "add to Files of {task} ({path}:{line}):",
-    "run": "run, with your own words:",
-    "move": "move from {task} ({path}:{line}) to a new task:",
-}
-
-
-def recommend(data: phrases.Data) -> str:
-    """Return each recommendation with its reason and its edit, then the researcher's opinion."""
-    lines = [line for row in data["recommendations"] for line in _recommendation(row)]
-    lines = lines or [f"No recommendation for phase {markup.one_line(data['phase'])}."]
-    advice = data["advice"]
-    if advice is not None:
-        who = markup.one_line(advice["binding"])
-        lines += ["", f"Advice of the researcher ({who}), an opinion:"]
-        lines += phrases.visible_lines(advice["text"]) if advice["text"] else [f"  none: {advice['failure']}"]
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
-
-
-def _recommendation(row: phrases.Data) -> list[str]:
-    edit = row["edit"]
-    place = f"{markup.one_line(edit['path'])}:{edit['line']}"
-    why = f" ({'; '.join(markup.one_line(text) for text in row['why'])})" if row["why"] else ""
-    does = _EDITS["run" if row["command"] else edit["action"]].format(**edit)
-    text = phrases.visible_lines(row["command"] or edit["text"])
-    return [
-        f"{place}: {markup.one_line(row['message'])}{why} [{row['code']}]",
-        f"    {does}",
-        *(f"      {t}" for t in text),
-    ]
 
 
 def import_plan(data: phrases.Data) -> str:

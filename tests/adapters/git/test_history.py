@@ -334,19 +334,6 @@ def test_a_filter_of_a_submodule_s_configuration_does_not_run(
     assert not ran.exists()
 
 
-def test_the_paths_of_recent_commits_are_read_newest_first(sandbox: GitSandbox, history: GitHistory) -> None:
-    """R-PLAN-10: any name, merges and empty commits excepted; at most as many as asked for."""
-    assert history.recent_changes(10) == ()
-    names = {"a b.txt", "new\nline", '"quoted"', "ä/ö.txt"}
-    for number, paths in enumerate([{"first"}, names, {"last"}]):
-        for path in paths:
-            sandbox.write(path, f"{number}")
-        sandbox.commit(f"{number}")
-    sandbox.git("commit", "--quiet", "--allow-empty", "-m", "empty")
-    assert history.recent_changes(10) == (frozenset({"last"}), frozenset(names), frozenset({"first"}))
-    assert history.recent_changes(2) == (frozenset({"last"}),)
-
-
 def test_no_question_waits_for_a_pipe_in_the_place_of_rules(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

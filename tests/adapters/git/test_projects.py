@@ -163,9 +163,6 @@ def test_history_is_asked_and_answers_in_paths_of_the_project(sandbox: GitSandbo
     assert history.uncommitted(["a", "n*"]) == ("a", "new")
     assert history.repositories(["inner/f"]) == ("inner",)
     assert list(history.committed(None, ["a", "new"])) == ["a"]
-    sandbox.commit("of both", "apps/api/a", "apps/web/a")
-    sandbox.commit("of another", "apps/web")
-    assert [set(changed) for changed in history.recent_changes(3)] == [{"a"}, {"a", "b"}]
 
 
 def test_hooks_in_a_project_are_guarded_by_its_paths(sandbox: GitSandbox) -> None:

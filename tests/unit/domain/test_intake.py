@@ -42,12 +42,12 @@ def test_requirements_and_tasks_are_matched_across_all_plans_of_the_phase() -> N
     assert codes(plan(task())) == set()
 
 
-def test_a_criterion_that_only_a_model_judges_needs_an_artifact() -> None:
-    """R-LOCK-6."""
+def test_a_task_that_only_a_model_judges_is_named_and_needs_an_artifact() -> None:
+    """R-LOCK-6, R-PLAN-10."""
     opinion = (Criterion("AC-1", "it reads well", "opinion"),)
     bare = task(acceptance=opinion, validator="critic", files=None)
     assert codes(plan(bare)) == {"task.no-artifact"}
-    assert codes(plan(dataclasses.replace(bare, files=(FileClaim("create", "a"),)))) == set()
+    assert codes(plan(dataclasses.replace(bare, files=(FileClaim("create", "a"),)))) == {"task.no-check"}
     assert codes(plan(dataclasses.replace(bare, verify=("true",)))) == set()
     assert codes(plan(dataclasses.replace(bare, files=(FileClaim("read", "a"),)))) == {"task.no-artifact"}
     by_person = (Criterion("AC-1", "it reads well", "human"),)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from idumb.domain.finding import ERROR
 from idumb.domain.plans.plan import (
     STRICT,
     Criterion,
+    FileClaim,
     Invariant,
     NonGoal,
     Plan,
@@ -175,7 +178,13 @@ def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
     assert codes(plan(task(acceptance=by_command))) == set()
 
 
-@pytest.mark.parametrize(("estimate", "long"), [(7200, False), (7201, True), (None, False)])
-def test_a_task_of_more_than_two_hours_is_reported(estimate: int | None, *, long: bool) -> None:
-    assert codes(plan(task(estimate=estimate))) == ({"task.long-estimate"} if long else set())
-    assert codes(plan(task(kind="human-verify", estimate=estimate))) == set()
+@pytest.mark.parametrize(("seconds", "files", "criteria", "field"), [
+    (7200, 8, 7, None), (7201, 1, 1, "estimate"), (None, 9, 1, "files"), (None, 1, 8, "acceptance"),
+])  # fmt: skip
+def test_a_task_that_does_too_much_is_reported(seconds: int | None, files: int, criteria: int, field: str) -> None:
+    """R-PLAN-10."""
+    claims = tuple(FileClaim("create", f"{number}.txt") for number in range(files))
+    acceptance = tuple(Criterion(f"AC-{number}", f"It is {number}", "check", "true") for number in range(criteria))
+    large = task(estimate=seconds, files=claims, acceptance=acceptance)
+    assert [(f.code, f.field) for f in findings_of(plan(large))] == ([("task.large", field)] if field else [])
+    assert codes(plan(dataclasses.replace(large, kind="human-verify"))) == set()
