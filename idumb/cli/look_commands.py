@@ -196,23 +196,6 @@ def metrics_command(phase: str) -> Result:
         return metrics.metrics(services, phase)
 
 
-@options.command("gates")
-@click.argument("action", type=mistyped.Action(["list", "explain"]), default="list")
-@click.argument("code", required=False)
-def gates_command(action: str, code: str | None) -> Result:
-    """List what must hold before work counts, or explain one gate.
-
-    Lists all gates in the order in which they run, with stage and level in force, and the levels of the roles. `explain
-    CODE` prints what must hold, why it matters, and how to continue if it does not.
-    """
-    from idumb.app.reading import gates
-
-    if (code is None) == (action == "explain"):
-        raise click.UsageError("Usage: idumb gates, or idumb gates explain CODE")
-    with options.services() as services:
-        return gates.explain(services, code) if code is not None else gates.list_gates(services)
-
-
 @options.command("envelope")
 @click.argument("action", type=mistyped.Action(["show", "diff"]))
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK [TASK]")

@@ -47,7 +47,6 @@ _GROUPS = {
         "log": "Show the events of a run.",
         "debug": "Collect the facts about failed tasks, with possible fixes.",
         "metrics": "Show the time, tokens and money that agents used.",
-        "gates": "List what must hold before work counts, or explain one gate.",
         "envelope": "Show what an attempt ran under, or compare two attempts.",
         "audit": "Verify the event log, or what a run left behind.",
         "prove": "Rerun the evidence in a fresh clone of the commit.",

@@ -27,7 +27,7 @@ _MODULES = {
     ),
     "run": ("execute-phase", "execute", "quick", "resume", "pause", "cancel", "verify-work", "rollback", "undo"),
     "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
-    "look": ("show", "envelope", "diff", "report", "metrics", "log", "audit", "gates"),
+    "look": ("show", "envelope", "diff", "report", "metrics", "log", "audit"),
     "status": ("status", "next", "roadmap"),
     "debug": ("debug",),
     "prove": ("prove",),

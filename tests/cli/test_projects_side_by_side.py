@@ -171,7 +171,7 @@ def test_deinit_of_one_of_two_projects_is_refused_and_changes_nothing(both: Both
 
 
 COMMANDS = """
-    0 status, next, roadmap, check-plan 1, graph 1, gates, roadmap --add Next, plan-phase 2 --template
+    0 status, next, roadmap, check-plan 1, graph 1, roadmap --add Next, plan-phase 2 --template
     1 execute-phase 1 --approve {} --dry-run
     1 execute-phase 1 --approve {}
     0 log 1, show T1-01, diff T1-01, debug 1, metrics 1, envelope show T1-01, audit verify, audit workspace 1, decisions

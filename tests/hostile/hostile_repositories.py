@@ -43,7 +43,6 @@ READING: Mapping[str, tuple[str, ...]] = {
     "plan-diff": ("plan-diff", "1"),
     "graph": ("graph", "1", "--format", "mermaid"),
     "roadmap": ("roadmap",),
-    "gates": ("gates",),
     "show": ("show", "T1-01"),
     "envelope": ("envelope", "show", "T1-01"),
     "diff": ("diff", "T1-01"),

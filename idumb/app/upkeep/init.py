@@ -38,7 +38,7 @@ CONFIG = """\
 # Agents write only in the folders of their task's files, in temporary files, and where you add.
 # sandbox: {level: auto, write: [build]}
 
-# More gates can fail a task; by default they only report. `idumb gates` lists them.
+# More gates can fail a task; by default they only report. `idumb help gates` lists them.
 # gates: {syntax: {level: 1}, non-goals: {level: 1}, change-class: {level: 1}}
 
 git:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake import agents, ambiguity, check_commands, contradictions, coverage, ground, proof, scope, steps
-from idumb.domain.intake.rule import BY_FIELD, GATE_OF_FIELD, SILENT, Case, Check, Rule, StartState
+from idumb.domain.intake.rule import BY_FIELD, SILENT, Case, Check, Rule, StartState
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.deadline import NEVER, Deadline, OutOfTimeError
@@ -107,12 +107,6 @@ def case(
     strict = STRICT in (contract.mode, mode)
     rules = {rule.code: rule for rule in RULES}
     return Case(contract, settings, policy, rules, strict, links, repositories, present)
-
-
-def codes_of_gate(name: str) -> tuple[str, ...]:
-    """Return the codes of findings that are errors of a plan if this gate has level 2."""
-    by_field = BY_FIELD if name in GATE_OF_FIELD.values() else name
-    return tuple(rule.code for rule in RULES if rule.gate and rule.gate in (name, by_field))
 
 
 def findings(case: Case, deadline: Deadline = NEVER) -> tuple[Finding, ...]:

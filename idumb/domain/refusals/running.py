@@ -78,7 +78,6 @@ ROWS: Mapping[str, Row] = {
         way("rename", "rename or remove the files, then accept the task again", "its files are committed", _AGAIN),
         _SKIP,
     ),
-    "gate.unknown": row("Explain the gate", look("list the gates", "idumb gates", "list")),
     "run.contract-changed": _LOCKED,
     "run.failed": _FAILED,
     "run.halted": _FAILED,

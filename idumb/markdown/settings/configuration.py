@@ -210,10 +210,10 @@ class _Reading:
         reason = ""
         if kind == levels.GATE:
             row = gate_table.of_name(name)
-            if row is not None and row.timeout == gate_table.LEVELS:
+            if row is not None and name not in gate_table.RUNS_COMMANDS:
                 self._in_range(f"{where}.timeout", key.start, max(level, levels.ADVISORY), gate.timeout or 0)
             elif row is not None and name not in levels.WITH_COMMANDS:
-                reason = f"{gate_table.CHECK_TIMEOUT} limits each command of the gate"
+                reason = "run.check_timeout limits each command of the gate"
         elif name == agent.BUILDER:
             reason = "the task or roles.builder sets the timeout of builders"
         elif gate.timeout is not None:

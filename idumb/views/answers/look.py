@@ -1,4 +1,4 @@
-"""Output of `show`, `diff`, `log`, `audit`, `metrics`, `gates` and `envelope`."""
+"""Output of `show`, `diff`, `log`, `audit`, `metrics` and `envelope`."""
 
 from __future__ import annotations
 
@@ -261,35 +261,6 @@ def _sum(row: phrases.Data) -> str:
     parts.append(f"tokens {quantities.sum_of(row['tokens'], row['unknown_tokens'], str(row['tokens']))}")
     parts.append(f"cost {quantities.sum_of(row['cost_usd'], row['unknown_cost'], quantities.money(row['cost_usd']))}")
     return ", ".join(parts)
-
-
-def gates(data: phrases.Data) -> str:
-    rows = data["gates"]
-    if data["explained"]:
-        return "\n\n".join(_explained(row) for row in rows) + "\n"
-    width = max(len(row["name"]) for row in (*rows, *data["roles"]))
-    stages = max(len(", ".join(row["stages"])) for row in rows)
-    lines = [
-        f"  {row['name']:<{width}}  {', '.join(row['stages']):<{stages}}  {row['level']}"
-        f"  {quantities.duration(row['timeout']):<6}  {row['summary']}"
-        for row in rows
-    ]
-    roles = [f"  {row['name']:<{width}}  {'role':<{stages}}  {row['level']}" for row in data["roles"]]
-    levels = "Level 2 also blocks approval, level 1 fails the task, level 0 only reports. `idumb gates explain NAME`"
-    levels += " says which time is that of the whole gate, and which that of each of its commands."
-    return "\n".join(["Gates in the order in which they run:", *lines, *roles, levels]) + "\n"
-
-
-LIMITED = {"command": "each command", "gate": "the whole gate"}
-
-
-def _explained(row: phrases.Data) -> str:
-    limit = f", {quantities.duration(row['timeout'])} for {LIMITED[row['timeout_of']]}"
-    lines = [f"{row['name']}: stage {row['stage']}, level {row['level']}{limit}"]
-    lines += [f"  must hold: {row['must_hold']}", f"  why:       {row['why']}", f"  way out:   {row['way_out']}"]
-    codes = f" ({', '.join(row['plan_codes'])})" if row["plan_codes"] else ""
-    lines.append(f"  in a plan: {row['in_plan']}{codes}")
-    return "\n".join([*lines, f"  judges:    {', '.join(row['cache_key'])}"])
 
 
 _SOURCE_LINES = 12
