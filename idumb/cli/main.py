@@ -17,7 +17,6 @@ _GROUPS = {
         "plan": "Write a new plan from a template, or add a task to a plan.",
         "plan-phase": "Write the plan of a phase.",
         "import": "Import the plan of another tool.",
-        "export": "Mark completed tasks in the files of other tools.",
         "check-plan": "Check the plans of a phase and print every finding.",
         "discuss": "Answer the questions that planning a phase depends on.",
         "research": "Research a phase before it is planned.",

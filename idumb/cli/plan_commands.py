@@ -410,20 +410,3 @@ def import_command(path: str, kind: str | None, **flags: Any) -> Result:
     with options.services(writes=True) as services:
         place = options.source_path(path, services)
         return import_plan.run(services, import_plan.Request(place, kind, **flags), user_folders.user_name())
-
-
-@options.command("export")
-@click.argument("phase", required=False)
-@click.option(
-    "--done", is_flag=True, required=True, expose_value=False, help="Mark completed tasks as done in their source."
-)
-@options.yes
-def export_command(phase: str | None, yes: bool) -> Result:
-    """Mark completed tasks in the files of other tools.
-
-    Plans that were imported name their files. Shows the changes and asks before it writes them. Only marks change.
-    """
-    from idumb.app.planning import export_done
-
-    with options.services(writes=True) as services:
-        return export_done.run(services, export_done.Request(phase, yes))

@@ -17,7 +17,7 @@ from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
-    from idumb.domain.plans.imported import Marked, SourcePlan
+    from idumb.domain.plans.imported import SourcePlan
     from idumb.domain.runs.legacy import OldFile
 
 PLANNING = ".planning"
@@ -153,16 +153,6 @@ class PlanningFolder:
         from idumb.markdown.importers import registry
 
         return registry.read(path, self._source_files(path), kind, tag)
-
-    def marked(self, path: str, kind: str, done: Mapping[str, Mapping[str, str]]) -> Marked:
-        """A source with tasks marked as done, given by tag ("" if there is none) and id with the imported digest.
-
-        InputError as for `source`, or `export.outside` or `export.unclear-marks` if it must not be changed.
-        """
-        from idumb.markdown.importers import marks
-
-        marks.require_writable(path)
-        return marks.marked(path, self._source_files(path), kind, done)
 
     def _source_files(self, path: str) -> Mapping[str, str]:
         from idumb.markdown.importers.source_files import SourceFiles

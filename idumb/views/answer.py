@@ -23,7 +23,6 @@ _MODULES = {
         "check-plan --verbose",
         "graph",
         "import",
-        "export",
     ),
     "run": ("execute-phase", "execute", "quick", "resume", "pause", "cancel", "verify-work", "rollback", "undo"),
     "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),

@@ -1,4 +1,4 @@
-"""R-PLAN-9: plans of other tools become plans of idumb that can be read again, and their marks can be written back."""
+"""R-PLAN-9: plans of other tools become plans of idumb that can be read again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
-from idumb.domain.plans.imported import Marked, Placed, SourcePlan, SourceTask
-from idumb.markdown.importers import boxes, marks, openspec, registry, source_files
+from idumb.domain.plans.imported import Placed, SourcePlan, SourceTask
+from idumb.markdown.importers import boxes, openspec, registry, source_files
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
 from tests.support.growth import assert_linear
@@ -215,62 +215,6 @@ def test_what_was_not_read_is_named_with_its_line() -> None:
 MARKED = [kind for kind in SOURCES if kind not in ("gsd", "claude")]
 
 
-@pytest.mark.parametrize("kind", MARKED)
-def test_marks_are_written_and_nothing_else(kind: str) -> None:
-    path, text = SOURCES[kind]
-    last = IDS[kind][-1]
-    after, ids = registry.with_done(path, text, kind, {last})
-    assert ids == (last,)
-    assert [task.id for task in registry.read(path, {"": after}, kind).tasks if task.done][-1:] == [last]
-    changed = [(a, b) for a, b in zip(text.split("\n"), after.split("\n"), strict=True) if a != b]
-    assert len(changed) == 1
-    assert registry.with_done(path, after, kind, {last}) == (after, ())
-
-
-CURSOR_REORDERED = """---
-name: Shop
-todos:
-  - id: a
-    content: Make a
-    status: pending
-  - status: pending
-    id: b
-    content: Make b
-  - content: Make c
-    status: pending
----
-"""
-
-
-@pytest.mark.parametrize("id", ["a", "b", "3"])
-def test_a_mark_of_cursor_is_that_of_its_own_todo_whatever_the_order_of_keys(id: str) -> None:
-    after, _ = registry.with_done("x.plan.md", CURSOR_REORDERED, "cursor", {id})
-    done = [task.id for task in registry.read("x.plan.md", {"": after}, "cursor").tasks if task.done]
-    assert done == ([] if id == "3" else [id])  # a todo without an id has a number here only
-
-
-def done_of(path: str, text: str, kind: str) -> dict[str, str]:
-    return {task.id: task.digest() for task in registry.read(path, {"": text}, kind).tasks}
-
-
-def test_a_task_that_is_another_one_by_now_is_not_marked() -> None:
-    before = "- [ ] T001 Make a\n- [ ] T002 Make b\n"
-    done = done_of("tasks.md", before, "spec-kit")
-    after = before.replace("Make a", "Ship it")
-    found = marks.marked("tasks.md", {"": after}, "spec-kit", {"": done})
-    assert (found.changed, [row[2:] for row in found.files]) == (
-        {"": ("T001",)}, [(after.replace("[ ] T002", "[x] T002"), ("T002",))],
-    )  # fmt: skip
-
-
-def test_a_mark_in_a_description_does_not_make_it_another_task() -> None:
-    path, text = SOURCES["spec-kitty"]
-    done = done_of(path, text, "spec-kitty")
-    ticked = text.replace("- [ ]", "- [x]", 1)
-    assert ticked != text
-    assert marks.marked(path, {"": ticked}, "spec-kitty", {"": done}).changed == {}
-
-
 @pytest.mark.parametrize("value", ['"acceptanceCriteria": 5', '"status": {}'])
 def test_a_value_of_another_type_is_read(value: str) -> None:
     plan = registry.read("f", {"": f'{{"tasks": [{{"id": 1, "title": "a", {value}}}]}}'}, "task-master")
@@ -302,14 +246,7 @@ def test_long_runs_of_one_character_are_read_in_linear_time(text: str, repeated:
     assert_linear(read, lambda n: text.format(repeated * n))
 
 
-def test_an_id_of_two_tasks_marks_neither() -> None:
-    text = "- [ ] T001 Make a\n- [ ] T001 Make b\n- [ ] T002 Make c\n"
-    done = done_of("tasks.md", text, "spec-kit")
-    found = marks.marked("tasks.md", {"": text}, "spec-kit", {"": {id: done[id] for id in ("T001", "T002")}})
-    assert (found.unclear, found.files[0][2]) == (("T001",), text.replace("[ ] T002", "[x] T002"))
-
-
-def test_tasks_of_a_folder_that_have_one_id_are_all_imported_and_none_is_marked() -> None:
+def test_tasks_of_a_folder_that_have_one_id_are_all_imported() -> None:
     """Branches that are merged often leave two tasks with one number."""
     files = {"tasks/b - A.md": BACKLOG, "tasks/b - B.md": BACKLOG.replace("title: ", "title: Not ")}
     plan = registry.read("backlog", files, None)
@@ -317,8 +254,6 @@ def test_tasks_of_a_folder_that_have_one_id_are_all_imported_and_none_is_marked(
     assert plan.unread == (("backlog", 1, "the id back-12 of 2 tasks"),)
     parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
     assert parsed.plan, parsed.findings
-    done = {"": {task.id: task.digest() for task in plan.tasks}}
-    assert marks.marked("backlog", files, "backlog", done) == Marked(unclear=("back-12", "back-12~2"))
 
 
 def test_a_damaged_file_of_a_folder_is_named() -> None:
@@ -329,23 +264,8 @@ def test_a_damaged_file_of_a_folder_is_named() -> None:
     assert plan.unread == (("backlog/tasks/a.md", 1, "its front matter cannot be read"),)
 
 
-def test_a_repeated_number_that_was_not_read_is_not_ticked() -> None:
-    text = "## 1. Setup\n\n- [ ] 1.1 Make a\n- [ ] 1.1 Make b\n"
-    assert registry.with_done("tasks.md", text, "openspec", {"1.1"})[0] == text.replace(
-        "[ ] 1.1 Make a", "[x] 1.1 Make a"
-    )
-
-
-@pytest.mark.parametrize(
-    "path", ["../notes.md", "/etc/notes.md", ".git/notes.md", "a/.GIT/notes.md", ".idumb/notes.md"]
-)
-def test_marks_go_only_into_the_working_tree(path: str) -> None:
-    with pytest.raises(InputError, match="does not change it"):
-        marks.require_writable(path)
-
-
 def test_a_source_is_read_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-PLAN-9: what was cut off would be lost with the next mark."""
+    """R-PLAN-9."""
     monkeypatch.setattr(source_files, "LARGEST", 1 << 20)
     monkeypatch.setattr(registry, "_MOST_FILES", 1)
     text = CHECKLIST.ljust(1 << 20)
@@ -354,9 +274,10 @@ def test_a_source_is_read_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
     (tmp_path / "tasks" / "gone.md").symlink_to("nowhere")  # no format of a checklist needs it
     folder = PlanningFolder(str(tmp_path))
     tasks = folder.source("TODO.md", None).tasks
+    assert len(tasks) == 3
     (tmp_path / "TODO.md").write_text(text + "\n- [ ] one more\n", encoding="utf-8")
     with pytest.raises(InputError, match="larger than 1 MiB"):
-        folder.marked("TODO.md", "checklist", {"": {tasks[0].id: ""}})
+        folder.source("TODO.md", None)
     backlog = tmp_path / "backlog"
     backlog.mkdir()
     for n in (1, 2):
@@ -422,37 +343,11 @@ def test_reading_a_checklist_again_finds_the_same_tasks() -> None:
     assert first.tasks[0].description.splitlines() == ["- (done) Socks", "- Shirts"]
 
 
-def test_each_task_is_followed_by_its_id_its_title_and_last_its_words() -> None:
-    """R-PLAN-9: tools that number tasks by position renumber them."""
-
-    def followed(before: str, after: str) -> dict[str, str]:
-        path = "openspec/changes/a/tasks.md"
-        plan = plan_parser.parse(written(registry.read(path, {"": before}, None)).encode(), "p").plan
-        assert plan
-        return {id: task.id for id, task in imported.pairs(plan, registry.read(path, {"": after}, None)).items()}
-
-    three = "- [ ] 1.1 Make a\n- [ ] 1.2 Test\n- [ ] 1.3 Make c\n"
-    numbered = {"T7-01": "1.1", "T7-02": "1.2", "T7-03": "1.3"}
-    assert followed(three, three.replace("Make a", "Something else")) == numbered
-    inserted = "- [ ] 1.1 New\n- [ ] 1.2 Make a\n- [ ] 1.3 Test\n- [ ] 1.4 Make c\n"
-    assert followed(three, inserted) == {"T7-01": "1.2", "T7-02": "1.3", "T7-03": "1.4"}
-    assert followed(three, "- [ ] 1.1 Test\n- [ ] 1.2 Make c\n") == {"T7-02": "1.1", "T7-03": "1.2"}
-    path, boxes = "TODO.md", "- [ ] Make the frst page\n- [ ] Ship\n"
-    plan = plan_parser.parse(written(registry.read(path, {"": boxes}, None)).encode(), "p").plan
-    assert plan
-    for words, found in (("Make the first page", {"T7-01", "T7-02"}), ("Call a friend", {"T7-02"})):
-        now = registry.read(path, {"": boxes.replace("Make the frst page", words)}, None)
-        assert imported.pairs(plan, now).keys() == found
-
-
 def test_equal_items_of_a_checklist_are_told_apart_by_their_headings() -> None:
     text = "# T\n## One\n- [ ] Write tests\n## Two\n- [ ] Write tests\n- [ ] Write tests\n- [ ] " + "long " * 60 + "\n"
     ids = [task.id for task in registry.read("TODO.md", {"": text}, None).tasks]
     assert ids[:3] == ["one-write-tests", "two-write-tests", "two-write-tests-2"]
     assert len(ids[3]) == 48
-    assert (
-        registry.with_done("TODO.md", text, "checklist", {"two-write-tests"})[0].index("[x]") == text.index("Two") + 6
-    )
 
 
 def test_words_of_a_source_are_no_proofs_ids_or_tasks_of_the_plan() -> None:
@@ -493,7 +388,7 @@ def test_a_command_of_several_lines_is_imported_as_it_is() -> None:
     assert [command.strip() for command in parsed.plan.tasks[0].verify] == [script]
 
 
-def test_a_tag_of_task_master_is_read_and_marked_alone() -> None:
+def test_a_tag_of_task_master_is_read_alone() -> None:
     path, text = SOURCES["task-master"]
     plan = registry.read(path, {"": text}, None, "feature")
     assert ([task.id for task in plan.tasks], plan.tag) == (["9"], "feature")
@@ -504,12 +399,6 @@ def test_a_tag_of_task_master_is_read_and_marked_alone() -> None:
         registry.read(path, {"": text}, None, "other")
     with pytest.raises(InputError, match="has no tags"):
         registry.read("TODO.md", {"": CHECKLIST}, None, "feature")
-    text = text.replace('"title": "Other"', '"title": "Other", "status": "pending"')
-    other = {task.id: task.digest() for task in registry.read(path, {"": text}, None, "feature").tasks}
-    done = {"master": done_of(path, text, "task-master"), "feature": other}
-    ((_, before, after, ids),) = marks.marked(path, {"": text}, "task-master", done).files
-    assert sorted(ids) == ["2", "2.1", "2.2", "9"]
-    assert (before, after) == (text, text.replace('"pending"', '"done"').replace('"in-progress"', '"done"'))
 
 
 def test_only_what_looks_like_a_file_of_the_repository_is_one() -> None:
@@ -531,36 +420,6 @@ def test_what_tools_write_in_several_ways_is_read() -> None:
     assert archived.title == "add it"
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("gsd", GSD),
-        ("checklist", CLAUDE),
-        ("spec-kitty", "---\nwork_package_id: WP01\ntitle: A\n---\n- [ ] T001 Make it\n"),
-    ],
-)
-def test_a_task_without_a_mark_of_its_own_is_named_and_nothing_is_written(kind: str, text: str) -> None:
-    path = "old/01-01-PLAN.md"
-    done = done_of(path, text, kind)
-    assert marks.marked(path, {"": text}, kind, {"": done}) == Marked(markless=tuple(done))
-
-
-@pytest.mark.parametrize("kind", MARKED)
-def test_marks_change_no_line_end(kind: str) -> None:
-    text = SOURCES[kind][1].replace("\r\n", "\n")
-    for form in (text.replace("\n", "\r\n"), text.rstrip("\n"), "\ufeff" + text):
-        require_one_marked_line(kind, form)
-
-
-def require_one_marked_line(kind: str, text: str) -> None:
-    path, last = SOURCES[kind][0], IDS[kind][-1]
-    ((_, _, after, ids),) = marks.marked(path, {"": text}, kind, {"": {last: done_of(path, text, kind)[last]}}).files
-    assert ids == (last,)
-    changed = [(a, b) for a, b in zip(text.split("\n"), after.split("\n"), strict=True) if a != b]
-    assert len(changed) == 1
-    assert {line[-1:] == "\r" for line in changed[0]} in ({True}, {False})
-
-
 CURSOR_BY_HAND = """---
 name: Launcher
 overview: Start it: fast
@@ -575,19 +434,11 @@ todos:
 """
 
 
-def test_front_matter_without_quotes_is_read_and_a_mark_keeps_quotes_and_comments() -> None:
+def test_front_matter_without_quotes_is_read() -> None:
     first, second = registry.read("x.plan.md", {"": CURSOR_BY_HAND}, None).tasks
     assert (first.id, first.title, first.files) == ("start", "`run.sh` starts: api, web", ("run.sh",))
     assert (second.title, second.done) == ("@scope/pkg upgrade", False)
     assert "cancelled in the source" in second.inferred
-    after, _ = registry.with_done("x.plan.md", CURSOR_BY_HAND, "cursor", {"start"})
-    assert after == CURSOR_BY_HAND.replace('"pending" # soon', '"completed" # soon')
-
-
-def test_a_word_of_a_text_that_looks_like_a_mark_is_never_changed() -> None:
-    text = "---\ntodos:\n  - status: pending\n    id: a\n    content: >-\n      Write\n      status: pending\n---\n"
-    with pytest.raises(InputError, match="without a change of something else"):
-        marks.marked("x.plan.md", {"": text}, "cursor", {"": done_of("x.plan.md", text, "cursor")})
 
 
 def test_what_follows_the_last_step_is_no_part_of_it() -> None:

@@ -56,7 +56,6 @@ READING: Mapping[str, tuple[str, ...]] = {
     "audit": ("audit", "verify"),
     "backup": ("backup", "none.backup", "--verify"),
     "report": ("report", "1"),
-    "export": ("export", "1", "--done"),
     "workflow": ("workflow", "check", "release"),
 }
 """Commands that only look."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
@@ -85,22 +83,6 @@ class SourcePlan:
     tasks: tuple[SourceTask, ...]
     unread: tuple[tuple[str, int, str], ...] = ()
     tag: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """A source with tasks marked as done.
-
-    - `files`: (path, text, text with the marks, ids whose marks change) of each file that changes.
-    - `changed`: by tag, ids that are other tasks than the imported ones by now, or gone.
-    - `unclear`: ids of several tasks.
-    - `markless`: ids of tasks that have no mark in this format.
-    """
-
-    files: tuple[tuple[str, str, str, tuple[str, ...]], ...] = ()
-    changed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unclear: tuple[str, ...] = ()
-    markless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,57 +171,9 @@ def _needed(task: SourceTask, placed: Placed) -> list[str]:
 
 
 def pairs(plan: Plan, source: SourcePlan) -> dict[str, SourceTask]:
-    """Return what the source has now for each imported task of a plan, by the task's id in the plan.
-
-    Tools number tasks by position, so a task is followed by its title: first the task with the same id and title, then
-    the only one with this title, then the one with the same id. Last, one task whose words were corrected.
-    """
-    own = {task.id: task for task in plan.tasks if SOURCE_ID in task.extra}
-    rest = {task.id: task for task in source.tasks}
-    found: dict[str, SourceTask] = {}
-
-    def pair(id: str, of_source: str) -> None:
-        found[id] = rest.pop(of_source)
-        del own[id]
-
-    for id, task in list(own.items()):
-        current = rest.get(task.extra[SOURCE_ID])
-        if current is not None and _heading(current.title) == task.title:
-            pair(id, current.id)
-    titles, owned = _ids_by_title(rest.values()), Counter(task.title for task in own.values())
-    for id, task in list(own.items()):
-        if owned[task.title] == len(titles.get(task.title, ())) == 1:
-            pair(id, titles[task.title][0])
-    for id, task in list(own.items()):
-        if task.extra[SOURCE_ID] in rest:
-            pair(id, task.extra[SOURCE_ID])
-    if len(own) == len(rest) == 1:
-        (task,), (other,) = own.values(), rest.values()
-        if difflib.SequenceMatcher(None, task.title, _heading(other.title)).ratio() >= _ALIKE:
-            pair(task.id, other.id)
-    return found
-
-
-def digests(plan: Plan, source: SourcePlan, tasks: Collection[str]) -> dict[str, str]:
-    """Return the digests with which tasks of a plan were imported, by the ids that the source has for them now."""
-    found = pairs(plan, source)
-    chosen = [task for task in plan.tasks if task.id in tasks]
-    current = {task.id: found[task.id].id if task.id in found else task.extra[SOURCE_ID] for task in chosen}
-    gone = {current[task.id]: "" for task in chosen if task.id not in found}
-    kept = {current[task.id]: _content(task) for task in chosen if task.id in found}
-    return {**gone, **kept}
-
-
-def _content(task: Task) -> str:
-    """Return the recorded digest of a task without that of its order."""
-    return str(task.extra.get(SOURCE_DIGEST, "")).partition("-")[0]
-
-
-def _ids_by_title(tasks: Iterable[SourceTask]) -> dict[str, list[str]]:
-    titles: dict[str, list[str]] = {}
-    for task in tasks:
-        titles.setdefault(_heading(task.title), []).append(task.id)
-    return titles
+    """Return what the source has now for each imported task of a plan, by the task's id in the plan."""
+    now = {task.id: task for task in source.tasks}
+    return {task.id: now[id] for task in plan.tasks if (id := task.extra.get(SOURCE_ID)) in now}
 
 
 def updated(
@@ -290,7 +224,7 @@ def _change(task: Task, current: SourceTask | None, placed: Placed) -> str:
     if current is None:
         return "is no longer in the source"
     digest, order = current.digest(), _recorded(current, _needed(current, placed))
-    if _content(task) != digest:
+    if str(task.extra.get(SOURCE_DIGEST, "")).partition("-")[0] != digest:
         return _CHANGED
     if current.done != (SOURCE_DONE in task.extra):
         return "has another mark in the source"

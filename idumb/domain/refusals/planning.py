@@ -9,7 +9,6 @@ from idumb.domain.refusals.row import DOCTOR, HINT, Row, look, row, way
 _RUN = "Run the phase"
 _READ = "Read the plan"
 _AMEND = "Amend the plan"
-_MARK = "Mark tasks as done in their source"
 _IMPORT = "Import a plan"
 _FIND = "Find the phase"
 _CONFIGURATION = "Read the configuration"
@@ -194,17 +193,9 @@ ROWS: Mapping[str, Row] = {
     ),
     "import.elsewhere": row(_IMPORT, way("same", "omit --to", "the plan that was imported before is updated")),
     "import.not-confirmed": row(_IMPORT, way("yes", "agree to the change", "the plan changes as shown", "{command}")),
-    "export.not-confirmed": row(_MARK, way("yes", "agree to the marks", "the file changes as shown", "{command}")),
     "import.changed": row(
         "Adopt the changed source", way("again", "look at the change again", "nothing was written", "{command}")
     ),
-    "export.changed": row(
-        _MARK,
-        way("again", "look at the marks again", "nothing was written", "idumb export --done"),
-    ),
-    "export.outside": row(_MARK, way("hand", "mark the tasks by hand", "idumb changes files of the working tree only")),
-    "export.unclear-marks": row(_MARK, way("hand", "mark the tasks by hand", "the marks are then yours")),
-    "export.nothing-imported": row(_MARK, way("import", "import the plan first", "then its tasks run here")),
     "plan.objections": row(
         "Write the plan",
         way("take", "read the draft, change it if needed, and accept it", "the plan is written; nothing runs yet"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from idumb import lazy_pattern
 from idumb.domain.plans.imported import SourcePlan, SourceTask
@@ -60,13 +60,3 @@ def _between(mark: str, body: str) -> str:
 def _headed(title: str, body: str) -> str:
     match = re.search(rf"^## {title}\b[^\n]*\n(.*?)(?=^## |\Z)", body, re.MULTILINE | re.DOTALL)
     return match[1].strip("\n") if match else ""
-
-
-def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the text with the status `Done`, and the id if it changed."""
-    found = task(text)
-    status = _STATUS.search(text)
-    if found is None or found.id not in ids or found.done or status is None:
-        return text, ()
-    quote = status[1][:1] if status[1][:1] in ("'", '"') else ""
-    return text[: status.start(1)] + f"{quote}Done{quote}" + text[status.end(1) :], (found.id,)

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from idumb import lazy_pattern
@@ -124,10 +124,3 @@ def _steps(text: str) -> tuple[tuple[str, str, str], ...]:
         elif found and inside:
             found[-1][2].append(line.rstrip())
     return tuple((id, title, "\n".join(lines).strip("\n")) for id, title, lines in found)
-
-
-def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the text with ticked boxes, and the ids whose boxes were ticked. Numbered steps have no marks."""
-    top = _top(boxes.read(text))
-    chosen = [(id, box.mark) for id, box in zip(_ids(top), top, strict=True) if id in ids and not box.done]
-    return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from idumb import lazy_pattern
 from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
@@ -45,22 +45,3 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
     heading = re.search(r"^# (.+)$", body, re.MULTILINE)
     title = str(values.get("name") or (heading[1] if heading else path))
     return SourcePlan(KIND, path, title, str(values.get("overview") or title), tuple(tasks))
-
-
-def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the text with the status `completed`, and the ids that changed."""
-    end = max(text.find("\n---", 3), 0)
-    edits: list[tuple[int, int, str]] = []
-    todo: dict[str, re.Match[str]] = {}
-    for match in [*_STATUS.finditer(text, 0, end), None]:
-        if match is None or match["dash"]:  # the todo before ends, whatever the order of its keys
-            id = todo["id"]["value"].partition(" #")[0].strip("'\" \t") if "id" in todo else ""
-            word = _WORD.match(text, todo["status"].start("value")) if "status" in todo else None
-            if word is not None and id in ids and word[1] != "completed":
-                edits.append((word.start(1), word.end(1), id))
-            todo = {}
-        if match is not None:
-            todo[match["key"]] = match
-    for start, stop, _ in reversed(edits):
-        text = text[:start] + "completed" + text[stop:]
-    return text, tuple(id for _, _, id in edits)

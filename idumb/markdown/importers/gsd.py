@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.domain.plans.plan import Plan, Task
@@ -39,8 +39,3 @@ def _task(plan: Plan, task: Task) -> SourceTask:
 
 def _own_id(plan: Plan, id: str) -> str:
     return next((task.extra.get("x-source-id") or id for task in plan.tasks if task.id == id), id)
-
-
-def with_done(text: str, _ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the text as it is: GSD records completed work in summaries, not in its plans."""
-    return text, ()

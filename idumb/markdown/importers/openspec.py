@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from idumb import lazy_pattern
 from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
@@ -45,14 +45,3 @@ def _why(proposal: str) -> str:
     """Return the first paragraph under `## Why`."""
     section = re.search(r"^## Why[ \t]*\r?\n+(.+?)(?:\r?\n[ \t]*\r?\n|\r?\n#|\Z)", proposal, re.MULTILINE | re.DOTALL)
     return section[1] if section else ""
-
-
-def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the text with ticked boxes, and the ids whose boxes were ticked."""
-    rows = boxes.read(text, fences=True).boxes
-    first: dict[str, boxes.Box] = {}  # a number that repeats is no task of its own
-    for box in rows:
-        if match := _TASK.fullmatch(box.text):
-            first.setdefault(match[1], box)
-    chosen = [(id, box.mark) for id, box in first.items() if id in ids and not box.done]
-    return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

@@ -7,7 +7,7 @@ import functools
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -36,8 +36,6 @@ class Format(Protocol):
     def matches(self, path: str, text: str, /) -> bool: ...
 
     def read(self, path: str, text: str, sibling: Sibling, /) -> SourcePlan: ...
-
-    def with_done(self, text: str, ids: Collection[str], /) -> tuple[str, tuple[str, ...]]: ...
 
 
 FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
@@ -150,13 +148,6 @@ def format_of(path: str, text: str, kind: str | None) -> Format:
         if wanted == each.KIND or (wanted is None and each.matches(path, text)):
             return each
     raise _unknown(path, "is in no format that idumb imports")
-
-
-def with_done(path: str, text: str, kind: str, ids: Collection[str], tag: str = "") -> tuple[str, tuple[str, ...]]:
-    """Return the text of the source with these tasks marked as done, and the ids whose marks changed."""
-    if tag:
-        return task_master.with_done(text, ids, tag)
-    return format_of(path, text, kind).with_done(text, ids)
 
 
 def _first(files: Mapping[str, str], folder: str, pattern: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from idumb import lazy_pattern
 from idumb.domain.plans.imported import SourcePlan, SourceTask
@@ -61,12 +61,3 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
     return SourcePlan(
         KIND, path, title.removeprefix("Tasks: "), title.removeprefix("Tasks: "), tuple(tasks), tuple(unread)
     )
-
-
-def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the text with ticked boxes, and the ids whose boxes were ticked."""
-    rows = [
-        (match[1], box.mark) for box in boxes.read(text).boxes if not box.done and (match := _TASK.fullmatch(box.text))
-    ]
-    chosen = [(id, mark) for id, mark in rows if id in ids]
-    return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from idumb import lazy_pattern
 from idumb.domain.plans.imported import SourcePlan, SourceTask
@@ -67,19 +67,3 @@ def read(path: str, text: str, sibling: Callable[[str], str | None]) -> SourcePl
         tasks.append(SourceTask(id, title.strip("* "), about, done, needed, files, inferred=inferred))
     title = next((name for level, name, _ in checklist.headings if level == 1), path)
     return SourcePlan(KIND, path, title, title, tuple(tasks))
-
-
-def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the text with the boxes of the packages' subtasks ticked, and the packages that changed.
-
-    The file of one package has boxes too, but its tool does not take them as the state of the package.
-    """
-    if package(text) is not None:
-        return text, ()
-    marks: dict[str, list[int]] = {}
-    for box in boxes.read(text).boxes:
-        names = (m[1] for name in reversed(box.headings) if (m := _PACKAGE.fullmatch(name.strip("* "))))
-        id = next(names, "")
-        if id in ids and not box.done and _SUBTASK.fullmatch(box.text):
-            marks.setdefault(id, []).append(box.mark)
-    return boxes.tick(text, [mark for each in marks.values() for mark in each]), tuple(marks)

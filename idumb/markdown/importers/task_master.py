@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
-from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 KIND = "task-master"
 _FINISHED = frozenset({"done", "completed"})
@@ -82,39 +81,3 @@ def _task(row: Mapping[str, Any], id: str, parent: str, subtasks: tuple[str, ...
         tuple(str(each) for each in criteria if str(each).strip()), (),
         _PRIORITIES.get(str(row.get("priority")), "normal"), inferred=(*guessed, *skipped),
     )  # fmt: skip
-
-
-def with_done(text: str, ids: Collection[str], tag: str = "") -> tuple[str, tuple[str, ...]]:
-    """Return the text with the status `done`, and the ids that changed. All other bytes stay."""
-    edits = [(id, *span) for id, span in _statuses(text, tag) if id in ids]
-    for _, start, end in sorted(edits, key=lambda edit: -edit[1]):
-        text = text[:start] + '"done"' + text[end:]
-    return text, tuple(id for id, _, _ in edits)
-
-
-def _statuses(text: str, tag: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield id and place of the status of every unfinished task of the tag."""
-    from idumb.markdown.syntax import tree
-    from idumb.markdown.syntax.problems import Problems
-    from idumb.markdown.syntax.source import Source
-
-    tag, _ = _tagged(text, tag)
-    skipped = len(text) - len(text.lstrip("\ufeff"))
-    root = tree.read_json(text[skipped:], lambda index: index + skipped, Problems(Source(text, "")), "tasks")
-    fields = {key.value: value for key, value in root.pairs} if is_map(root) else {}
-    inner = fields.get(tag) if tag else root
-    rows = {key.value: value for key, value in inner.pairs}.get("tasks") if is_map(inner) else None
-
-    def walk(rows: Node | None, parent: str) -> Iterator[tuple[str, tuple[int, int]]]:
-        for row in rows.items if is_list(rows) else ():
-            values = {key.value: value for key, value in row.pairs} if is_map(row) else {}
-            id = values.get("id")
-            if not is_text(id):
-                continue
-            whole = f"{parent}.{id.value}" if parent else id.value
-            status = values.get("status")
-            if is_text(status) and status.value not in _FINISHED:
-                yield whole, (status.start, status.end)
-            yield from walk(values.get("subtasks"), whole)
-
-    yield from walk(rows, "")

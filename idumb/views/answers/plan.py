@@ -65,20 +65,6 @@ def import_plan(data: phrases.Data) -> str:
 _MOST = 12
 
 
-def export(data: phrases.Data) -> str:
-    """Return the marks that changed."""
-    nothing = "No mark changes." if data["unmarked"] else "Every completed task is marked already."
-    if not data["completed"]:
-        nothing = "No task of an imported plan is completed, so no mark changes."
-    lines = phrases.visible_lines(data["diff"]) if data["diff"] else [nothing]
-    if data["written"]:
-        lines += [f"Marked {wording.listed(row['tasks'])} in {markup.one_line(row['path'])}." for row in data["files"]]
-    for row in data["unmarked"]:
-        what = f"{wording.listed(row['tasks'], _MOST)} in {row['path']}" if row["tasks"] else row["path"]
-        lines.append(f"Not marked: {markup.one_line(what)}: {markup.one_line(row['reason'])}")
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
-
-
 def _prompt(data: phrases.Data) -> str:
     """Return the prompt between rules."""
     shown = [_RULE, *phrases.visible_lines(data["prompt"]), _RULE]
