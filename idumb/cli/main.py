@@ -30,8 +30,7 @@ _GROUPS = {
         "execute": "Run a step plan, a YAML or JSON file of tool calls.",
         "quick": "Run one task that you describe here.",
         "verify-work": "Verify a phase against its success criteria.",
-        "pause": "Pause the run after the current task.",
-        "cancel": "Stop the command that runs in this working tree.",
+        "stop": "Stop the command that runs in this working tree.",
     },
     "Workflows": {
         "workflow": "List, show, check and run workflows.",

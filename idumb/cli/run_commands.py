@@ -1,4 +1,4 @@
-"""The commands of the group Run: run phases, step plans and single tasks; pause, cancel and verify them."""
+"""The commands of the group Run: run phases, step plans and single tasks; stop and verify them."""
 
 from __future__ import annotations
 
@@ -224,30 +224,19 @@ def verify_work_command(phase: str, **flags: Any) -> Result:
         return verify_work.verify(services, options.phase_id(phase, services.root), **flags)
 
 
-@options.command("pause")
-@click.argument("phase")
+@options.command("stop", person=True)
+@click.option("--after-task", is_flag=True, help="Let the run finish its current task; do not wait for that.")
 @click.option("--why", default="", metavar="REASON", help="The reason, which is recorded and shown.")
-def pause_command(phase: str, why: str) -> Result:
-    """Pause the run after the current task.
-
-    The run finishes its current task with a checkpoint, then stops; this command does not wait for that. If the run is
-    not active, it is marked as paused. Either way, only `idumb resume` continues it. Lists what you can do next.
-    """
-    from idumb.app.running import pause
-
-    with options.services(writes=True) as services:
-        return pause.pause(services, options.phase_id(phase, services.root), why=why, by=user_folders.user_name())
-
-
-@options.command("cancel", person=True)
 @click.option("--force", is_flag=True, help="Stop a command that does not respond, or one on another machine.")
-def cancel_command(force: bool) -> Result:
+def stop_command(after_task: bool, why: str, force: bool) -> Result:
     """Stop the command that runs in this working tree.
 
     Run it in another terminal. The run stops at the next safe point and records that; `idumb resume` continues it. With
     --force, a process on this machine that does not respond is killed, and one on another machine can no longer write.
     """
-    from idumb.app.running import cancel
+    if after_task and force:
+        raise click.UsageError("Use either --after-task or --force.")
+    from idumb.app.running import stop
 
     with options.services() as services:
-        return cancel.cancel(services, force=force, by=user_folders.user_name())
+        return stop.stop(services, after_task=after_task, force=force, why=why, by=user_folders.user_name())

@@ -14,8 +14,9 @@ from idumb.system.files import user_folders
 
 _NEEDS_NAME = frozenset({"show", "check"})
 _ELSEWHERE = {
-    "resume": "idumb resume {}", "cancel": "idumb cancel", "pause": "idumb pause", "rollback": "idumb rollback {}",
-    "undo": "idumb undo", "events": "idumb log {}", "log": "idumb log {}", "trace": "idumb log {}",
+    "resume": "idumb resume {}", "cancel": "idumb stop", "pause": "idumb stop --after-task",
+    "rollback": "idumb rollback {}", "undo": "idumb undo",
+    "events": "idumb log {}", "log": "idumb log {}", "trace": "idumb log {}",
     "dlq": "idumb dlq list", "metrics": "idumb metrics {}", "dashboard": "idumb workflow status",
     "debug": "idumb debug {}", "inspect": "idumb workflow status {}", "replay": "idumb workflow status {}",
     "graph": "idumb graph {}", "validate": "idumb workflow check {}",

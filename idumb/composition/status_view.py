@@ -110,10 +110,10 @@ def _are_trailers(rows: Any) -> bool:
 
 
 def _with_owner(view: dict[str, Any], owner: dict[str, Any] | None) -> dict[str, Any]:
-    """Add the owner. While a command is at work, name no next command: a script might cancel the work."""
+    """Add the owner. While a command is at work, name no next command: a script might stop the work."""
     if owner is None or not view["initialised"]:
         return {**view, "owner": owner}
-    why = f"idumb {owner['command']} is running as process {owner['pid']}; wait for it, or stop it with idumb cancel"
+    why = f"idumb {owner['command']} is running as process {owner['pid']}; wait for it, or stop it with idumb stop"
     return {**view, "owner": owner, "next": {**view["next"], "command": None, "why": why}}
 
 

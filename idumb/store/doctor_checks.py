@@ -153,7 +153,7 @@ class _LogChecks:
                 )
             elif standing != owner_card.RUNNING:
                 how = "is stopped" if standing == owner_card.STOPPED else "may run on another machine"
-                yield health.warn(f"{who} {how}", path, means="it owns its working tree", fix="idumb cancel")
+                yield health.warn(f"{who} {how}", path, means="it owns its working tree", fix="idumb stop")
             else:
                 yield health.passed(f"{who} is running")
 

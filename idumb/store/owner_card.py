@@ -1,4 +1,4 @@
-"""The owner card: who holds a working tree, for people and for `cancel`. The lock decides; the card informs."""
+"""The owner card: who holds a working tree, for people and for `stop`. The lock decides; the card informs."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def held(holder: Card) -> Refusal:
         "lock.held",
         f"this working tree is in use by {words(holder) if holder else 'another idumb'}"
         f"{', which is stopped' if stopped else ''}",
-        hint="idumb cancel --force ends it; then idumb resume continues"
+        hint="idumb stop --force ends it; then idumb resume continues"
         if stopped
-        else "wait for it to end (see idumb status), or stop it: idumb cancel",
+        else "wait for it to end (see idumb status), or stop it: idumb stop",
         details=holder,
     )
 
@@ -120,6 +120,6 @@ def elsewhere(holder: Card) -> Refusal:
         "lock.elsewhere",
         f"this working tree is in use by {words(holder)}; idumb cannot tell from here whether that process still runs",
         hint=f"check on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} still runs;"
-        " once it has ended for good, run: idumb cancel --force",
+        " once it has ended for good, run: idumb stop --force",
         details=holder,
     )

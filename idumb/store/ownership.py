@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.ports.host import Clock
+from idumb.app.ports.ownership import StopRequest
 from idumb.domain.errors import Refusal, StoreError
 from idumb.store import connection, log_errors, owner_card
 from idumb.system import host_identity
@@ -39,8 +40,7 @@ class FileOwnership:
         self._clock = clock
         self._folder = os.path.join(database.folder, "worktrees", worktree)
         self._card = os.path.join(self._folder, "owner.json")
-        self._request = os.path.join(self._folder, "cancel.json")
-        self._pause = os.path.join(self._folder, "pause.json")
+        self._request = os.path.join(self._folder, "stop.json")
         self._path = os.path.join(self._folder, "owner.lock")
         self._lock: OwnerLock | None = None
         self._fence = 0
@@ -79,7 +79,7 @@ class FileOwnership:
             if not self._lost:
                 with contextlib.suppress(StoreError, OSError):
                     self._database.set_anchor()
-                for path in (self._request, self._pause, self._card):
+                for path in (self._request, self._card):
                     with contextlib.suppress(OSError):
                         os.unlink(path)
         finally:
@@ -113,12 +113,12 @@ class FileOwnership:
         """Like `holder`: the live process on this machine that this one took the working tree from; or None."""
         return self._overtaken
 
-    def ask(self, holder: Mapping[str, Any], by: str) -> bool:
+    def ask(self, holder: Mapping[str, Any], by: str, why: str) -> bool:
         """Ask the owner to stop. Return whether it released the working tree within ten seconds.
 
         A stopped one cannot.
         """
-        self._write_request(self._request, holder, by)
+        self._write_request(holder, by, why, after_task=False)
         if not self._signal(holder, signal.SIGTERM):
             return True
         if holder["standing"] == owner_card.STOPPED:
@@ -142,23 +142,15 @@ class FileOwnership:
         process_tree.wait_gone(below, _GRACE)
         _send(started, signal.SIGKILL)
 
-    def cancel_requested_by(self) -> str | None:
-        """Return who asked this owner to stop with `cancel`; None if nobody did."""
-        request = self._own_request(self._request)
-        return str(request.get("by")) if request else None
+    def ask_to_stop_after_task(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+        self._write_request(holder, by, why, after_task=True)
 
-    def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
-        self._write_request(self._pause, holder, by, why=why)
-
-    def pause_asked(self) -> tuple[str, str] | None:
-        """Return (who, why) of a pause request."""
-        request = self._own_request(self._pause)
-        return (str(request.get("by")), str(request.get("why"))) if request else None
-
-    def _own_request(self, path: str) -> owner_card.Card:
-        """Return a request to this owner, or nothing. One to an earlier owner has another token."""
-        request = owner_card.read(path)
-        return request if self._fence and request.get("fence") == self._fence else {}
+    def stop_request(self) -> StopRequest | None:
+        """Return the request to this owner. One to an earlier owner has another token."""
+        request = owner_card.read(self._request)
+        if not self._fence or request.get("fence") != self._fence:
+            return None
+        return StopRequest(str(request.get("by")), str(request.get("why")), bool(request.get("after_task")))
 
     def _taken(self, *, force: bool) -> OwnerLock:
         card = owner_card.read(self._card)
@@ -212,10 +204,10 @@ class FileOwnership:
             owner_card.write(self._card, command, since, fence, before)
         return fence
 
-    def _write_request(self, path: str, holder: Mapping[str, Any], by: str, **more: str) -> None:
-        word = {"fence": holder.get("fence"), "by": by, "at": self._clock.now(), **more}
-        with log_errors.translated(path):
-            atomic_write.write(path, json.dumps(word).encode() + b"\n", durable=False, mode=0o600)
+    def _write_request(self, holder: Mapping[str, Any], by: str, why: str, *, after_task: bool) -> None:
+        fields = {"fence": holder.get("fence"), "by": by, "why": why, "after_task": after_task, "at": self._clock.now()}
+        with log_errors.translated(self._request):
+            atomic_write.write(self._request, json.dumps(fields).encode() + b"\n", durable=False, mode=0o600)
 
     def _signal(self, holder: Mapping[str, Any], number: int) -> bool:
         """Return whether the owner still lives. Only a process that holds the lock is ever signalled."""
@@ -225,9 +217,9 @@ class FileOwnership:
             return host_identity.signal_process(holder["pid"], holder.get("started"), number)
         except PermissionError:
             raise Refusal(
-                "cancel.not-allowed",
+                "stop.not-allowed",
                 f"process {holder['pid']} belongs to another user, so it cannot be stopped from here",
-                hint="idumb cancel, as that user",
+                hint="idumb stop, as that user",
             ) from None
 
     def _has_released(self, holder: Mapping[str, Any]) -> bool:
@@ -377,7 +369,7 @@ def _taken_in(folder: str) -> OwnerLock:
         raise Refusal(
             "lock.held",
             f"working tree {os.path.basename(folder)} is in use by {owner_card.words(card)}",
-            hint="wait for it to end, or stop it: idumb cancel",
+            hint="wait for it to end, or stop it: idumb stop",
             details=card,
         )
     return lock

@@ -24,7 +24,7 @@ _MODULES = {
         "graph",
         "import",
     ),
-    "run": ("execute-phase", "execute", "quick", "resume", "pause", "cancel", "verify-work", "rollback", "undo"),
+    "run": ("execute-phase", "execute", "quick", "resume", "stop", "verify-work", "rollback", "undo"),
     "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
     "look": ("show", "envelope", "diff", "report", "metrics", "log", "audit"),
     "status": ("status", "next", "roadmap"),

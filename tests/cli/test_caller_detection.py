@@ -26,7 +26,7 @@ WORDS = [
     ("amend", "1", "--decision", "so it is"),
     ("rollback", "1", "--to", "start", "--yes"),
     ("undo", "--yes"),
-    ("cancel",),
+    ("stop",),
     ("discuss", "1", "--answer", "Q-1=yes"),
     ("deinit", "--yes"),
     ("install", "--host", "claude"),

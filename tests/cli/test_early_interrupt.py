@@ -37,7 +37,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 def test_ctrl_c_during_a_command_exits_with_130_and_one_line(project: Project) -> None:
     """The handling is that of the command line; each command has it."""
-    for module, command in (("running.cancel", "cancel"), ("upkeep.doctor", "doctor"), ("reading.status", "status")):
+    for module, command in (("running.stop", "stop"), ("upkeep.doctor", "doctor"), ("reading.status", "status")):
         assert interrupted(project, f"idumb.app.{module}", command) == WORDS
 
 

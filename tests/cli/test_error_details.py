@@ -41,7 +41,7 @@ def test_a_failed_verification_names_criterion_check_and_plan(project: Project) 
     assert refused(project, ended) == {}
 
 
-def test_a_cancelled_run_names_its_step_and_who_cancelled_it(project: Project, tmp_path: Path) -> None:
+def test_a_stopped_run_names_its_step_and_who_stopped_it(project: Project, tmp_path: Path) -> None:
     """R-RUN-7, R-RUN-9; R-ASK-1, R-LOG-5: until then, each second command names the owner of the working tree."""
     os.mkfifo(tmp_path / "door")
     step = shell(f"echo half > b.txt; echo x > {tmp_path}/door; sleep 600")
@@ -55,14 +55,14 @@ def test_a_cancelled_run_names_its_step_and_who_cancelled_it(project: Project, t
             assert (details["pid"], f"pid: {running.pid}" in details["evidence"]) == (running.pid, True)
             assert {"host", "since", "command"} <= set(details)
             assert str(running.pid) in held.error["message"]
-            assert [row["id"] for row in details["choices"]] == ["wait", "cancel", "force"]
+            assert [row["id"] for row in details["choices"]] == ["wait", "stop", "force"]
         assert project.quick("status").code == 0
-        assert project.json("cancel").code == 0
+        assert project.json("stop").code == 0
         ended = running.wait()
     assert (ended.code, ended.error["code"]) == (128 + signal.SIGTERM, "run.interrupted")
     details = ended.error["details"]
     assert (details["status"], details["step_id"], details["tool"]) == ("interrupted", "T1-01", "steps")
-    assert details["error"].startswith("cancelled by ")
+    assert details["error"].startswith("stopped by ")
     assert len(details["plan_hash"]) == 64
     assert kinds(details)[-2:] == ["attempt.interrupted", "checkpoint.recorded"]
     assert [row["command"] for row in details["choices"]] == ["idumb status", "idumb resume 1"]

@@ -104,7 +104,7 @@ MISTYPED = {
     ("check", "1"): ("No such command 'check'", "check-plan", "idumb check-plan 1"),
     ("dlq", "lsit"): ("No such command 'dlq lsit'", "dlq list", "idumb dlq list"),
     ("show", "T1-01", "--jsn"): ("No such option '--jsn'", "--json", "idumb show T1-01 --json"),
-    ("pause", "1", "--wy=too late"): ("No such option '--wy'", "--why", "idumb pause 1 '--why=too late'"),
+    ("stop", "--wy=too late"): ("No such option '--wy'", "--why", "idumb stop '--why=too late'"),
     ("resume", "1", "--mode", "strct"): (
         "Invalid value for '--mode': 'strct' is not one of 'guided', 'strict'", "strict", "idumb resume 1 --mode strict"
     ),
@@ -131,7 +131,7 @@ def test_a_word_without_a_near_one_leads_to_the_help(project: Project) -> None:
         (("xyzzy",), "No such command 'xyzzy'.", "idumb --help"),
         (("dlq", "xyzzy"), "No such command 'dlq xyzzy'. dlq takes list, show, retry, remove.", "idumb dlq --help"),
         (("status", "--xyzzy"), "No such option '--xyzzy'.", "idumb status --help"),
-        (("cancel", "--reason", "x"), "No such option '--reason'.", "idumb cancel --help"),
+        (("stop", "--reason", "x"), "No such option '--reason'.", "idumb stop --help"),
         (("doctor", "--men"), "No such option '--men'.", "idumb doctor --help"),
     ):
         error = project.quick(*typed, "--json").error

@@ -350,7 +350,7 @@ def test_a_task_of_another_builder_is_refused_with_the_command_that_runs_it(sand
     assert "idumb execute-phase 1" in persons(refused)
 
 
-PERSONS = ("accept", "amend", "approve", "cancel", "deinit", "execute-phase", "resume", "rollback", "skip", "undo")
+PERSONS = ("accept", "amend", "approve", "deinit", "execute-phase", "resume", "rollback", "skip", "stop", "undo")
 
 
 def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:

@@ -233,7 +233,7 @@ VERSIONS = "a version that you select when you start a workflow"
 
 REFUSED = [
     Refused(OTHERS, ("workflow", "resume", "W3"), "idumb resume W3"),
-    Refused(OTHERS, ("workflow", "cancel"), "idumb cancel"),
+    Refused(OTHERS, ("workflow", "cancel"), "idumb stop"),
     Refused(OTHERS, ("workflow", "dlq"), "idumb dlq list"),
     Refused(WATCH, ("workflow", "events", "W3"), "idumb log W3"),
     Refused(WATCH, ("workflow", "metrics", "W3"), "idumb metrics W3"),
@@ -245,7 +245,7 @@ REFUSED = [
     Refused(ABSENT, ("metrics",), "idumb metrics --help"),
     Refused(ABSENT, ("metrics", "--workflow-id", "pipeline"), "--help"),
     Refused(ABSENT, ("dlq", "list", "--limit", "3"), "idumb dlq"),
-    Refused(ABSENT, ("cancel", "--reason", "x"), "idumb cancel"),
+    Refused(ABSENT, ("cancel", "--reason", "x"), "idumb --help"),
     Refused(VERSIONS, ("workflow", "run", "pipeline", "--version", "1.0"), "idumb workflow"),
 ]
 

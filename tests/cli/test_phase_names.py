@@ -8,9 +8,9 @@ from tests.support.project import Project, making
 
 COMMANDS = (
     *(("check-plan",), ("prove",), ("metrics",), ("audit", "workspace"), ("audit", "bundle"), ("log",)),
-    *(("next",), ("graph",), ("plan-diff",), ("verify-work",), ("pause",), ("debug",)),
+    *(("next",), ("graph",), ("plan-diff",), ("verify-work",), ("debug",)),
 )
-WITHOUT_PLAN = (("metrics",), ("log",), ("pause",))
+WITHOUT_PLAN = (("metrics",), ("log",))
 
 
 def outcome_of(project: Project, *command: str) -> tuple[int, str]:

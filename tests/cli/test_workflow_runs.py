@@ -131,7 +131,7 @@ def test_a_workflow_is_proven_rolled_back_repeated_and_undone(sandbox: GitSandbo
     assert project.read("mine.txt") == "never committed\n"
 
 
-def test_a_workflow_is_cancelled_in_a_step_and_resumed_there(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_a_workflow_is_stopped_in_a_step_and_resumed_there(sandbox: GitSandbox, tmp_path: Path) -> None:
     project = workflow_project(sandbox)
     os.mkfifo(tmp_path / "door")
     waits = f"test -e {tmp_path}/note || {{ touch {tmp_path}/note; echo > {tmp_path}/door; tail -f /dev/null; }}"
@@ -140,9 +140,9 @@ def test_a_workflow_is_cancelled_in_a_step_and_resumed_there(sandbox: GitSandbox
     consent = ("--approve", refused.error["details"]["consent_hash"])
     with project.beside("workflow", "run", "w", "--input", "word=good", *consent) as running:
         (tmp_path / "door").read_text(encoding="ascii")
-        cancelled = project.json("cancel")
+        stopped = project.json("stop")
         assert running.wait().code == 128 + signal.SIGTERM
-    assert cancelled.data["cancelled"] is True, cancelled.out
+    assert stopped.data["stopped"] is True, stopped.out
     assert len(project.quick("log", "W1", "--kind", "workflow_cancelled", "--json").data["events"]) == 1
     assert project.quick("workflow", "status", "W1", "--json").data["runs"][0]["state"] == "interrupted"
     assert project.json("resume", "W1").code == 0

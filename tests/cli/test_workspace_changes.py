@@ -69,9 +69,9 @@ def test_next_says_to_wait_while_a_run_is_active(project: Project) -> None:
         assert run.wait().code == 0
     assert [row["state"] for row in looked_at if row["code"] == "store.anchor"] == ["ok"]
     assert suggestion["command"] is None
-    assert "wait for it, or stop it with idumb cancel" in suggestion["why"]
+    assert "wait for it, or stop it with idumb stop" in suggestion["why"]
     assert "idumb resume" not in shown
-    assert "idumb cancel" in shown
+    assert "idumb stop" in shown
 
 
 def test_an_ignored_file_that_only_a_pattern_declares_is_not_overwritten(project: Project) -> None:

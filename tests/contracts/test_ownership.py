@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.ownership import Ownership
+from idumb.app.ports.ownership import Ownership, StopRequest
 from idumb.domain.errors import Refusal
 from tests.adapters.store.opened import OpenedLog
 from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
@@ -155,21 +155,21 @@ def test_a_released_tree_has_no_holder(contest: Contest) -> None:
     assert contest.second.holder() is None
 
 
-def test_a_request_to_pause_reaches_the_owner_that_it_names(contest: Contest) -> None:
+def test_a_request_to_stop_reaches_the_owner_that_it_names(contest: Contest) -> None:
     contest.first.acquire("first")
-    assert contest.first.pause_asked() is None
-    contest.second.ask_to_pause(contest.second.holder() or {}, "Pat", "lunch")
-    assert contest.first.pause_asked() == ("Pat", "lunch")
-    assert contest.second.pause_asked() is None
+    assert contest.first.stop_request() is None
+    contest.second.ask_to_stop_after_task(contest.second.holder() or {}, "Pat", "lunch")
+    assert contest.first.stop_request() == StopRequest("Pat", "lunch", after_task=True)
+    assert contest.second.stop_request() is None
 
 
-def test_a_request_to_pause_does_not_reach_a_later_owner(contest: Contest) -> None:
+def test_a_request_to_stop_does_not_reach_a_later_owner(contest: Contest) -> None:
     contest.first.acquire("first")
-    contest.second.ask_to_pause(contest.second.holder() or {}, "Pat", "lunch")
+    contest.second.ask_to_stop_after_task(contest.second.holder() or {}, "Pat", "lunch")
     contest.first.release()
     contest.second.acquire("second")
-    assert contest.second.pause_asked() is None
-    assert contest.first.pause_asked() is None
+    assert contest.second.stop_request() is None
+    assert contest.first.stop_request() is None
 
 
 def test_a_request_to_an_earlier_owner_is_ignored(contest: Contest) -> None:
@@ -177,5 +177,5 @@ def test_a_request_to_an_earlier_owner_is_ignored(contest: Contest) -> None:
     earlier = contest.second.holder() or {}
     contest.first.release()
     contest.first.acquire("first")
-    contest.second.ask_to_pause(earlier, "Pat", "lunch")
-    assert contest.first.pause_asked() is None
+    contest.second.ask_to_stop_after_task(earlier, "Pat", "lunch")
+    assert contest.first.stop_request() is None

@@ -26,7 +26,7 @@ from tests.support.warm import Started, Warm
 
 PROCESSES = 8
 EACH = 2
-# exit codes of the table, and those of a cancelled or killed command
+# exit codes of the table, and those of a stopped or killed command
 CODES = frozenset({0, 1, 4, 5, 130, 143, -9})
 DEPENDENCIES: Mapping[str, tuple[str, ...]] = {"T1-01": (), "T1-02": ("T1-01",), "T1-03": ("T1-02",), "T1-04": ()}
 NOT_OWNER = frozenset({"lock.held", "lock.elsewhere", "cancel.no-answer"})
@@ -38,8 +38,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("resume", "1"),
     ("resume", "1", "--retry-failed"),
     ("verify-work", "1"),
-    ("cancel",),
-    ("cancel", "--force"),
+    ("stop",),
+    ("stop", "--force"),
     ("rollback", "1", "--to", "start", "--yes"),
     ("rollback", "1", "--to", "T1-01", "--yes"),
     ("undo", "--yes"),
@@ -258,7 +258,7 @@ def _untouched(project: Project) -> Iterator[tuple[str, str]]:
 def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, str]]:
     """I7: afterwards the run can be completed, there is no owner, and a second resume does nothing."""
     for project in trees:
-        held = scene.warm.run(project.start, "cancel", "--json")
+        held = scene.warm.run(project.start, "stop", "--json")
         if held.code != 0 or held.data["owner"] is not None:
             yield OTHER, f"somebody still owns {project.start}: {held.out}"
         for _ in range(2):

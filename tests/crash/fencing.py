@@ -139,7 +139,7 @@ def case(scene: Scene, point: int, way: str, *, plant: str = "") -> None:
 
 def _killed(scene: Scene, project: Project, old: Started) -> None:
     """A takeover on the same machine, where the old owner can be proven stopped and be killed."""
-    took = scene.warm.run(project.start, "cancel", "--force", "--json")
+    took = scene.warm.run(project.start, "stop", "--force", "--json")
     assert took.code == 0, took
     if took.data["owner"] is None:  # stopped before it owned anything, or after
         _continue(old)
@@ -153,7 +153,7 @@ def _killed(scene: Scene, project: Project, old: Started) -> None:
 
 def _continued(scene: Scene, project: Project, old: Started, *, during: bool, point: str) -> None:
     """A takeover from another machine; the owner continues while the new one works, or after it."""
-    took = scene.other(project, "cancel", "--force").wait()
+    took = scene.other(project, "stop", "--force").wait()
     assert took.code == 0, took
     owned = took.data["owner"] is not None
     if during:
@@ -180,7 +180,7 @@ def late_append(scene: Scene, point: int, *, plant: str) -> tuple[Answer, tuple[
     old = scene.start(project, {"at": point, "plant": plant})
     assert stopped(old.pid), scene.names[point]
     try:
-        assert scene.other(project, "cancel", "--force").wait().code == 0
+        assert scene.other(project, "stop", "--force").wait().code == 0
         assert scene.go_on(project).code == 0
         before = everything(project)
         _continue(old)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from idumb.app.ports.ownership import StopRequest
 from idumb.domain.errors import Refusal
 
 
@@ -24,7 +25,7 @@ class MemoryOwnership:
     def __init__(self, worktree: MemoryWorktree) -> None:
         self._worktree = worktree
         self._fence = 0
-        self._pause: tuple[str, str] | None = None
+        self._request: StopRequest | None = None
         self._command = ""
 
     def acquire(self, command: str, *, force: bool = False) -> int:
@@ -36,7 +37,7 @@ class MemoryOwnership:
             )
         tree.fence += 1
         tree.owner, tree.elsewhere = self, False
-        self._fence, self._command, self._pause = tree.fence, command, None
+        self._fence, self._command, self._request = tree.fence, command, None
         return self._fence
 
     def release(self) -> None:
@@ -56,13 +57,10 @@ class MemoryOwnership:
         standing = "elsewhere" if self._worktree.elsewhere else "running"
         return None if owner is None else {"command": owner._command, "fence": owner._fence, "standing": standing}
 
-    def cancel_requested_by(self) -> str | None:
-        return None
-
-    def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+    def ask_to_stop_after_task(self, holder: Mapping[str, Any], by: str, why: str) -> None:
         owner = self._worktree.owner
         if owner is not None and owner._fence == holder["fence"]:
-            owner._pause = (by, why)
+            owner._request = StopRequest(by, why, after_task=True)
 
-    def pause_asked(self) -> tuple[str, str] | None:
-        return self._pause if self._worktree.owner is self else None
+    def stop_request(self) -> StopRequest | None:
+        return self._request if self._worktree.owner is self else None

@@ -135,9 +135,9 @@ def _force(phase: str) -> Choice:
     )
 
 
-def said_by(by: str, why: str) -> str:
-    """The recorded reason of a pause."""
-    return f"paused by {by}: {why}" if why else f"paused by {by}"
+def stopped_by(by: str, why: str) -> str:
+    """The recorded reason of a stop that a person asked for."""
+    return f"stopped by {by}: {why}" if why else f"stopped by {by}"
 
 
 def details(question: Decision, **more: Any) -> dict[str, Any]:
@@ -168,6 +168,6 @@ def require_not_paused(state: RunState | None) -> None:
     raise Refusal(
         "run.paused",
         f"Run {state.number} of phase {state.phase} is {state.reason or PAUSED}.",
-        hint=f"idumb resume {state.phase} continues it; idumb pause {state.phase} shows the other choices",
+        hint=f"idumb resume {state.phase}",
         details={"choices": rows(for_paused(state))},
     )

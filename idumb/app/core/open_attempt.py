@@ -16,7 +16,7 @@ from idumb.lazy_dataclass import dataclass
 
 KIND = "attempt.opened"
 
-_ALLOWED = frozenset({"submit", "give-up", "pause", "cancel", "doctor", "archive", "init"})
+_ALLOWED = frozenset({"submit", "give-up", "stop", "doctor", "archive", "init"})
 """Commands that end the attempt, or change neither its files nor its plan."""
 
 _TASK_EVENTS = "task."

@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Mapping
 from typing import Any
 
+from idumb.app.core import next_actions
 from idumb.app.core.services import Services
 from idumb.domain import paths
 from idumb.domain.errors import InputError, Interrupted, Refusal
@@ -17,9 +18,9 @@ from idumb.domain.runs.run import RunState
 
 
 def why_stopped(services: Services, interrupted: Interrupted) -> str:
-    """The reason of a stop: `idumb cancel` records its user before it sends a signal."""
-    by = services.owner.cancel_requested_by()
-    return f"cancelled by {by}" if by else f"stopped by {interrupted.signal_name}"
+    """The reason of a stop: `idumb stop` records its user before it sends a signal."""
+    asked = services.owner.stop_request()
+    return next_actions.stopped_by(asked.by, asked.why) if asked else f"stopped by {interrupted.signal_name}"
 
 
 def latest_run(services: Services, phase: str) -> RunState | None:

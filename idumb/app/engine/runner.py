@@ -49,12 +49,11 @@ def run_tasks(context: RunContext) -> Ending:
 
 
 def _paused(context: RunContext) -> Ending | None:
-    """Return a requested pause. Between two tasks everything is saved."""
-    request = context.services.owner.pause_asked()
-    if request is None:
+    """Return a requested stop. Between two tasks everything is saved."""
+    asked = context.services.owner.stop_request()
+    if asked is None or not asked.after_task:
         return None
-    by, why = request
-    return Ending("paused", next_actions.said_by(by, why), fields={"by": by, "why": why})
+    return Ending("paused", next_actions.stopped_by(asked.by, asked.why), fields={"by": asked.by, "why": asked.why})
 
 
 def _run_task(context: RunContext, task: Task) -> Ending | None:

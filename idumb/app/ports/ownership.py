@@ -6,6 +6,17 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from idumb.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """Who asks an owner to stop, and why: now, or after its current task."""
+
+    by: str
+    why: str
+    after_task: bool
+
 
 class Ownership(Protocol):
     """One owner per working tree."""
@@ -27,14 +38,11 @@ class Ownership(Protocol):
     def holder(self) -> Mapping[str, Any] | None:
         """The apparent owner: pid, host, since, command, fence, standing; None if there is none."""
 
-    def cancel_requested_by(self) -> str | None:
-        """The user who asked this owner to stop, or None."""
-
-    def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+    def ask_to_stop_after_task(self, holder: Mapping[str, Any], by: str, why: str) -> None:
         """Ask the holder to stop after its current task."""
 
-    def pause_asked(self) -> tuple[str, str] | None:
-        """(user, reason) of a request to pause this owner, or None."""
+    def stop_request(self) -> StopRequest | None:
+        """The request to stop that a user wrote for this owner, or None."""
 
 
 class Interrupts(Protocol):

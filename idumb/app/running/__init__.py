@@ -1,1 +1,1 @@
-"""Commands that drive a run: execute, quick, resume, pause, cancel, decide, dry run."""
+"""Commands that drive a run: execute, quick, resume, stop, decide, dry run."""

@@ -105,7 +105,7 @@ def _require_idle(services: Services) -> None:
         raise Refusal(
             "lock.held",
             f"Process {holder['pid']} ({holder['command']}) is using this working tree.",
-            hint="Wait for it to end, or stop it: idumb cancel",
+            hint="Wait for it to end, or stop it: idumb stop",
             details=previous_owner.shown(holder),
         )
 

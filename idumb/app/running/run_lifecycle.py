@@ -132,7 +132,7 @@ def supervise(
     try:
         return work(context)
     except Interrupted as interrupted:
-        by = "cancel" if services.owner.cancel_requested_by() else "signal"
+        by = "stop" if services.owner.stop_request() else "signal"
         reason = run_lookup.why_stopped(services, interrupted)
         journal.write(journal.event("run.interrupted", reason=reason, by=by))
         projections.write_progress(services, contract, journal.state)

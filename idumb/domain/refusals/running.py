@@ -101,12 +101,6 @@ ROWS: Mapping[str, Row] = {
     "lock.configuration-changed": _LOCKED,
     "lock.policy-changed": _LOCKED,
     "envelope.changed": row(_CONTINUE),
-    "pause.done": row(
-        "Pause the run",
-        way("verify", "verify the phase", "VERIFICATION.md is written", "idumb verify-work {phase}"),
-        STATUS,
-    ),
-    "pause.other-work": row("Pause the run", STATUS),
     "attempt.not-open": row(
         "Submit or give up the attempt",
         way("start", "start the task", "this opens an attempt", "idumb start {task}"),

@@ -10,14 +10,12 @@ _LOG = "Read and write the event log"
 _WRITE = "Write in this working tree"
 _BACKUP = "Write a backup"
 _AGAIN = way("again", "run the command again", "it starts from the current state")
-_CANCEL = way(
-    "cancel", "cancel the running command", "it stops at the next safe point and saves its state", "idumb cancel"
-)
+_STOP = way("stop", "stop the running command", "it stops at the next safe point and saves its state", "idumb stop")
 _FORCE = way(
     "force",
-    "if it is dead or does not respond, cancel it by force",
+    "if it is dead or does not respond, stop it by force",
     "it can no longer write; idumb resume then recovers its work",
-    "idumb cancel --force",
+    "idumb stop --force",
 )
 _ROOM = way("make-room", "free disk space", "everything recorded is kept; then run the command again")
 _MINE = way("own", "make the folder private (owned by you, mode 0700)", "idumb can then read it")
@@ -52,18 +50,19 @@ ROWS: Mapping[str, Row] = {
     "store.unsafe": row(_LOG, _MINE),
     "lock.elsewhere": row(_WRITE, STATUS, _FORCE),
     "lock.held": row(
-        _WRITE, way("wait", "wait until it ends", "then run the command again", "idumb status"), _CANCEL, _FORCE
+        _WRITE, way("wait", "wait until it ends", "then run the command again", "idumb status"), _STOP, _FORCE
     ),
     "lock.lost": row(_WRITE, DOCTOR, STATUS),
     "lock.unsupported": row(
         _WRITE, way("move", "keep the repository on a local disk", "its file system has the locks that idumb needs")
     ),
-    "cancel.no-answer": row(
+    "stop.no-answer": row(
         "Stop the command that runs here", look("wait and check again", "idumb status", "wait"), _FORCE
     ),
-    "cancel.not-allowed": row(
+    "stop.no-tasks": row("Stop the command that runs here", STATUS, _STOP),
+    "stop.not-allowed": row(
         "Stop the command that runs here",
-        way("other", "run idumb cancel as the user who owns the process", "the process is stopped"),
+        way("other", "run idumb stop as the user who owns the process", "the process is stopped"),
     ),
     "backup.exists": row(_BACKUP, _NAME),
     "backup.incomplete": row(

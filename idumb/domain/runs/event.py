@@ -68,7 +68,7 @@ ALIASES: Mapping[str, tuple[Selection, ...]] = {
     "workflow_started": (Selection("run.started"),),
     "workflow_completed": (Selection("run.completed"),),
     "workflow_failed": (Selection("run.failed"), Selection("run.halted")),
-    "workflow_cancelled": (Selection("run.interrupted", "by", ("cancel",)),),
+    "workflow_cancelled": (Selection("run.interrupted", "by", ("stop",)),),
     "phase_started": (Selection("run.started"),),
     "phase_resumed": (Selection("run.resumed"),),
     "phase_completed": (Selection("verification.recorded", "status", ("passed",)),),

@@ -210,28 +210,17 @@ def rolled_back(data: phrases.Data) -> str:
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
-def pause(data: phrases.Data) -> str:
-    """Return whether the run is paused now or after its task, and the next actions."""
-    reason = markup.one_line(data["reason"])
-    if data["ended"] == "asked":
-        owner = data["owner"]
-        words = f"Phase {data['phase']} will pause after the current task ({reason}): process {owner['pid']}."
-    else:
-        already = "already " if data["ended"] == "paused already" else ""
-        words = f"Phase {data['phase']} is {already}{reason}."
-    return "\n".join([words, "", *ways(data["choices"]), *phrases.commands(data)]) + "\n"
-
-
 _STOPPED = {
     "nothing ran": "Nothing is running in this working tree.",
     "interrupted": "Stopped at a safe point",
     "finished by itself": "The run ended before it could be stopped",
     "killed": "Killed because it did not respond; the next command recovers its work",
+    "stops after its task": "It will stop after its current task",
     "fenced off": "Ownership taken over; all further writes by that process are refused",
 }
 
 
-def cancel(data: phrases.Data) -> str:
+def stop(data: phrases.Data) -> str:
     """Return which process used the working tree, and how it ended."""
     words, owner = _STOPPED[data["ended"]], data["owner"]
     if owner is not None:

@@ -16,6 +16,7 @@ from typing import IO
 
 import pytest
 
+from idumb.app.ports.ownership import StopRequest
 from idumb.domain.errors import Refusal
 from idumb.store import connection, ownership
 from idumb.system import host_identity
@@ -202,7 +203,7 @@ def test_an_owner_that_lost_its_lock_notices_before_its_next_effect(tmp_path: Pa
     with pytest.raises(Refusal) as refused:
         new.owner.acquire("new")
     assert refused.value.code == "lock.elsewhere"
-    assert "idumb cancel --force" in (refused.value.hint or "")
+    assert "idumb stop --force" in (refused.value.hint or "")
     assert new.owner.acquire("new", force=True) == fence + 1
     with pytest.raises(Refusal) as lost:
         old.owner.guard()
@@ -338,7 +339,7 @@ def test_a_process_that_became_the_owner_again_is_not_asked_to_stop_as_the_earli
     asking = OpenedLog(tmp_path).owner
     shown = asking.holder()
     assert shown is not None
-    assert asking.ask({**shown, "since": "earlier"}, "pat")
+    assert asking.ask({**shown, "since": "earlier"}, "pat", "")
     assert process_tree.is_alive(holder.pid)
 
 
@@ -372,11 +373,11 @@ def test_a_forked_process_is_not_an_owner(tmp_path: Path) -> None:
 def test_a_stop_request_is_only_for_the_owner_that_it_names(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
-    request = tmp_path / "idumb/worktrees/main/cancel.json"
+    request = tmp_path / "idumb/worktrees/main/stop.json"
     request.write_text('{"fence": 7, "by": "pat"}')
-    assert opened.owner.cancel_requested_by() is None
-    request.write_text('{"fence": 1, "by": "pat"}')
-    assert opened.owner.cancel_requested_by() == "pat"
+    assert opened.owner.stop_request() is None
+    request.write_text('{"fence": 1, "by": "pat", "why": "late"}')
+    assert opened.owner.stop_request() == StopRequest("pat", "late", after_task=False)
     opened.owner.release()
     assert not request.exists()
 

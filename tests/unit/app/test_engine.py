@@ -79,11 +79,11 @@ def test_after_as_many_failed_tasks_in_a_row_as_configured_the_run_ends() -> Non
     assert [id for id, _ in run.calls] == ["A", "B", "C"]
 
 
-def test_a_requested_pause_is_obeyed_between_two_tasks() -> None:
+def test_a_requested_stop_is_obeyed_between_two_tasks() -> None:
     def work(request: AgentRequest, files: Files) -> None:
         make_own_files(request, files)
         other = MemoryOwnership(run.worktree)
-        other.ask_to_pause(other.holder() or {}, "Pat", "lunch")
+        other.ask_to_stop_after_task(other.holder() or {}, "Pat", "lunch")
 
     run = EngineRun(task("A"), task("B"), work=work)
     ending = run.run()

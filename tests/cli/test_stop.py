@@ -1,4 +1,4 @@
-"""`idumb cancel` from another terminal, second signals, readers that go away (R-RUN-9, R-LOG-5)."""
+"""`idumb stop` from another terminal, second signals, readers that go away (R-RUN-9, R-LOG-5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import IDUMB, Project, making, shell, task
 
-SCHEMA = Path(__file__).parents[2] / "docs/schemas/cancel.json"
+SCHEMA = Path(__file__).parents[2] / "docs/schemas/stop.json"
 
 # The second try finds the note that the first one left outside the work tree.
 SLEEPER = "echo half > b.txt; test -e {note} || {{ touch {note}; setsid sleep 600 & echo $! > {door}; sleep 600; }}"
@@ -45,8 +45,8 @@ def busy(project: Project, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[st
         yield process, sleeper
 
 
-def cancel(project: Project, *flags: str) -> Answer:
-    answer = project.json("cancel", *flags)
+def stop(project: Project, *flags: str) -> Answer:
+    answer = project.json("stop", *flags)
     if answer.code == 0:
         jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
     return answer
@@ -60,32 +60,32 @@ def last(project: Project, kind: str) -> dict[str, object]:
     return dict(project.events("--kind", kind)[-1]["payload"])
 
 
-def test_cancelling_without_a_run_says_so(project: Project) -> None:
-    answer = cancel(project)
+def test_stopping_without_a_run_says_so(project: Project) -> None:
+    answer = stop(project)
     assert answer.code == 0
-    assert (answer.data["cancelled"], answer.data["owner"]) == (False, None)
-    assert project.quick("cancel").out.startswith("Nothing is running")
+    assert (answer.data["stopped"], answer.data["owner"]) == (False, None)
+    assert project.quick("stop").out.startswith("Nothing is running")
 
 
-def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(project: Project, tmp_path: Path) -> None:
-    """R-RUN-9: the run is recorded as interrupted, with the person, before cancel ends; no process is left."""
+def test_stop_ends_a_run_at_a_safe_point_and_resume_continues(project: Project, tmp_path: Path) -> None:
+    """R-RUN-9: the run is recorded as interrupted, with the person, before stop ends; no process is left."""
     with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
         sleeper = int((tmp_path / "door").read_text())
-        answer = cancel(project)
+        answer = stop(project)
         assert process.wait().code == 143
     assert answer.code == 0, answer.out
-    assert (answer.data["cancelled"], answer.data["ended"], answer.data["forced"]) == (True, "interrupted", False)
+    assert (answer.data["stopped"], answer.data["ended"], answer.data["forced"]) == (True, "interrupted", False)
     assert answer.data["owner"]["pid"] == process.pid
     assert answer.data["next"] == ["idumb resume 1"]
     assert has_ended(sleeper)
     stopped = last(project, "run.interrupted")
-    assert stopped["by"] == "cancel"
-    assert str(stopped["reason"]).startswith("cancelled by ")
-    assert str(last(project, "attempt.interrupted")["reason"]).startswith("cancelled by ")
-    assert "cancelled by" in project.quick("status").out
+    assert stopped["by"] == "stop"
+    assert str(stopped["reason"]).startswith("stopped by ")
+    assert str(last(project, "attempt.interrupted")["reason"]).startswith("stopped by ")
+    assert "stopped by" in project.quick("status").out
     assert not owner_file(project, "owner.json").exists()
-    assert not owner_file(project, "cancel.json").exists()
-    assert cancel(project).data["owner"] is None
+    assert not owner_file(project, "stop.json").exists()
+    assert stop(project).data["owner"] is None
     shows_the_checkpoint(project, answer.data["checkpoint"])
     continues(project)
 
@@ -102,7 +102,7 @@ def shows_the_checkpoint(project: Project, kept: dict[str, object]) -> None:
     recorded = event["payload"]
     assert (event["task"], event["attempt"], recorded["status"]) == ("T1-01", 1, "interrupted")
     assert (recorded["git_hash"], recorded["files"]) == (project.repo.head(), ["b.txt"])
-    assert str(recorded["error"]).startswith("cancelled by ")
+    assert str(recorded["error"]).startswith("stopped by ")
     assert recorded["seconds"] > 0
     assert kept == {"task": "T1-01", "attempt": 1, **{name: recorded[name] for name in ("ref", "snapshot", "files")}}
     assert project.repo.kept()[recorded["ref"]] == recorded["snapshot"]
@@ -118,7 +118,7 @@ def shows_the_checkpoint(project: Project, kept: dict[str, object]) -> None:
     assert project.json("doctor").code == 0
 
 
-def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Project, tmp_path: Path) -> None:
+def test_stop_ends_a_hanging_hook_and_the_work_is_committed_once(project: Project, tmp_path: Path) -> None:
     """F22, R-GIT-2: git and its hook are stopped; resume commits the proven work."""
     project.plan([making("T1-01", "a.txt")])
     door = tmp_path / "door"
@@ -128,7 +128,7 @@ def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Proj
     hook.chmod(0o755)
     with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
         hanging = int(door.read_text())
-        assert cancel(project).data["ended"] == "interrupted"
+        assert stop(project).data["ended"] == "interrupted"
         assert process.wait().code == 143
     assert has_ended(hanging)
     assert not (project.repo.git_dir / "index.lock").exists()
@@ -147,13 +147,13 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
     refused = project.json("resume", "1")
     assert (refused.code, refused.error["code"]) == (4, "lock.held")
     assert "stopped" in refused.error["message"]
-    assert "idumb cancel --force" in refused.error["hint"]
-    answer = cancel(project)
-    assert (answer.code, answer.error["code"]) == (4, "cancel.no-answer")
-    assert "idumb cancel --force" in answer.error["hint"]
-    forced = cancel(project, "--force")
+    assert "idumb stop --force" in refused.error["hint"]
+    answer = stop(project)
+    assert (answer.code, answer.error["code"]) == (4, "stop.no-answer")
+    assert "idumb stop --force" in answer.error["hint"]
+    forced = stop(project, "--force")
     assert forced.code == 0, forced.out
-    assert (forced.data["cancelled"], forced.data["ended"], forced.data["forced"]) == (True, "killed", True)
+    assert (forced.data["stopped"], forced.data["ended"], forced.data["forced"]) == (True, "killed", True)
     assert process.wait(60) == -signal.SIGKILL
     assert has_ended(sleeper)
     assert last(project, "run.interrupted")["forced"] is True
@@ -169,12 +169,12 @@ def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
     card = owner_file(project, "owner.json")
     card.write_text(json.dumps({**json.loads(card.read_text()), "host": "elsewhere", "boot": "another"}))
-    for command in (("resume", "1"), ("cancel",)):
+    for command in (("resume", "1"), ("stop",)):
         refused = project.json(*command)
         assert (refused.code, refused.error["code"]) == (4, "lock.elsewhere")
         assert "elsewhere" in refused.error["message"]
-        assert "idumb cancel --force" in refused.error["hint"]
-    forced = cancel(project, "--force")
+        assert "idumb stop --force" in refused.error["hint"]
+    forced = stop(project, "--force")
     assert forced.code == 0, forced.out
     assert (forced.data["ended"], forced.data["owner"]["standing"]) == ("fenced off", "elsewhere")
     assert has_ended(sleeper)
@@ -196,8 +196,8 @@ def test_a_dead_owner_from_another_machine_needs_confirmation_too(project: Proje
     owner = {"pid": 1, "started": 1, "boot": "another", "host": "elsewhere", "since": "then", "command": "resume"}
     card.write_text(json.dumps(owner))
     assert project.execute().error["code"] == "lock.elsewhere"
-    assert cancel(project, "--force").data["cancelled"] is True
-    assert cancel(project).data["owner"] is None
+    assert stop(project, "--force").data["stopped"] is True
+    assert stop(project).data["owner"] is None
 
 
 def test_further_interrupts_exit_at_once_and_resume_recovers(project: Project, tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""Stop the owner of this working tree from another terminal: ask it first; with force, kill it or fence it off."""
+"""Stop the owner of this working tree from another terminal: now, after its task, or by force."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import previous_owner, run_lookup
+from idumb.app.core import next_actions, previous_owner, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
@@ -21,35 +21,53 @@ INTERRUPTED = "interrupted"
 FINISHED = "finished by itself"
 KILLED = "killed"
 FENCED = "fenced off"
+ASKED = "stops after its task"
+
+_RUNNING = frozenset({"execute-phase", "execute", "quick", "resume"})
 
 _LOOKED_AT = 50
 
 
-def cancel(services: Services, *, force: bool, by: str) -> Result:
-    """Ask the owner of this working tree to stop, and wait until it has released it.
+def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str) -> Result:
+    """Ask the owner of this working tree to stop, and wait until it has released it. Not with `after_task`.
 
     With `force`, kill a local owner that does not answer, and fence off an owner on another machine.
     """
     preconditions.require_initialised(services)
-    holder = services.owner.holder()
+    holder, why = services.owner.holder(), " ".join(why.split())
     if holder is None:
         return _result(None, NOTHING, None)
+    if after_task:
+        return _after_task(services, holder, by, why)
     if holder["standing"] == ELSEWHERE:
         if not force:
             raise _elsewhere(holder)
-        return _result(holder, FENCED, _fence_off(services, by))
-    if services.owner.ask(holder, by):
+        return _result(holder, FENCED, _fence_off(services, by, why))
+    if services.owner.ask(holder, by, why):
         run = _interrupted(services, holder)
         return _result(holder, INTERRUPTED if run else FINISHED, run, _checkpoint(services, holder) if run else None)
     if not force:
         raise Refusal(
-            "cancel.no-answer",
+            "stop.no-answer",
             f"Process {holder['pid']} ({holder['command']}) was asked to stop, but still has the working tree.",
-            hint="idumb cancel --force kills it; then idumb resume recovers the run",
+            hint="idumb stop --force kills it; then idumb resume recovers the run",
             details=previous_owner.shown(holder),
         )
     services.owner.end(holder)
-    return _result(holder, KILLED, _fence_off(services, by))
+    return _result(holder, KILLED, _fence_off(services, by, why))
+
+
+def _after_task(services: Services, holder: Mapping[str, Any], by: str, why: str) -> Result:
+    """Ask the owner to stop between two tasks: it looks for the request before each of them."""
+    if holder["command"] not in _RUNNING:
+        raise Refusal(
+            "stop.no-tasks",
+            f"Process {holder['pid']} ({holder['command']}) has this working tree, but runs no tasks.",
+            hint="idumb stop stops it now",
+            details=previous_owner.shown(holder),
+        )
+    services.owner.ask_to_stop_after_task(holder, by, why)
+    return _result(holder, ASKED, None)
 
 
 def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
@@ -57,22 +75,23 @@ def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
         "lock.elsewhere",
         f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has owned this working tree since"
         f" {holder.get('since', '?')}, and cannot be reached from here.",
-        hint="Run idumb cancel there. If that process has ended, run idumb cancel --force here",
+        hint="Run idumb stop there. If that process has ended, run idumb stop --force here",
         details=previous_owner.shown(holder),
     )
 
 
-def _fence_off(services: Services, by: str) -> RunState | None:
+def _fence_off(services: Services, by: str, why: str) -> RunState | None:
     """Take the working tree, so that the log refuses the old owner's token, and record its runs as interrupted."""
     stopped = None
-    with operation.owned(services, "cancel", force=True) as owned:
+    with operation.owned(services, "stop", force=True) as owned:
         for phase in services.log.phases():
             state = run_lookup.latest_run(services, phase)
             if state is None or state.state != ACTIVE:
                 continue
             run_lookup.end_processes(services, state)
             journal = owned.journal(state)
-            journal.write(journal.event("run.interrupted", reason=f"cancelled by {by}", by="cancel", forced=True))
+            reason = next_actions.stopped_by(by, why)
+            journal.write(journal.event("run.interrupted", reason=reason, by="stop", forced=True))
             stopped = journal.state
     return stopped
 
@@ -99,13 +118,13 @@ def _result(
 ) -> Result:
     return Result(
         {
-            "cancelled": ended in (INTERRUPTED, KILLED, FENCED),
+            "stopped": ended in (INTERRUPTED, KILLED, FENCED),
             "ended": ended,
             "forced": ended in (KILLED, FENCED),
             "owner": previous_owner.shown(holder),
             "run": run.id if run else None,
             "phase": run.phase if run else None,
             "checkpoint": kept,
-            "next": [f"idumb resume {run.phase}" if run else "idumb next"],
+            "next": ["idumb status" if ended == ASKED else f"idumb resume {run.phase}" if run else "idumb next"],
         }
     )

@@ -1,0 +1,111 @@
+"""`idumb stop --after-task`: a run ends between two tasks, and waits until it is resumed (R-RUN-9, R-RUN-12)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support import warm
+from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
+from tests.support.project import Project, making, shell, task
+
+WAYS = ["replan", "go-on", "start-fresh"]
+WHY = "the plan is\x1b[31m out\nof date"
+
+
+@contextmanager
+def busy(project: Project, doors: Path) -> Iterator[warm.Started]:
+    """A run in its first task, which opens two doors: it tells that it is at work, and waits until it is let go."""
+    for door in ("at-work", "let-go"):
+        os.mkfifo(doors / door)
+    step = shell(f"test -p {doors}/at-work || exit 0; echo x > {doors}/at-work; cat {doors}/let-go > b.txt")
+    slow = task("T1-01", files="create `b.txt`", check="test -s b.txt", steps=[step])
+    project.plan([slow, task("T1-02", check="test -e later.txt", after="T1-01", steps=[shell("true")])])
+    with project.beside("execute-phase", "1", "--approve", project.approval(), "--json") as process:
+        (doors / "at-work").read_text()
+        yield process
+
+
+def _stopped(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    with tempfile.TemporaryDirectory() as folder, busy(project, Path(folder)) as process:
+        answer = project.json("stop", "--after-task", "--why", WHY)
+        assert (answer.code, answer.data["ended"], answer.data["stopped"]) == (0, "stops after its task", False)
+        assert (answer.data["owner"]["pid"], answer.data["next"]) == (process.pid, ["idumb status"])
+        (Path(folder) / "let-go").write_text("go\n")
+        ended = process.wait()
+        assert (ended.code, ended.data["outcome"], ended.error["code"]) == (5, "paused", "run.paused")
+        assert [choice["id"] for choice in ended.data["choices"]] == WAYS
+    return project
+
+
+@pytest.fixture
+def stopped(prepared: Prepared) -> Project:
+    """A run that was asked to stop while it was in its first of two tasks."""
+    return prepared.get(_stopped)
+
+
+def test_the_current_task_is_finished_and_the_reason_is_kept(stopped: Project) -> None:
+    """R-RUN-9, R-RUN-12: execute-phase does not continue silently; each next action is a command."""
+    assert stopped.statuses() == {"T1-01": "completed", "T1-02": "ready"}
+    (event,) = (event["payload"] for event in stopped.events("--kind", "run.paused"))
+    assert event["reason"] == f"stopped by {event['by']}: {event['why']}"
+    assert "of date" in event["why"]
+    shown = stopped.json("status").data
+    assert (shown["phases"][0]["state"], shown["next"]["command"]) == ("paused", "idumb resume 1")
+    assert "\x1b" not in stopped.quick("status").out
+    assert not (stopped.repo.common_dir / "idumb/worktrees/main/stop.json").exists()
+    refused = stopped.execute()
+    assert (refused.code, refused.error["code"]) == (4, "run.paused")
+    assert [(c["id"], c["command"]) for c in refused.error["details"]["choices"]] == [
+        ("replan", "idumb plan-diff 1; idumb amend 1 --from-file"),
+        ("go-on", "idumb resume 1"),
+        ("start-fresh", "idumb rollback 1 --to start"),
+    ]
+
+
+def test_a_request_to_a_killed_owner_does_not_stop_the_next_one(project: Project, tmp_path: Path) -> None:
+    """R-RUN-12: the request names the owner's token."""
+    with busy(project, tmp_path) as process:
+        assert project.json("stop", "--after-task").code == 0
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    for door in ("at-work", "let-go"):
+        (tmp_path / door).unlink()
+    project.resume("--no-verify")
+    assert project.events("--kind", "run.paused") == []
+
+
+def test_a_stopped_run_starts_again_from_the_beginning(stopped: Project) -> None:
+    """R-RUN-12: a fresh start, and a run of the changed plan."""
+    assert stopped.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not stopped.exists("b.txt")
+    stopped.plan([making("T1-01", "a.txt")])
+    assert stopped.execute("--no-verify").code == 0
+
+
+def test_a_stopped_run_adopts_the_changed_plan_and_continues_with_resume_alone(stopped: Project) -> None:
+    """R-RUN-12: replanning; it stays the same run, stays stopped and keeps completed work."""
+    plan = stopped.folder / ".planning/phases/1/01-PLAN.md"
+    plan.write_text(plan.read_text(encoding="utf-8").replace("later.txt", "b.txt"), encoding="utf-8")
+    assert stopped.json("plan-diff", "1").code == 0
+    amended = stopped.json("amend", "1", "--from-file", "--yes")
+    assert amended.code == 0, amended
+    assert stopped.json("status").data["phases"][0]["state"] == "paused"
+    assert stopped.json("execute-phase", "1").error["code"] == "run.paused"
+    resumed = stopped.resume("--no-verify")
+    assert resumed.code == 0, resumed
+    assert [e["attempt"] for e in stopped.events("--kind", "attempt.started", "--task", "T1-01")] == [1]
+
+
+def test_a_command_that_runs_no_tasks_is_stopped_only_now(project: Project) -> None:
+    assert project.json("stop", "--after-task").data["ended"] == "nothing ran"
+    assert project.json("stop", "--after-task", "--force").code == 2
