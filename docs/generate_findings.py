@@ -94,7 +94,7 @@ these bytes of the plan, or if a strict run has locked them. In an amended plan,
 GRAPH = """\
 ## The plans of a phase together
 
-These findings are always errors.
+These findings are errors unless marked.
 """
 
 FORMAT = """\
@@ -154,7 +154,7 @@ TOGETHER: Mapping[str, Phase] = {
         ),
     ),
 }
-"""`plan.other-folder` needs folders: a plan of phase 2 in the folder of phase 1."""
+"""`plan.other-folder` and `plan.note` need folders."""
 
 # Findings without a test case, as (file name, text).
 SHOWN_HERE: Mapping[str, tuple[str, str]] = {
@@ -285,6 +285,7 @@ def _together() -> list[str]:
         "|---|---|",
         *rows,
         '| `plan.other-folder` | a plan says `phase: "2"` in the folder `1` |',
+        "| `plan.note` (warning) | `NOTES-PLAN.md` has only text |",
     ]
 
 

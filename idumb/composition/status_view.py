@@ -51,7 +51,7 @@ def refresh(services: Container) -> dict[str, Any]:
     gc.disable()
     repository, project = services.repository, services.project
     folders = [folder for _, folder in services.plans.phases()]
-    files = [path for folder in folders for path, _ in services.plans.plans(folder)]
+    files = [path for folder in folders for path in services.plans.named(folder)]
     files += [path for phase in services.log.phases() if (path := step_plan.path_of(phase)) is not None]
     # A phase that ran elsewhere shows in the commits only, so a pull changes the view.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import paths
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.finding import WARNING, Finding
 from idumb.domain.plans import numbered_phases, step_plan
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS, NumberedPhases
 from idumb.markdown.plans import phase_names
@@ -138,8 +139,19 @@ class PlanningFolder:
         if steps is not None:
             exists = os.path.isfile(os.path.join(self._root, steps))
             return ((steps, self._read(steps)),) if exists else ()
-        names = phase_names.plan_files(self._names(folder, files=True))
-        return tuple((f"{folder}/{name}", self._read(f"{folder}/{name}")) for name in names)
+        return tuple((path, data) for path, data in self._named_plans(folder) if not _is_note(data))
+
+    def notes(self, folder: str) -> tuple[Finding, ...]:
+        """The files that are named as plans and are notes: without frontmatter, and without anything like a task."""
+        return tuple(_note(path) for path, data in self._named_plans(folder) if _is_note(data))
+
+    def named(self, folder: str) -> tuple[str, ...]:
+        """The plans and the notes of a folder, which may become plans."""
+        return (*dict(self.plans(folder)), *(note.path for note in self.notes(folder)))
+
+    def _named_plans(self, folder: str) -> Iterator[tuple[str, bytes]]:
+        for name in phase_names.plan_files(self._names(folder, files=True)):
+            yield f"{folder}/{name}", self._read(f"{folder}/{name}")
 
     def plan(self, path: str) -> bytes:
         """The bytes of a file anywhere in the repository. InputError `plan.unreadable`."""
@@ -269,6 +281,19 @@ class PlanningFolder:
             return named_files.read(os.path.join(self._root, path), _LARGEST)
         except OSError as problem:
             raise _unreadable(path, problem) from problem
+
+
+def _is_note(data: bytes) -> bool:
+    if data.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
+        return False
+    from idumb.markdown.plans import foreign_formats
+
+    return foreign_formats.is_note(data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines())
+
+
+def _note(path: str) -> Finding:
+    message = f"{path} has no frontmatter, so it is no plan; idumb leaves it alone."
+    return Finding("plan.note", WARNING, path, 1, 1, "", "", "", message, "Start it with --- if it is a plan.")
 
 
 def _ambiguous(phase: str, folders: Sequence[str]) -> InputError:

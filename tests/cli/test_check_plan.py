@@ -346,3 +346,31 @@ def test_the_version_of_a_plan_is_shown(project: Project) -> None:
     assert "(version 1.10)" in project.quick("check-plan", "1", "--verbose").out
     project.plan([projects.making("T1-01", "a.txt")], head="version: the second\n")
     assert codes(project) == {"plan.bad-value": "error"}
+
+
+def test_a_note_beside_a_plan_is_named_and_refuses_nothing(project: Project) -> None:
+    """R-PLAN-1: a text without frontmatter is a plan only if something in it could be one of its tasks."""
+    place = project.plan([projects.making("T1-01", "a.txt")]).with_name("NOTES-PLAN.md")
+    place.write_text("# What we thought of\n\n- [ ] ask Kim\n\nThe plan is short.\n", encoding="utf-8")
+    assert codes(project) == {"plan.note": "warning"}
+    assert project.execute("--no-verify").code == 0
+    assert "What we thought of" in place.read_text(encoding="utf-8")
+    for text in (
+        "## Tasks\n",
+        "### T1-02: B\n",
+        "type: plan\ntitle: B\n",
+        "- id: T1-02\n",
+        "```yaml task\n```\n",
+        "\n",
+    ):
+        place.write_text(text, encoding="utf-8")
+        assert codes(project)["plan.no-frontmatter"] == "error", text
+
+
+def test_a_folder_of_notes_alone_has_no_plan_and_says_which_file_is_none(project: Project) -> None:
+    place = project.folder / ".planning/phases/2"
+    place.mkdir(parents=True)
+    (place / "NOTES-PLAN.md").write_text("Only text.\n", encoding="utf-8")
+    answer = project.quick("check-plan", "2", "--json")
+    assert (answer.code, answer.error["code"]) == (3, "phase.no-plan")
+    assert "NOTES-PLAN.md has no frontmatter" in answer.error["message"]

@@ -75,12 +75,12 @@ class Loaded:
 def load(plans: PlanningFolder, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
     """Parse and assemble the plans. Raises only if the phase does not exist or has no plan."""
     folder = _folder(plans, phase)
-    sources = plans.plans(folder)
+    sources, notes = plans.plans(folder), plans.notes(folder)
     if not sources:
-        raise _no_plan(folder)
+        raise _no_plan(folder, notes)
     parsed = [(path, plans.parse(data, path, [other for p, other in sources if p != path])) for path, data in sources]
     misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
-    return assemble(phase, folder, parsed, settings, sources, misplaced, policy=policy)
+    return assemble(phase, folder, parsed, settings, sources, [*notes, *misplaced], policy=policy)
 
 
 def _folder(plans: PlanningFolder, phase: str) -> str:
@@ -94,7 +94,7 @@ def _folder(plans: PlanningFolder, phase: str) -> str:
         raise _no_plan(f".planning/phases/{roadmap_number}") from problem
 
 
-def _no_plan(folder: str) -> InputError:
+def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
     steps = step_plan.path_in(folder)
     if steps is not None:
         return InputError(
@@ -109,7 +109,7 @@ def _no_plan(folder: str) -> InputError:
     by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "idumb checks it before anything runs")
     return InputError(
         "phase.no-plan",
-        f"{folder} has no plan: no file name ends in PLAN.md.",
+        f"{folder} has no plan: {f'{notes[0].path} has no frontmatter' if notes else 'no file name ends in PLAN.md'}.",
         hint=f"Write {folder}/01-PLAN.md (idumb help plan-format shows an example){f', or {written}' * bool(written)}",
         details={"choices": next_actions.rows((template, by_hand) if written else (by_hand,))},
     )

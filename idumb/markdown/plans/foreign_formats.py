@@ -108,6 +108,21 @@ def dialect(lines: Sequence[str]) -> str | None:
     return _by_body(lines, keys)
 
 
+# What a plan begins with, and what may be one of its tasks, however it is written.
+_LIKE_PLAN = lazy_pattern.compile(
+    r"\n[^\w\n]*(?:(?:type|phase|plan)[\"'*]*[ \t]*:|(?:task[^\w\n]*)?t?\d[\w.]*-\d|(?<=# )tasks?\b|id[\"']?[ \t]*:)"
+    r"|\n[ \t]*(?:`{3,}|~{3,})[ \t]*(?:yaml|json|yml)\W*(?:task|step)",
+    re.IGNORECASE,
+)
+
+
+def is_note(lines: Sequence[str]) -> bool:
+    """Whether a file without frontmatter has text, and nothing that a plan of any tool could have."""
+    if not any(map(str.strip, lines)) or lines[0].lstrip().startswith("---"):
+        return False
+    return dialect(lines) is None and tool(lines) is None and _LIKE_PLAN.search(_joined(lines)) is None
+
+
 def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str | None:
     """Return the dialect that the tasks show, or the type of the plan."""
     type = keys.get("type", (0, ""))[1]
