@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import mistyped, options, output
+from idumb.cli import mistyped, options
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _view() -> Result:
@@ -29,18 +31,46 @@ def status_command() -> Result:
     return _view()
 
 
+def _view_option(name: str, words: str) -> Callable[[F], F]:
+    return click.option(f"--{name}", "view", flag_value=name, help=words)
+
+
 @options.command("show")
 @click.argument("task")
-@click.option("--plan", "plan", is_flag=True, help="Print the plan as the run had it, also if no file has it.")
-def show_command(task: str, *, plan: bool) -> Result:
+@_view_option("plan", "Print the plan as the run had it, also if no file has it.")
+@_view_option("diff", "Print what the task changed since its first attempt started.")
+@_view_option("envelope", "Print everything that its newest attempt ran under.")
+@click.option("--attempt", type=click.IntRange(1), help="With --envelope: another attempt.")
+@_view_option("usage", "Print the time, tokens and money that agents used. TASK can be a phase.")
+@_view_option("debug", "Collect the facts about its failures, with possible fixes.")
+@options.negative("--facts-only", "asks", "With --debug: do not ask the debugger.")
+@options.approve("With --debug: consent to this debugger.")
+def show_command(task: str, view: str | None, attempt: int | None, **flags: Any) -> Result:
     """Show a task with its attempts, evidence and checkpoint.
 
-    With --plan, TASK can also be the hash in the trailer Idumb-Plan of a commit.
-    """
-    from idumb.app.reading import show
+    With --plan, TASK can also be the hash in the trailer Idumb-Plan of a commit. With --usage, the numbers come from
+    the agents; what an agent did not report is shown as unknown.
 
-    with options.services() as services:
-        return show.plan(services, task) if plan else show.show(services, task)
+    With --debug, shows every attempt with its checks, their output, its changes and how its envelope differs, and what
+    changed since the last good checkpoint. Lists the commands that are worth trying. If an agent is bound to the
+    debugger role, it is asked for a diagnosis. A plan that it proposes is saved to a file if the run could continue
+    under it; nothing is amended until you decide so.
+    """
+    if attempt is not None and view != "envelope":
+        raise click.UsageError("--attempt needs --envelope.")
+    if view != "debug" and (flags["approve"] or not flags["asks"]):
+        raise click.UsageError("--facts-only and --approve need --debug.")
+    from idumb.app.reading import envelope_parts, show, usage
+
+    with options.services(writes=view == "debug") as services:
+        if view == "debug":
+            from idumb.app.failures import debug
+
+            return debug.debug(services, task, **flags)
+        if view == "envelope":
+            return envelope_parts.show(services, task, attempt)
+        views = {None: show.show, "plan": show.plan, "diff": show.diff, "usage": usage.usage}
+        return views[view](services, task)
 
 
 @options.command("report")
@@ -101,19 +131,6 @@ def roadmap_command(title: str | None, inserted: str | None, after: str | None, 
     return Result({**shown, "added": added})
 
 
-@options.command("diff")
-@click.argument("task")
-def diff_command(task: str) -> Result:
-    """Show what a task changed.
-
-    Compares with the files that its first attempt started from.
-    """
-    from idumb.app.reading import show
-
-    with options.services() as services:
-        return show.diff(services, task)
-
-
 @options.command("log")
 @click.argument("phase", required=False)
 @click.option("--run", help="Only events of this run.")
@@ -143,94 +160,6 @@ def log_command(**filters: Any) -> Result:
 
     with options.services() as services:
         return event_history.list_events(services, **filters)
-
-
-@options.command("debug")
-@click.argument("phase")
-@click.option("--task", metavar="ID", help="Look at this task, failed or not; by default at every failed task.")
-@click.option("--out", metavar="FILE", help="Also write the report to a new file.")
-@options.negative("--facts-only", "asks", "Do not ask the debugger.")
-@options.approve("Consent to this debugger.")
-def debug_command(phase: str, out: str | None, **flags: Any) -> Result:
-    """Collect the facts about failed tasks, with possible fixes.
-
-    Shows every attempt with its checks, their output, its changes and how its envelope differs, and what changed since
-    the last good checkpoint. Lists the commands that are worth trying.
-
-    If an agent is bound to the debugger role, it is asked for a diagnosis. A plan that it proposes is saved to a file
-    if the run could continue under it; nothing is amended until you decide so.
-    """
-    from idumb.app.failures import debug
-
-    with options.services(writes=True) as services:
-        result = debug.debug(services, phase, **flags)
-    if out is not None:
-        _write(out, result.data)
-    return result
-
-
-def _write(path: str, data: Mapping[str, Any]) -> None:
-    """Write the report to a new file."""
-    from idumb.domain.errors import Refusal
-    from idumb.views.answers import debug as answer_debug
-
-    try:
-        with open(path, "x", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(output.redacted(answer_debug.debug(data)))
-    except FileExistsError:
-        hint = "Choose another file, or move that one"
-        raise Refusal("debug.file-exists", f"{path} already exists; it was not overwritten.", hint=hint) from None
-
-
-@options.command("metrics")
-@click.argument("phase")
-def metrics_command(phase: str) -> Result:
-    """Show the time, tokens and money that agents used.
-
-    Lists every call of the phase's newest run, with totals. The numbers come from the agents; what an agent did not
-    report is shown as unknown.
-    """
-    from idumb.app.reading import metrics
-
-    with options.services() as services:
-        return metrics.metrics(services, phase)
-
-
-@options.command("envelope")
-@click.argument("action", type=mistyped.Action(["show", "diff"]))
-@click.argument("tasks", nargs=-1, required=True, metavar="TASK [TASK]")
-@click.option("--attempt", type=click.IntRange(1), help="Which attempt of the first task; the newest by default.")
-@click.option(
-    "--with", "other", type=click.IntRange(1), help="diff: which attempt of the second task, or of the only one."
-)
-@click.option("--run", metavar="ID", help="The run of the first task's attempt; the newest by default.")
-def envelope_command(
-    action: str, tasks: tuple[str, ...], attempt: int | None, other: int | None, run: str | None
-) -> Result:
-    """Show what an attempt ran under, or compare two attempts.
-
-    An envelope records everything that an attempt ran under. `show` prints each part with its hash and the text that
-    was hashed. `diff` prints the parts that differ between two tasks, or between two attempts of one task (--attempt A
-    --with B).
-    """
-    from idumb.app.reading import envelope_parts
-    from idumb.app.reading.envelope_parts import AttemptSelector
-
-    _require_consistent(action, tasks, other)
-    with options.services() as services:
-        first = AttemptSelector(tasks[0], attempt, run)
-        if action == "show":
-            return envelope_parts.show(services, first)
-        return envelope_parts.compare(services, first, AttemptSelector(tasks[-1], other))
-
-
-def _require_consistent(action: str, tasks: tuple[str, ...], other: int | None) -> None:
-    if len(tasks) > (1 if action == "show" else 2):
-        raise click.UsageError(f"envelope {action} takes {'one task' if action == 'show' else 'at most two tasks'}.")
-    if action == "show" and other is not None:
-        raise click.UsageError("--with is an option of envelope diff.")
-    if action == "diff" and len(tasks) == 1 and other is None:
-        raise click.UsageError("envelope diff needs a second task, or --with ATTEMPT.")
 
 
 @options.command("audit")

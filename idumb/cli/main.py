@@ -40,12 +40,8 @@ _GROUPS = {
         "show": "Show a task with its attempts, evidence and checkpoint.",
         "next": "Show what comes next, and what the other tasks wait for.",
         "roadmap": "List the phases with their state, or add one.",
-        "diff": "Show what a task changed.",
         "report": "Print the reports of a phase, or write them as files.",
         "log": "Show the events of a run.",
-        "debug": "Collect the facts about failed tasks, with possible fixes.",
-        "metrics": "Show the time, tokens and money that agents used.",
-        "envelope": "Show what an attempt ran under, or compare two attempts.",
         "audit": "Verify the event log, or what a run left behind.",
         "prove": "Rerun the evidence in a fresh clone of the commit.",
     },
@@ -137,7 +133,7 @@ def group() -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Raises nothing, except a defect under --debug."""
+    """Run one command line and return its exit code. Raises nothing, except a defect under --traceback."""
     output.redact_by()  # no secrets are known before the repository is
     try:
         code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False)
@@ -151,10 +147,10 @@ def run(argv: Sequence[str]) -> int:
 
 
 def failed(problem: BaseException, argv: Sequence[str]) -> int:
-    """Print why the command failed and return its exit code. Raises a defect under --debug."""
+    """Print why the command failed and return its exit code. Raises a defect under --traceback."""
     name = next((word for word in argv if not word.startswith("-")), "idumb")
     error = _explain(problem, argv)
-    if error.code == "internal" and "--debug" in argv:
+    if error.code == "internal" and "--traceback" in argv:
         raise problem
     try:
         code = output.fail(name, error, as_json="--json" in argv)

@@ -15,7 +15,7 @@ _TOOLS = tuple(
     (lazy_pattern.compile(pattern), name)
     for pattern, name in (
         (rf"idumb show {_TASK}", "show_task"),
-        (rf"idumb diff {_TASK}", "show_changes"),
+        (rf"idumb show {_TASK} --diff", "show_changes"),
         (rf"(git show [^;]+; )*idumb start {_TASK} --retry", "retry_task"),
         (rf"idumb start {_TASK}", "next_task"),
         (rf"idumb submit {_TASK}", "submit_task"),

@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _EVERYWHERE = (
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
-    click.Option(["--debug"], is_flag=True, hidden=True, expose_value=False),
+    click.Option(["--traceback"], is_flag=True, hidden=True, expose_value=False),
 )
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
@@ -45,7 +45,8 @@ def command(name: str, *, person: bool = False) -> Callable[[Callable[..., Resul
             result = function(**values)
             if result is None:
                 return 0
-            shown_as = f"{name} --verbose" if verbose else None
+            view = "verbose" if verbose else values.get("view")
+            shown_as = f"{name} --{view}" if view else None
             return output.finish(name, result, as_json=as_json, quiet=events, shown_as=shown_as)
 
         click_command = click.command(name)(invoke)

@@ -17,8 +17,8 @@ _ELSEWHERE = {
     "resume": "idumb resume {}", "cancel": "idumb stop", "pause": "idumb stop --after-task",
     "rollback": "idumb rollback {}", "undo": "idumb undo",
     "events": "idumb log {}", "log": "idumb log {}", "trace": "idumb log {}",
-    "dlq": "idumb dlq list", "metrics": "idumb metrics {}", "dashboard": "idumb workflow status",
-    "debug": "idumb debug {}", "inspect": "idumb workflow status {}", "replay": "idumb workflow status {}",
+    "dlq": "idumb dlq list", "metrics": "idumb show {} --usage", "dashboard": "idumb workflow status",
+    "debug": "idumb workflow status {}", "inspect": "idumb workflow status {}", "replay": "idumb workflow status {}",
     "graph": "idumb graph {}", "validate": "idumb workflow check {}",
 }  # fmt: skip
 """What other workflow engines do with a run, and the command that does it with every phase."""

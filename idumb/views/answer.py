@@ -26,9 +26,9 @@ _MODULES = {
     ),
     "run": ("execute-phase", "execute", "quick", "resume", "stop", "verify-work", "rollback", "undo"),
     "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
-    "look": ("show", "envelope", "diff", "report", "metrics", "log", "audit"),
+    "look": ("show", "show --plan", "show --diff", "show --envelope", "show --usage", "report", "log", "audit"),
     "status": ("status", "next", "roadmap"),
-    "debug": ("debug",),
+    "debug": ("show --debug",),
     "prove": ("prove",),
     "workflows": ("workflow",),
     "editor": ("start", "take", "submit", "give-up", "mcp", "fake-model"),
@@ -36,6 +36,7 @@ _MODULES = {
 # Functions that do not have the name of their command.
 _FUNCTIONS = {
     "check-plan --verbose": "check_plan_in_full",
+    **{f"show --{view}": view for view in ("plan", "diff", "envelope", "usage", "debug")},
     "plan": "new_plan",
     "import": "import_plan",
     "next": "upcoming",

@@ -87,9 +87,9 @@ def test_after_a_failed_check_the_agent_gets_all_findings_in_its_conversation(pr
     begun, ended = scene.payloads("attempt.started"), scene.payloads("attempt.finished")
     assert [p.get("resumes") for p in begun] == [None, {"session": "s-1", "attempt": 1}, None]
     assert [(p["builder"]["session"], p.get("resumed")) for p in ended] == [("s-1", None), ("s-1", True), ("s-3", None)]
-    differ = project.quick("envelope", "diff", "T1-01", "--attempt", "1", "--with", "2", "--json").data
-    assert [row["name"] for row in differ["differences"]] == ["conversation"]
-    shown = project.quick("envelope", "show", "T1-01", "--json").data["parts"]
+    differ = project.quick("show", "T1-01", "--debug", "--facts-only", "--json").data["task"]["envelope"]
+    assert differ[0]["parts"] == ["conversation"]
+    shown = project.quick("show", "T1-01", "--envelope", "--json").data["parts"]
     assert json.loads(next(row["source"] for row in shown if row["name"] == "conversation")) == begun[1]["resumes"]
 
 

@@ -102,15 +102,15 @@ def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: 
     assert project.quick("decide", decision["id"], "raise").code == 0
     assert project.quick("resume", "1", "--no-verify", "--json").code == 0
     assert scene.calls() == 3
-    shown = project.quick("metrics", "1", "--json").data
+    shown = project.quick("show", "1", "--usage", "--json").data
     assert [(row["role"], row["model"], row["cost_usd"]) for row in shown["calls"]] == [
         ("builder", "middle", 0.75),
         ("builder", "middle", 0.75),
         ("builder", "middle", None),
     ]
     assert (shown["total"]["tokens"], shown["total"]["cost_usd"], shown["total"]["unknown_cost"]) == (30, 1.5, 1)
-    assert "builder (coder, middle) on T1-01 attempt 3: completed in" in project.quick("metrics", "1").out
-    assert "tokens 30 and 1 unknown call" in project.quick("metrics", "1").out
+    assert "builder (coder, middle) on T1-01 attempt 3: completed in" in project.quick("show", "1", "--usage").out
+    assert "tokens 30 and 1 unknown call" in project.quick("show", "1", "--usage").out
     assert "- **Used by agents:** tokens 30 and 1 unknown call; cost $1.50 and" in project.read(SUMMARY)
     assert 'cost: "$1.50 and 1 unknown call"' in project.read(".idumb/brain/execution/1/checkpoint-T1-01.md")
     assert "used by the builder (middle): 10 tokens in, 5 out, $0.75" in project.quick("show", "T1-01").out
@@ -150,7 +150,7 @@ def test_the_user_s_template_is_the_builder_s_prompt_and_part_of_consent(project
     assert (refused.code, refused.error["code"]) == (4, "consent.other-hash")
     assert run(project, "--no-verify").code == 0
     assert (home / "told-1").read_text(encoding="utf-8") == "Only T1-01.\n"
-    parts = {part["name"]: part for part in project.quick("envelope", "show", "T1-01", "--json").data["parts"]}
+    parts = {part["name"]: part for part in project.quick("show", "T1-01", "--envelope", "--json").data["parts"]}
     assert (parts["prompt"]["source"], parts["model"]["value"]) == ("Only $id.\n", "middle")
 
 
@@ -171,7 +171,7 @@ def test_a_validator_gets_the_criteria_and_the_change(project: Project, home: Pa
     prompt = (home / "judged").read_text(encoding="utf-8")
     assert "grep -q done a.txt" in prompt
     assert "+done" in prompt
-    used = project.quick("metrics", "1", "--json").data
+    used = project.quick("show", "1", "--usage", "--json").data
     assert [(row["role"], row["binding"], row["adapter"]) for row in used["calls"]] == [
         ("builder", "coder", "command"),
         ("validator", "judge", "command"),

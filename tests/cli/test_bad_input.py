@@ -93,7 +93,7 @@ def test_a_builder_that_writes_through_a_link_is_detected_at_the_link(project: P
 def test_an_unknown_phase_is_reported_with_the_existing_ones(project: Project) -> None:
     """R-RUN-1."""
     project.plan([making("T1-01", "a.txt")])
-    for command in ("execute-phase", "check-plan", "graph", "resume", "verify-work", "metrics", "log"):
+    for command in ("execute-phase", "check-plan", "graph", "resume", "verify-work", "log"):
         error, _ = refused(project, command, "7", exit=3, code="phase.not-found")
         assert "7" in str(error["message"])
 
@@ -240,7 +240,7 @@ def test_an_unwritable_standard_output_gives_no_traceback(project: Project) -> N
 def test_invalid_ids_are_refused(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")])
     for id in ("", "T1", "1-01", "T1-1", "../../x", "T1-01\x1b[2J", "T9-99", "é" * 300):
-        for command in (("show", id), ("diff", id), ("accept", id, "--why", "x"), ("skip", id, "--why", "x")):
+        for command in (("show", id), ("show", id, "--diff"), ("accept", id, "--why", "x"), ("skip", id, "--why", "x")):
             answer = project.quick(*command, "--json")
             assert answer.code in {2, 3, 4}, command
             assert answer.error["hint"]
@@ -275,7 +275,7 @@ def test_a_name_that_no_phase_can_have_is_reported_as_such(project: Project) -> 
     for phase in ("../../etc", "/etc", "1/../1", "a/b", "..", "~root", "1\n2"):
         error, _ = refused(project, "check-plan", phase, exit=3, code="phase.bad-name")
         assert error["hint"] == "idumb roadmap"
-        for command in ("next", "metrics", "log"):
+        for command in ("next", "log"):
             assert project.quick(command, phase, "--json").error["code"] == "phase.bad-name", (command, phase)
 
 

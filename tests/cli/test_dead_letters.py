@@ -133,9 +133,9 @@ def test_a_run_whose_agent_could_not_work_has_that_failure_s_class(sandbox: GitS
     assert run(project).error["code"] == "run.halted"
     (letter,) = dlq(project, "list", "--class", "transient").data["dead_letters"]
     assert (letter["kind"], letter["failure"], letter["attempts"]) == ("run", "network", 1)
-    failure = project.quick("debug", "1", "--json").data
-    (stopped,) = failure["tasks"]
+    failure = project.quick("show", "T1-01", "--debug", "--json").data
+    stopped = failure["task"]
     assert (stopped["class"], stopped["failure"], len(stopped["attempts"])) == ("transient", "network", 1)
-    assert failure["next"] == ["idumb show T1-01", "idumb resume 1"]
+    assert failure["next"] == ["idumb resume 1"]
     assert not [one for one in failure["checklist"] if "dlq retry" in (one["command"] or "")]
     assert "idumb resume 1" in [one["command"] for one in failure["checklist"]]

@@ -1,4 +1,4 @@
-"""`debug` reports all that is known about a failed task and keeps an offered plan only if it can be used."""
+"""`show --debug` reports all that is known about a failed task and keeps an offered plan only if it can be used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -17,7 +16,7 @@ from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/debug.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/show-debug.json").read_text(encoding="utf-8"))
 PLAN = ".planning/phases/1/01-PLAN.md"
 ROLES = "bindings: {one: {adapter: command, argv: [sh, agent.sh]}}\nroles: {debugger: {binding: one}}\n"
 CEILING = "ceilings: {run: {tokens: 9}}\n"
@@ -53,7 +52,7 @@ def project(prepared: Prepared) -> Project:
 
 def debug(project: Project, *flags: str) -> Answer:
     alone = () if "--approve" in flags else ("--facts-only",)
-    answer = project.quick("debug", "1", *flags, *alone, "--json")
+    answer = project.quick("show", "T1-02", "--debug", *flags, *alone, "--json")
     if answer.code == 0:
         jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
     return answer
@@ -63,8 +62,8 @@ def test_debug_shows_attempts_their_changes_and_next_actions(project: Project) -
     """R-ADAPT-6."""
     before = project.events()
     data = debug(project).data
-    assert [t["id"] for t in data["tasks"]] == ["T1-02"]
-    failed = data["tasks"][0]
+    failed = data["task"]
+    assert (failed["id"], failed["status"]) == ("T1-02", "failed")
     assert [a["outcome"] for a in failed["attempts"]] == ["failed", "failed"]
     assert "wrong" in failed["attempts"][1]["evidence"][0]["output"]
     assert [c["since"] for c in failed["changes"]] == ["start", "attempt 1"]
@@ -78,30 +77,22 @@ def test_debug_shows_attempts_their_changes_and_next_actions(project: Project) -
     assert any("AC-1 fails" in one["text"] for one in data["checklist"])
     assert data["diagnosis"] is None
     assert project.events() == before
-    words = project.quick("debug", "1", "--facts-only").out
-    assert "[ ] See the changes of the task. (T1-02)" in words
+    words = project.quick("show", "t1-02", "--debug", "--facts-only").out
+    assert "[ ] See the changes of the task.\n" in words
     assert (failed["envelope"], "model" in words) == ([], False)  # steps have none
 
 
-def test_the_report_is_written_to_a_new_file_and_names_a_task_only_while_one_failed(
-    project: Project, prepared: Prepared, tmp_path: Path
-) -> None:
-    place = tmp_path / "bundle.txt"
-    assert debug(project, "--out", str(place)).code == 0
-    assert "T1-02 Task T1-02: failed (permanent)" in place.read_text(encoding="utf-8")
-    assert debug(project, "--out", str(place)).error["code"] == "debug.file-exists"
-    assert debug(project, "--out", str(tmp_path / "no/where")).code == 4
-    assert [t["id"] for t in debug(project, "--task", "t1-01").data["tasks"]] == ["T1-01"]
-    assert debug(project, "--task", "T1-09").error["code"] == "task.unknown"
-    assert project.quick("skip", "T1-02", "--why", "no", "--json").code == 0
-    assert debug(project).data["tasks"] == []
-    assert debug(prepared.get(ended_runs.done)).error["code"] == "debug.nothing"
+def test_a_task_that_did_not_fail_is_shown_too_and_other_options_are_refused(project: Project) -> None:
+    assert project.json("show", "T1-01", "--debug", "--facts-only").data["task"]["status"] == "completed"
+    assert project.json("show", "T1-09", "--debug").error["code"] == "task.unknown"
+    for options in (("--facts-only",), ("--diff", "--approve", "abc"), ("--debug", "--attempt", "1")):
+        assert project.json("show", "T1-02", *options).error["code"] == "usage"
 
 
 def answering(project: Project, reply: str) -> str:
     """Let the debugger answer so; the consent that asking it needs."""
     (project.folder / "reply.md").write_text(reply, encoding="utf-8")
-    refused = project.quick("debug", "1", "--json")
+    refused = project.quick("show", "T1-02", "--debug", "--json")
     assert (refused.code, refused.error["code"]) == (5, "consent.missing")
     return str(refused.error["details"]["consent_hash"])
 
@@ -113,7 +104,7 @@ def test_the_debugger_s_usage_counts_against_the_run_s_ceiling(project: Project)
     assert debug(project, "--approve", answering(project, "Look at b.txt:1.")).code == 0
     event = project.events("--kind", "role.asked")[-1]
     assert event["run"] == project.quick("status", "--json").data["phases"][0]["run"]
-    again = project.quick("debug", "1", "--json")
+    again = project.quick("show", "T1-02", "--debug", "--json")
     assert (again.code, again.error["code"]) == (4, "role.ceiling")
     assert "9 tokens of 9 used" in again.error["message"]
 
@@ -137,7 +128,7 @@ def test_a_plan_from_the_debugger_can_be_taken_if_the_run_can_continue_under_it(
     assert project.read(PLAN) == before
     assert any("T1-02" in line for line in kept["what"])
     assert data["next"][:3] == kept["next"]
-    assert "is ready; nothing has changed yet" in project.quick("debug", "1").out
+    assert "is ready; nothing has changed yet" in project.quick("show", "T1-02", "--debug").out
     shutil.copy(kept["path"], project.folder / PLAN)
     assert project.quick("amend", "1", "--from-file", "--yes", "--json").code == 0
     ended = project.quick("resume", "1", "--retry-failed", "--no-verify", "--json")
@@ -159,6 +150,6 @@ def test_an_unusable_plan_is_not_kept(project: Project) -> None:
         kept = debug(project, "--approve", consent).data["amendment"]
         assert (kept["path"], words in kept["problem"]) == (None, True), kept
     (project.folder / "reply.md").write_text(f"Here:\n````markdown\n{plan}````\n", encoding="utf-8")
-    shown = project.quick("debug", "1").out
+    shown = project.quick("show", "T1-02", "--debug").out
     assert ("is not a valid amendment" in shown, "is the current plan" in shown) == (True, True), shown
     assert not (project.folder / ".git/idumb/amendments").exists()

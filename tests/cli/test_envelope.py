@@ -8,9 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, failing, kinds, parts, rewrite, shown
+from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, differing, failing, kinds, parts, rewrite, shown
 from tests.support.plans import run
-from tests.support.project import Project, making, task
+from tests.support.project import Project, making
 
 
 @pytest.fixture
@@ -22,14 +22,12 @@ def program(tmp_path: Path, project: Project) -> Path:
     return executable
 
 
-def test_each_part_is_shown_with_the_text_that_was_hashed_and_compared_with_both_values(
-    project: Project, program: Path
-) -> None:
+def test_each_part_is_shown_with_the_text_that_was_hashed(project: Project, program: Path) -> None:
     """R-ENV-1, R-OPS-1: model, prompt template, context, toolchain, tools, rules and configuration."""
     context = "- **Preconditions:**\n  - context `README.md`\n"
     project.plan([built("T1-01", fields=context), making("T1-02", "b.txt", fields=context)])
     assert run(project, "--no-verify").code == 0
-    envelope = shown(project, "show", "T1-01")
+    envelope = shown(project, "T1-01")
     by_name = parts(envelope)
     assert (envelope["task"], envelope["attempt"], envelope["builder"]) == ("T1-01", 1, "coder")
     assert by_name["model"]["value"] == "small"
@@ -41,26 +39,10 @@ def test_each_part_is_shown_with_the_text_that_was_hashed_and_compared_with_both
     assert json.loads(by_name["rules"]["source"])[1]["name"] == "validator"
     assert json.loads(by_name["configuration"]["source"])["builder"] == "coder"
     assert by_name["policy"]["absent"] is True
-    output = project.quick("envelope", "show", "t1-01").out
+    output = project.quick("show", "t1-01", "--envelope").out
     assert "  model:           small\n" in output
     assert "  policy:          none\n" in output
-    difference = shown(project, "diff", "T1-01", "T1-02")
-    assert [d["name"] for d in difference["differences"]] == ["adapter", "program", "binding", "prompt"]
-    assert [side["value"] for side in difference["differences"][0]["values"]] == ["command", "steps"]
-    assert difference["unknown"] == ["model"]
-    output = project.quick("envelope", "diff", "T1-01", "T1-02").out
-    assert "adapter differs:\n  - command\n  + steps\n" in output
-    assert "Unknown, so not compared: model" in output
-
-
-def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) -> None:
-    """R-ENV-1: a task whose first attempt failed ran twice under the same."""
-    again = project.folder.parent / "again"
-    project.plan([task("T1-01", files="create `T1-01.txt`", check=f"test -e {again} || ! touch {again}")])
-    assert run(project, "--no-verify").code == 0
-    difference = shown(project, "diff", "T1-01", "--attempt", "1", "--with", "2")
-    assert difference["same"] is True
-    assert [a["attempt"] for a in difference["attempts"]] == [1, 2]
+    assert set(differing(project, "T1-01", "T1-02")) == {"adapter", "program", "model", "binding", "prompt"}
 
 
 def test_a_context_is_what_the_task_reads_and_unknown_if_it_cannot_be_hashed(project: Project) -> None:
@@ -75,21 +57,16 @@ def test_a_context_is_what_the_task_reads_and_unknown_if_it_cannot_be_hashed(pro
         ]
     )
     assert run(project, "--no-verify").code == 0
-    assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["context"]
-    assert list(json.loads(parts(shown(project, "show", "T1-01"))["context"]["source"])) == ["README.md"]
-    assert parts(shown(project, "show", "T1-03"))["context"]["value"] is None
-    assert "context" in shown(project, "diff", "T1-03", "T1-03")["unknown"]
+    assert differing(project, "T1-01", "T1-02") == ["context"]
+    assert list(json.loads(parts(shown(project, "T1-01"))["context"]["source"])) == ["README.md"]
+    assert parts(shown(project, "T1-03"))["context"]["value"] is None
     for words, code, slug in (
-        ("show T2-01", 3, "phase.not-found"),
-        ("show T1-01 T1-02", 2, "usage"),
-        ("show T1-01 --with 2", 2, "usage"),
-        ("diff T1-01", 2, "usage"),
-        ("show one", 3, "task.bad-id"),
-        ("show T1-01 --run 0123", 3, "run.unknown"),
-        ("show T1-09", 3, "task.unknown"),
-        ("show T1-01 --attempt 7", 4, "task.no-attempt"),
+        ("T2-01", 3, "phase.not-found"),
+        ("one", 3, "task.bad-id"),
+        ("T1-09", 3, "task.unknown"),
+        ("T1-01 --attempt 7", 4, "task.no-attempt"),
     ):
-        answer = project.quick("envelope", *words.split(), "--json")
+        answer = project.quick("show", *words.split(), "--envelope", "--json")
         assert (answer.code, answer.error["code"]) == (code, slug), words
         assert answer.error["hint"]
 
@@ -114,9 +91,8 @@ def test_lock_in_survives_a_resume_and_a_new_contract_is_locked_in_again(project
     jsonschema.Draft202012Validator({"$ref": "#/$defs/lock_in", "$defs": schema["$defs"]}).validate(locked)
     assert locked["contract_hash"] == second["contract_hash"]
     assert locked["checks"]["errors"] == 0
-    assert shown(project, "show", "T1-01")["run"] == first
-    assert shown(project, "show", "T1-03")["run"] == second["run"]
-    assert shown(project, "show", "T1-01", "--run", first)["run"] == first
+    assert shown(project, "T1-01")["run"] == first
+    assert shown(project, "T1-03")["run"] == second["run"]
 
 
 def test_lock_in_shows_checks_levels_and_confidence(project: Project) -> None:

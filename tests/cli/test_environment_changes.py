@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, kinds, parts, rewrite, shown
+from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, differing, kinds, parts, rewrite, shown
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
@@ -47,8 +47,8 @@ def test_a_guided_run_reports_and_records_a_change_and_continues(project: Projec
     ]
     (event,) = kinds(project, "envelope.changed")
     assert [c["part"] for c in event["changes"]] == ["program"]
-    assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["program"]
-    assert shown(project, "diff", "T1-02", "T1-03")["differences"] == []
+    assert differing(project, "T1-01", "T1-02") == ["program"]
+    assert differing(project, "T1-02", "T1-03") == []
 
 
 def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str, str]:
@@ -161,9 +161,9 @@ def guided(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
 def test_programs_that_checks_start_are_in_the_envelope(guided: Project) -> None:
     """R-ENV-1: path and bytes; programs in the working tree may be changed by tasks."""
     project, checker = guided, guided.folder.parent / "bin" / "prove"
-    programs = parts(shown(project, "show", "T1-01"))["checks"]["value"]
+    programs = parts(shown(project, "T1-01"))["checks"]["value"]
     assert programs == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
-    assert f"prove {checker} " in project.quick("envelope", "show", "T1-01").out
+    assert f"prove {checker} " in project.quick("show", "T1-01", "--envelope").out
     (started, *_) = kinds(project, "attempt.started")
     schema = json.loads((SCHEMAS / "envelope.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(started["envelope"])
@@ -191,7 +191,7 @@ def test_a_guided_run_reports_a_changed_program_of_a_check(guided: Project) -> N
     answer = project.resume("--retry-failed", "--no-verify")
     assert answer.code == 0, answer
     assert "a program that checks start changed after this run was locked" in answer.object["warnings"]
-    assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["checks"]
+    assert differing(project, "T1-01", "T1-02") == ["checks"]
 
 
 def _stopped(sandbox: GitSandbox) -> Project:

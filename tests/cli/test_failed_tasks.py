@@ -87,7 +87,7 @@ def test_a_halted_run_names_the_task_that_halted_it(project: Project) -> None:
     answer = run(project, "--on-deviation", "stop", "--max-attempts", "1")
     assert answer.error["code"] == "run.halted"
     assert str(answer.data["failure"]["step_id"]).startswith("T1-02")
-    assert answer.data["next"][0] == answer.error["hint"] == "idumb debug 1 --task T1-02"
+    assert answer.data["next"][0] == answer.error["hint"] == "idumb show T1-02 --debug"
 
 
 PROTECTED = (".idumb/config.yaml", ".planning/notes.md", ".env", "keep.txt")

@@ -136,7 +136,7 @@ def freed(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.mark.parametrize(
-    "command", [("rollback", "1", "--to", "start", "--yes"), ("diff", "T1-01"), ("verify-work", "1")]
+    "command", [("rollback", "1", "--to", "start", "--yes"), ("show", "T1-01", "--diff"), ("verify-work", "1")]
 )
 def test_what_needs_freed_snapshots_is_refused(freed: Project, command: tuple[str, ...]) -> None:
     before = freed.repo.ledger()

@@ -115,10 +115,10 @@ def test_a_phase_runs_to_its_end_and_is_verified(project: Project) -> None:
     assert "worktree/a.txt" in project.repo.tree(snapshot)
     assert "worktree/b.txt" not in project.repo.tree(snapshot)
     assert any(ref.startswith("refs/idumb/") and ref.endswith("T1-02/1/base") for ref in project.repo.kept())
-    diff = project.json("diff", "T1-02").data
+    diff = project.json("show", "T1-02", "--diff").data
     assert diff["files"] == [{"path": "b.txt", "added": 1, "removed": 0}]
     assert "+made" in diff["diff"]
-    assert "+made" in project.quick("diff", "T1-02").out
+    assert "+made" in project.quick("show", "T1-02", "--diff").out
     assert "passed AC-1" in project.quick("show", "T1-02").out
     for report in (".planning/phases/1/1-SUMMARY.md", ".planning/phases/1/1-VERIFICATION.md"):
         assert "T1-02" in project.read(report) or "Both are there" in project.read(report)

@@ -174,9 +174,9 @@ COMMANDS = """
     0 status, next, roadmap, check-plan 1, graph 1, roadmap --add Next, plan-phase 2 --template
     1 execute-phase 1 --approve {} --dry-run
     1 execute-phase 1 --approve {}
-    0 log 1, show T1-01, diff T1-01, debug 1, metrics 1, envelope show T1-01, audit verify, audit workspace 1, decisions
+    0 log 1, show T1-01, show T1-01 --diff, show T1-01 --envelope, audit verify, audit workspace 1, decisions
     1 resume 1 --retry-failed
-    0 accept T1-02 --why mine, resume 1, verify-work 1, prove 1, diff T1-02, dlq list, handoff list
+    0 accept T1-02 --why mine, resume 1, verify-work 1, prove 1, show T1-02 --diff, dlq list, handoff list
     0 doctor, doctor --fix
     0 rollback 1 --to T1-01 --yes, undo --yes, rollback 1 --to start --yes
     1 execute-phase 1

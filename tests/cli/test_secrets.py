@@ -98,8 +98,12 @@ def shown(
 def asked_of(project: Project) -> list[Answer]:
     """Return the output of every read-only command."""
     commands = ("show T1-01", "show T1-01 --json", "log", "status", "status --json", "next", "decisions", "dlq list",
-                "check-plan 1", "debug 1 --facts-only", "envelope T1-01", "graph 1", "audit verify")  # fmt: skip
-    return [project.quick(*line.split()) for line in (*commands, "log --json --limit 100000", "metrics", "diff T1-01")]
+                "check-plan 1", "show T1-01 --debug --facts-only", "show T1-01 --envelope", "graph 1",
+                "audit verify")  # fmt: skip
+    return [
+        project.quick(*line.split())
+        for line in (*commands, "log --json --limit 100000", "show 1 --usage", "show T1-01 --diff")
+    ]
 
 
 def test_a_check_and_a_title_with_a_secret_are_redacted_everywhere_and_the_run_continues(project: Project) -> None:
@@ -211,7 +215,8 @@ def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(na
 def shown_in_records(project: Project, secret: str, *answers: Answer) -> list[str]:
     """As `shown`, without snapshots and the checkout, where files have the names that the builder chose."""
     looks = [
-        project.quick(*line.split()) for line in ("show T1-01", "status", "log --json --limit 100000", "diff T1-01")
+        project.quick(*line.split())
+        for line in ("show T1-01", "status", "log --json --limit 100000", "show T1-01 --diff")
     ]
     places = shown(project, secret, answers=(*answers, *looks))
     return [name for name in places if name != "objects of git" and "/idumb-checkouts/" not in name]

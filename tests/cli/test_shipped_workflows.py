@@ -161,7 +161,7 @@ def test_a_dependency_whose_tests_fail_stops_the_updates_and_keeps_those_before_
     assert steps(project)["update-first"] == "completed"
     assert steps(project)["update-second"] == "failed"
     assert steps(project)["update-third"] == "blocked"
-    bundle = project.quick("debug", "W1", "--json")
+    bundle = project.quick("show", "TW1-04", "--debug", "--json")
     by_hand = """(export INPUT_TEST='! grep -q bad requirements.txt'; sh -c "$INPUT_TEST")"""
     assert by_hand in [item["command"] for item in bundle.data["checklist"]]
     assert "--drop-dependency" not in failed.out + bundle.out, "idumb never edits the plan of a run"

@@ -110,7 +110,7 @@ def test_steps_run_in_order_and_each_is_proven_and_committed(project: Project) -
     jsonschema.Draft202012Validator(json.loads((SCHEMAS / "run.json").read_text())).validate(done.data)
     evidence = project.events("--kind", "evidence.recorded")
     assert [(e["payload"]["subject"], e["payload"]["result"]) for e in evidence] == [("AC-1", "passed")] * 3
-    for reads in ("metrics", "log", "prove"):  # the path names the run
+    for reads in ("log", "prove"):  # the path names the run
         assert project.quick(reads, PLAN, "--json").data["run"] == done.data["run"]
     folder = f".idumb/brain/execution/{ID}"
     assert done.data["summary"] == f"{folder}/{ID}-SUMMARY.md"
@@ -335,7 +335,7 @@ def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(prepared: Prepa
     )
     shown = project.quick("show", f"{ID}-02", "--json").data
     assert (shown["status"], shown["plan"], shown["line"]) == ("failed", PLAN, 3)
-    assert "+x" in project.quick("diff", f"{ID}-01").out
+    assert "+x" in project.quick("show", f"{ID}-01", "--diff").out
     row = next(r for r in project.json("status").data["phases"] if r["phase"] == ID)
     assert (row["state"], row["tasks"]["completed"]) == ("halted", 1)
     assert project.json("skip", f"{ID}-02", "--why", "not needed").code == 0

@@ -89,7 +89,7 @@ def reported(project: Project) -> None:
     graph = project.quick("graph", "W1").out
     assert "(true: TW1-03, false: TW1-04)" in graph
     assert "omitted    TW1-04" in graph
-    calls = project.quick("metrics", "W1", "--json").data["calls"]
+    calls = project.quick("show", "W1", "--usage", "--json").data["calls"]
     assert {row["task"] for row in calls} == {"TW1-01", "TW1-02", "TW1-03", "TW1-05"}
     assert project.quick("audit", "verify").code == 0
     assert project.quick("audit", "workspace", "W1").code == 0

@@ -95,7 +95,9 @@ def test_the_hosts_page_lists_the_hosts_of_the_program() -> None:
 def answered(line: str) -> set[str]:
     """The keys that the data of a command's answer can have, by its published schema."""
     page = (FOLDER.parent / "docs/json.md").read_text(encoding="utf-8")
-    row = next(row for row in page.splitlines() if row.startswith("|") and f"`{line.split()[1]}`" in row)
+    rows = [row for row in page.splitlines() if row.startswith("|")]
+    views = [f"`{line.split()[1]} {word}`" for word in line.split() if word.startswith("--")]
+    row = next(row for name in (*views, f"`{line.split()[1]}`") for row in rows if name in row)
     file = re.search(r"\(schemas/([a-z-]+\.json)\)", row)
     assert file is not None
     schema = json.loads((FOLDER.parent / "docs/schemas" / file[1]).read_text(encoding="utf-8"))

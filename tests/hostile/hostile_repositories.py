@@ -44,11 +44,11 @@ READING: Mapping[str, tuple[str, ...]] = {
     "graph": ("graph", "1", "--format", "mermaid"),
     "roadmap": ("roadmap",),
     "show": ("show", "T1-01"),
-    "envelope": ("envelope", "show", "T1-01"),
-    "diff": ("diff", "T1-01"),
-    "metrics": ("metrics", "1"),
+    "show --envelope": ("show", "T1-01", "--envelope"),
+    "show --diff": ("show", "T1-01", "--diff"),
+    "show --usage": ("show", "1", "--usage"),
     "decisions": ("decisions",),
-    "debug": ("debug", "1"),
+    "show --debug": ("show", "T1-01", "--debug"),
     "handoff": ("handoff", "list"),
     "dlq": ("dlq", "list", "--all"),
     "log": ("log", "1"),
@@ -79,7 +79,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "deinit": ("deinit",),
 }
 """Commands that would run or write, but that nobody's word was given for."""
-WRITING = ("init", "discuss", "pause", "cancel", "accept", "skip", "decide", "archive", "install", "plan", "import")
+WRITING = ("init", "discuss", "stop", "accept", "skip", "decide", "archive", "install", "plan", "import")
 """Commands whose whole sense is to write; they run nothing of a plan."""
 ELSEWHERE = ("fake-model", "help", "mcp", "schema")
 """Commands that look at no repository themselves."""

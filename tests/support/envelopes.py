@@ -34,16 +34,22 @@ def failing(id: str, check: str) -> str:
     return task(id, files="create `b.txt`", check=check, after="T1-01", steps=(write("b.txt", "b\n"),))
 
 
-def shown(project: Project, *arguments: str) -> dict[str, Any]:
-    answer = project.json("envelope", *arguments)
+def shown(project: Project, task: str, *arguments: str) -> dict[str, Any]:
+    answer = project.json("show", task, "--envelope", *arguments)
     assert answer.code == 0, answer.out
-    schema = json.loads((SCHEMAS / "envelope-answer.json").read_text(encoding="utf-8"))
+    schema = json.loads((SCHEMAS / "show-envelope.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(answer.data)
     return answer.data
 
 
 def parts(data: dict[str, Any]) -> dict[str, Any]:
     return {part["name"]: part for part in data["parts"]}
+
+
+def differing(project: Project, one: str, other: str) -> list[str]:
+    """The parts in which the newest attempts of two tasks differ."""
+    left, right = parts(shown(project, one)), parts(shown(project, other))
+    return [name for name in left if left[name]["value"] != right[name]["value"]]
 
 
 def kinds(project: Project, kind: str) -> list[dict[str, Any]]:

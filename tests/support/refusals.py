@@ -20,7 +20,7 @@ EVERY = (
     ("next",),
     ("roadmap",),
     ("show", "T1-01"),
-    ("diff", "T1-01"),
+    ("show", "T1-01", "--diff"),
     ("accept", "T1-01", "--why", "a reason"),
     ("skip", "T1-01", "--why", "a reason"),
     ("decisions",),

@@ -63,7 +63,7 @@ def for_undeclared_changes(
     retried = "the builder does the task again, and learns why"
     left_out = not any(map(paths.is_outside, changed))
     offers = (
-        (Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}"), True),
+        (Choice("look", "see what the task changed", "nothing is written or run", f"idumb show {task} --diff"), True),
         (Choice("amend", "they belong to the task", declares, f"idumb amend {phase} {flags}"), amend),
         (Choice("keep", "they belong to the task, this once", proven, f"{resume} --on-deviation keep"), keep),
         (Choice("leave-out", "go on without them", rest, f"{resume} --on-deviation leave-out"), left_out),
@@ -79,7 +79,7 @@ def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
     """Choices after a task failed and used up its attempts."""
     again = f"idumb start {task} --retry" if in_editor else f"idumb resume {phase} --retry-failed"
     return (
-        Choice("look", "see what it changed", "nothing is written or run", f"idumb diff {task}"),
+        Choice("look", "see what it changed", "nothing is written or run", f"idumb show {task} --diff"),
         Choice("retry", "retry it", "a new attempt gets the reasons of the last failure", again),
         Choice(
             "take",

@@ -107,7 +107,7 @@ def _row(services: Services, letter: Letter) -> dict[str, Any]:
     row = asdict(letter)
     row["class"] = row.pop("class_")
     why = _retry_obstacle(services, letter)
-    debug_command = f"idumb debug {letter.phase}" + (f" --task {letter.task}" if letter.task else "")
+    debug_command = f"idumb show {letter.task} --debug" if letter.task else "idumb status"
     retry_commands = [] if why else [*(["idumb decisions"] if letter.decision else []), f"idumb dlq retry {letter.id}"]
     remove_commands = [] if letter.state == dead_letter.REMOVED else [f"idumb dlq remove {letter.id}"]
     return row | {"retryable": not why, "why_not": why, "next": [debug_command, *retry_commands, *remove_commands]}

@@ -1,9 +1,9 @@
-"""Debug failed tasks: collect attempts, changes and envelopes, list remedies, and ask the bound debugger."""
+"""Debug a task: collect attempts, changes and envelopes, list remedies, and ask the bound debugger."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -18,76 +18,47 @@ from idumb.app.roles import role_calls, role_consent
 from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
-from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs import dead_letter
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.remedy import Failure, remedies
-from idumb.domain.runs.run import COMPLETED, RunState
+from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import Checkpoint, TaskState
 
 MOST_DIFF = 20_000
 MOST_OUTPUT = 4_000
 MOST_PATHS = 100
 _BAD = frozenset({FAILED, ERRORED, TIMED_OUT, UNPROVEN})
-_INTERESTING = (outcome.FAILED, outcome.RUNNING, outcome.WAITING)
 _WITHOUT_MODEL = frozenset({agent.STEPS, agent.HUMAN})
 
 
-def debug(services: Services, phase: str, *, task: str | None, asks: bool, approve: Collection[str]) -> Result:
-    """Return what is known of the failures of a phase. Changes nothing; the debugger works in a copy.
+def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]) -> Result:
+    """Return what is known of the failures of a task. Changes nothing; the debugger works in a copy.
 
     Without `asks`, no agent is called; `approve` is consent to the debugger.
     """
+    phase, task = run_lookup.find_task(name)
     loaded = loading.load_phase(services, phase)
     state = run_lookup.named_run(services, loaded.contract.phase if loaded.contract else phase)
-    chosen = _chosen(state, task)
+    run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.number} of phase {state.phase}")
     data: dict[str, Any] = {
         "phase": state.phase,
         "run": state.id,
         "state": state.state,
         "reason": state.reason,
-        "since": _since(services, state, chosen),
-        "tasks": [_task(services, loaded.contract, state, each) for each in chosen],
-        "verification": _verification(state),
+        "since": _since(services, state, task),
+        "task": _task(services, loaded.contract, state, task),
         "diagnosis": None,
         "amendment": None,
     }
     data["checklist"] = _checklist(data)
     data["next"] = _next(data)
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
-        command = f"idumb debug {state.phase}" + (f" --task {task}" if task else "")
+        command = f"idumb show {task} --debug"
         role_consent.ensure(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve, command=command)
         data |= diagnosis.ask(services, state, loaded, data)
         data["next"] = [*(data["amendment"] or {}).get("next", ()), *data["next"]]
     return Result(data)
-
-
-def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
-    """Return the named task, or all failed tasks, or those at which the run stopped."""
-    if task is not None:
-        task_id = run_lookup.find_task(task)[1]
-        run_lookup.require_task(state.tasks, task_id, state.phase, f"Run {state.number} of phase {state.phase}")
-        return (task_id,)
-    chosen = _stopped(state) or next((f for f in (_with_status(state, s) for s in _INTERESTING) if f), ())
-    if not chosen and state.state == COMPLETED and (state.verification is None or state.verified):
-        raise Refusal(
-            "debug.nothing",
-            f"Nothing failed in run {state.number} of phase {state.phase}.",
-            hint=f"idumb debug {state.phase} --task TASK shows any task; idumb status",
-        )
-    return chosen
-
-
-def _stopped(state: RunState) -> tuple[str, ...]:
-    """Return the tasks whose agent could not work, which stopped the run, and the failed tasks; else nothing."""
-    unstarted = (*_with_status(state, outcome.PENDING), *_with_status(state, outcome.READY))
-    unable = [t for t in unstarted if state.tasks[t].attempt.failure in failures.STOPPING]
-    return tuple(t for t in state.tasks if t in unable or state.tasks[t].status == outcome.FAILED) if unable else ()
-
-
-def _with_status(state: RunState, status: str) -> tuple[str, ...]:
-    return tuple(task for task, task_state in state.tasks.items() if task_state.status == status)
 
 
 def _task(services: Services, contract: Contract | None, state: RunState, task: str) -> dict[str, Any]:
@@ -195,13 +166,12 @@ def _envelope(started: Sequence[Event]) -> list[dict[str, Any]]:
     return rows
 
 
-def _since(services: Services, state: RunState, chosen: Iterable[str]) -> dict[str, Any] | None:
-    """Return the newest checkpoint of a completed task, or the base of the run, and how the files differ from it."""
-    excluded = set(chosen)
+def _since(services: Services, state: RunState, but: str) -> dict[str, Any]:
+    """Return the newest checkpoint of another completed task, or the base of the run, and how the files differ."""
     checkpoints = [
         (t.checkpoint, t.id)
         for t in state.tasks.values()
-        if t.status in outcome.DONE and t.checkpoint is not None and t.id not in excluded
+        if t.status in outcome.DONE and t.checkpoint is not None and t.id != but
     ]
     base: tuple[str, str | None, str] = (state.base.tree, state.base.commit, "start")
     if checkpoints:
@@ -214,47 +184,20 @@ def _since(services: Services, state: RunState, chosen: Iterable[str]) -> dict[s
     return {"checkpoint": name, "commit": commit, "head": head, **_difference(services, tree, present)}
 
 
-def _verification(state: RunState) -> dict[str, Any] | None:
-    """Return the open points of the last verification; None without a verification or an open point."""
-    verification = state.verification
-    if verification is None or state.verified:
-        return None
-    bad = [e for e in verification["evidence"] if e["result"] in _BAD]
-    return {
-        "status": verification["status"],
-        "reason": verification["reason"],
-        "open": [
-            {"subject": e["subject"], "text": e["text"], "result": e["result"], "output": e["output"][-MOST_OUTPUT:]}
-            for e in bad
-        ],
-    }
-
-
 def _checklist(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every remedy once, with its tasks, then general remedies."""
-    tasks_by_remedy: dict[tuple[str, str | None], list[str]] = {}
-    for task in data["tasks"]:
-        for item in task["remedies"]:
-            tasks_by_remedy.setdefault((item["text"], item["command"]), []).append(task["id"])
-    rows = [{"text": text, "command": command, "tasks": tasks} for (text, command), tasks in tasks_by_remedy.items()]
-    rows += [
-        {"text": f"{item['subject']} is {item['result']}: {item['text']}", "command": None, "tasks": []}
-        for item in (data["verification"] or {}).get("open", ())
-    ]
+    """Return every remedy of the task, then general ones."""
+    rows = [{"text": item["text"], "command": item["command"]} for item in data["task"]["remedies"]]
     since = data["since"]
-    if since is not None and since["files"] and since["head"] != since["commit"]:
+    if since["files"] and since["head"] != since["commit"]:
         between = f"{since['commit']}.." if since["commit"] else ""
         words = "There are commits since the last good checkpoint. Check whether they belong to the work."
-        rows.append({"text": words, "command": f"git log {between}HEAD", "tasks": []})
-    back = f"idumb rollback {data['phase']} --to {since['checkpoint'] if since else 'start'}"
-    return [*rows, {"text": "Roll back to the last good checkpoint.", "command": back, "tasks": []}]
+        rows.append({"text": words, "command": f"git log {between}HEAD"})
+    back = f"idumb rollback {data['phase']} --to {since['checkpoint']}"
+    return [*rows, {"text": "Roll back to the last good checkpoint.", "command": back}]
 
 
 def _next(data: Mapping[str, Any]) -> list[str]:
-    phase, tasks = data["phase"], data["tasks"]
-    if not tasks:
-        return [f"idumb verify-work {phase} --gaps" if data["verification"] else f"idumb resume {phase}"]
-    first = tasks[0]["id"]
-    if tasks[0]["failure"] in failures.STOPPING:
-        return [f"idumb show {first}", f"idumb {failures.command(tasks[0]['failure'])} {phase}"]
-    return [f"idumb show {first}", f"idumb dlq retry {first}", f"idumb amend {phase} --from-file"]
+    phase, task = data["phase"], data["task"]
+    if task["failure"] in failures.STOPPING:
+        return [f"idumb {failures.command(task['failure'])} {phase}"]
+    return [f"idumb dlq retry {task['id']}", f"idumb amend {phase} --from-file"]

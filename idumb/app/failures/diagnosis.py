@@ -46,10 +46,10 @@ def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str
 
 def _values(loaded: Loaded, bundle: Mapping[str, Any]) -> Mapping[str, str]:
     plans = [f"{path}:\n{wording.fenced(data.decode('utf-8', 'replace'), 'markdown')}" for path, data in loaded.sources]
-    facts = {name: bundle[name] for name in ("state", "reason", "since", "tasks", "verification", "checklist")}
+    facts = {name: bundle[name] for name in ("state", "reason", "since", "task", "checklist")}
     return {
         "phase": str(bundle["phase"]),
-        "tasks": ", ".join(task["id"] for task in bundle["tasks"]) or "none of its tasks",
+        "tasks": bundle["task"]["id"],
         "bundle": wording.fenced(wording.truncate(json.dumps(facts, indent=1)), "json"),
         "plan": wording.truncate("\n\n".join(plans)),
     }

@@ -1,4 +1,4 @@
-"""Environment envelopes: show the parts of an attempt's envelope, and compare two attempts."""
+"""The parts of the environment envelope of an attempt."""
 
 from __future__ import annotations
 
@@ -10,19 +10,9 @@ from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.domain.consent import envelope
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptSelector:
-    """Selects one attempt of a task: by default, the newest attempt in the newest run."""
-
-    task: str
-    attempt: int | None = None
-    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +40,10 @@ class _RecordedEnvelope:
         return {**identity, "builder": self.event.payload["builder"], "digest": self.part("digest")}
 
 
-def show(services: Services, selector: AttemptSelector) -> Result:
-    """Return each part of an attempt's envelope: its value or hash, and the hashed text."""
-    record = _find(services, selector)
-    return Result({"action": "show", **record.head(), "parts": [_row(record, name) for name in envelope.PARTS]})
+def show(services: Services, task: str, number: int | None) -> Result:
+    """Return each part of the envelope of an attempt, by default the newest: its value or hash, and the hashed text."""
+    record = _find(services, task, number)
+    return Result({**record.head(), "parts": [_row(record, name) for name in envelope.PARTS]})
 
 
 def _row(record: _RecordedEnvelope, name: str) -> dict[str, Any]:
@@ -61,43 +51,19 @@ def _row(record: _RecordedEnvelope, name: str) -> dict[str, Any]:
     return {"name": name, "value": value, "absent": value == envelope.NOTHING, "source": record.source(name)}
 
 
-def compare(services: Services, one: AttemptSelector, other: AttemptSelector) -> Result:
-    """Return the parts in which two attempts differ, with both values, and the parts that cannot be compared."""
-    left, right = _find(services, one), _find(services, other)
-    differ, unknown = envelope.compare(left.event.payload["envelope"], right.event.payload["envelope"])
-    return Result(
-        {
-            "action": "diff",
-            "attempts": [left.head(), right.head()],
-            "same": not differ and not unknown,
-            "differences": [{"name": name, "values": [_row(left, name), _row(right, name)]} for name in differ],
-            "unknown": list(unknown),
-        }
-    )
-
-
-def _find(services: Services, selector: AttemptSelector) -> _RecordedEnvelope:
-    state, task = _state(services, selector)
+def _find(services: Services, name: str, number: int | None) -> _RecordedEnvelope:
+    phase, task = run_lookup.find_task(name)
+    state = run_lookup.require_run(services, phase)
     run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.id}")
     state = run_lookup.attempting_run(services, state, task)
     started = services.log.events(run=state.id, task=task, kind="attempt.started", newest_first=True)
-    event = next((e for e in started if selector.attempt in {None, e.attempt}), None)
+    event = next((e for e in started if number in {None, e.attempt}), None)
     if event is None:
-        words = "was not attempted" if selector.attempt is None else f"has no attempt {selector.attempt}"
+        words = "was not attempted" if number is None else f"has no attempt {number}"
         raise Refusal(
             "task.no-attempt", f"{task} {words} in run {state.id}.", hint=f"idumb show {task}", details={"task": task}
         )
     return _RecordedEnvelope(task, state.id, event, _sources(services, state.id, event.seq))
-
-
-def _state(services: Services, selector: AttemptSelector) -> tuple[RunState, str]:
-    phase, task = run_lookup.find_task(selector.task)
-    if selector.run is None:
-        return run_lookup.require_run(services, phase), task
-    state = run_lookup.run_of(services, selector.run)
-    if not state.id:
-        raise InputError("run.unknown", f"The log has no run {selector.run}.", hint=f"idumb log {phase}")
-    return state, task
 
 
 def _sources(services: Services, run: str, before: int) -> Mapping[str, str]:

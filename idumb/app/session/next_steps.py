@@ -129,7 +129,7 @@ def next_commands(
         go_on = f"idumb {failures.command(failure)} {phase}"
         return [*(_past_skipped(contract, state, shown) or [go_on]), *judged]
     return [
-        f"idumb debug {phase} --task {failed[0]}",
+        f"idumb show {failed[0]} --debug",
         *(["idumb decisions"] if has_question else []),
         f"idumb show {failed[0]}",
         f"idumb resume {phase} --retry-failed",

@@ -17,8 +17,6 @@ ROWS: Mapping[str, Row] = {
     "dead-letter.not-retryable": row("Retry the task", _LETTERS, STATUS),
     "dead-letter.removed": row("Remove the dead letter", _LETTERS),
     "dead-letter.unknown": row("Find the dead letter", _LETTERS),
-    "debug.file-exists": row("Write the report", _NAME),
-    "debug.nothing": row("Debug a failed task", STATUS),
     "decision.answered": row(
         "Answer the question", _QUESTIONS, way("go-on", "continue the run", "it uses your answer", HINT)
     ),

@@ -107,7 +107,7 @@ def _all(failure: Failure) -> Iterator[Remedy]:
         )
     if failure.envelope:
         names = wording.listed(failure.envelope)
-        yield Remedy(f"The last attempts ran with a different {names}.", f"idumb envelope show {failure.task}")
+        yield Remedy(f"The last attempts ran with a different {names}.", f"idumb show {failure.task} --envelope")
     yield Remedy("See the changes of the task.", _diff(failure))
     if failure.failure in failures.STOPPING:  # the task has not failed; it can only continue
         yield Remedy(
@@ -120,4 +120,4 @@ def _all(failure: Failure) -> Iterator[Remedy]:
 
 
 def _diff(failure: Failure) -> str:
-    return f"idumb diff {failure.task}"
+    return f"idumb show {failure.task} --diff"

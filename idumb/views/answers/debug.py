@@ -1,4 +1,4 @@
-"""Output of `debug`: a bundle to read from top to bottom, or to share as a file."""
+"""Output of `show --debug`: a bundle to read from top to bottom, or to share as a file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ _NOT_BAD = frozenset({"passed", "opinion", "tolerated"})
 
 
 def debug(data: phrases.Data) -> str:
-    """Return tasks, changes, verification, checklist and diagnosis, in this order."""
+    """Return the task, its changes, checklist and diagnosis, in this order."""
     why = f": {markup.one_line(data['reason'])}" if data["reason"] else ""
     lines = [f"Phase {data['phase']}, run {data['run']}: {data['state']}{why}"]
-    for task in data["tasks"]:
-        lines += ["", *_task(task)]
-    lines += ["", *_since(data["since"])] if data["since"] else []
-    lines += ["", *_verification(data["verification"])] if data["verification"] else []
+    lines += ["", *_task(data["task"]), "", *_since(data["since"])]
     lines += ["", "What you can do:", *(_remedy(remedy) for remedy in data["checklist"])]
     lines += ["", *_diagnosis(data["diagnosis"])] if data["diagnosis"] else []
     lines += ["", *_amendment(data["amendment"])] if data["amendment"] else []
@@ -88,20 +85,9 @@ def _since(row: phrases.Data) -> list[str]:
     return [f"Changed since the last good checkpoint, {row['checkpoint']}{commit}:", *_files(row, "  ")]
 
 
-def _verification(row: phrases.Data) -> list[str]:
-    lines = [phrases.verification(row)]
-    for evidence in row["open"]:
-        lines.append(
-            f"  {evidence['result']} {markup.one_line(evidence['subject'])}: {markup.one_line(evidence['text'])}"
-        )
-        lines += _quoted(evidence["output"])
-    return lines
-
-
 def _remedy(row: phrases.Data) -> str:
-    tasks = f" ({', '.join(row['tasks'])})" if row["tasks"] else ""
     command = f"\n      {markup.one_line(row['command'])}" if row["command"] else ""
-    return f"  [ ] {markup.one_line(row['text'])}{tasks}{command}"
+    return f"  [ ] {markup.one_line(row['text'])}{command}"
 
 
 def _diagnosis(row: phrases.Data) -> list[str]:

@@ -1,4 +1,4 @@
-"""Output of `show`, `diff`, `log`, `audit`, `metrics` and `envelope`."""
+"""Output of `show`, `report`, `log` and `audit`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _NOT_BAD = {"passed", "opinion", "unproven"}
 
 
 def show(data: phrases.Data) -> str:
-    """Return one task: its declaration, then its attempts, newest last; or a plan as it is."""
-    if "text" in data:
-        return markup.visible(data["text"])
+    """Return one task: its declaration, then its attempts, newest last."""
     task = data["task"]
     lines = [f"{data['id']} {markup.one_line(task['title'])}: {data['status']}"]
     line = f":{data['line']}" if data.get("line") else ""
@@ -32,6 +30,10 @@ def show(data: phrases.Data) -> str:
         lines.append(f"  asked {decision['id']}: {markup.one_line(decision['what'])}")
     lines += [f"  {a['by']} answered {a['decision']}: {markup.one_line(a['choice'])}" for a in data.get("answers", ())]
     return "\n".join([*lines, *_ways_out(data)]) + "\n"
+
+
+def plan(data: phrases.Data) -> str:
+    return markup.visible(data["text"])
 
 
 def _ways_out(data: phrases.Data) -> list[str]:
@@ -239,7 +241,7 @@ def _in_words(value: object) -> str:
     return "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def metrics(data: phrases.Data) -> str:
+def usage(data: phrases.Data) -> str:
     lines = [f"Run {data['run']} of phase {markup.one_line(data['phase'])}"]
     lines += [_call(row) for row in data["calls"]] or ["  no agent calls"]
     lines += [f"  {row['by']} {markup.one_line(row['name'])}: {_sum(row)}" for row in data["sums"]]
@@ -267,20 +269,13 @@ _SOURCE_LINES = 12
 
 
 def envelope(data: phrases.Data) -> str:
-    return _shown(data) if data["action"] == "show" else _compared(data)
-
-
-def _shown(data: phrases.Data) -> str:
-    lines = [f"{_head(data)}, envelope {data['digest']}"]
+    by = markup.one_line(data["builder"])
+    words = f"{data['task']} attempt {data['attempt']} of run {data['run']} by {by}, envelope {data['digest']}"
+    lines = [words]
     for part in data["parts"]:
         lines.append(f"  {_name(part['name']) + ':':<17}{_value(part)}")
         lines += _source(part)
     return "\n".join(lines) + "\n"
-
-
-def _head(attempt: phrases.Data) -> str:
-    by = markup.one_line(attempt["builder"])
-    return f"{attempt['task']} attempt {attempt['attempt']} of run {attempt['run']} by {by}"
 
 
 def _name(part: str) -> str:
@@ -305,17 +300,3 @@ def _source(part: phrases.Data) -> list[str]:
     omitted = len(lines) - _SOURCE_LINES
     more = [f"({quantities.counted(omitted, 'line')} more; --json has them)"] if omitted > 0 else []
     return [f"    | {line}" for line in (*lines[:_SOURCE_LINES], *more)]
-
-
-def _compared(data: phrases.Data) -> str:
-    first, second = data["attempts"]
-    lines = [f"- {_head(first)}", f"+ {_head(second)}"]
-    for part in data["differences"]:
-        lines.append(f"{_name(part['name'])} differs:")
-        for sign, side in zip("-+", part["values"], strict=True):
-            lines += [f"  {sign} {_value(side)}", *_source(side)]
-    if not data["differences"]:
-        lines.append("All known parts are the same.")
-    if data["unknown"]:
-        lines.append(f"Unknown, so not compared: {', '.join(map(_name, data['unknown']))}")
-    return "\n".join(lines) + "\n"

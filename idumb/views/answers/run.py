@@ -70,7 +70,7 @@ def _partial(data: phrases.Data) -> list[str]:
     lines = [f"Phase {phase} execution partially complete.", *_counts(data), *_stopped(data), *_failures(data, failed)]
     ways = [("Continue", f"idumb resume {phase} --retry-failed" if failed else f"idumb resume {phase}")]
     if failed:
-        ways.append(("Debug", f"idumb debug {phase} --task {failed[0]}"))
+        ways.append(("Debug", f"idumb show {failed[0]} --debug"))
         ways.append(("Roll back", f"idumb rollback {phase} --to start"))
     ways.append(("Verify", f"idumb verify-work {phase} (what is done so far; the phase stays partial)"))
     ways.append(("Halt", "nothing to do: everything is saved"))
@@ -145,7 +145,7 @@ def _failed(data: phrases.Data) -> list[str]:
     if row.get("checkpoint") and data.get("reports") != REPORTS_NONE:  # then no file has it
         lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
     lines += [*blocked(data), *_questions(data)]
-    return [*lines, "", f"Recommended action: idumb debug {data['phase']} --task {row['id']}"]
+    return [*lines, "", f"Recommended action: idumb show {row['id']} --debug"]
 
 
 def _waiting(data: phrases.Data) -> list[str]:

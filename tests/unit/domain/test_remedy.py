@@ -33,12 +33,12 @@ def test_a_failure_is_named_with_the_command_that_shows_it() -> None:
         envelope=["adapter"],
     )
     expected = commands(failure)
-    assert expected[:2] == ["idumb diff T1-01", "idumb amend 1 --accept-deviation T1-01 b.txt"]
+    assert expected[:2] == ["idumb show T1-01 --diff", "idumb amend 1 --accept-deviation T1-01 b.txt"]
     assert "make test" in expected
     assert "idumb amend 1 --from-file" in expected
-    assert "idumb envelope show T1-01" in expected
+    assert "idumb show T1-01 --envelope" in expected
     assert len(remedies(failure)) == len(set(remedies(failure)))
 
 
 def test_an_unknown_failure_still_has_next_actions() -> None:
-    assert commands(Failure("1", "T1-01", None))[:2] == ["idumb diff T1-01", "idumb dlq retry T1-01"]
+    assert commands(Failure("1", "T1-01", None))[:2] == ["idumb show T1-01 --diff", "idumb dlq retry T1-01"]

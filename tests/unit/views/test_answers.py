@@ -104,7 +104,7 @@ def test_a_partial_run_offers_to_continue_debug_verify_and_halt() -> None:
         "Stopped: 3 tasks failed in a row",
         "T1-02 Title of T1-02: AC-1 failed",
         "Continue   idumb resume 1 --retry-failed",
-        "Debug      idumb debug 1 --task T1-02",
+        "Debug      idumb show T1-02 --debug",
         "idumb verify-work 1",
         "Halt       nothing to do",
         "Roll back  idumb rollback 1 --to start",
@@ -117,7 +117,7 @@ def test_a_failed_run_names_task_attempts_error_and_checkpoint() -> None:
     """R-RUN-6: the message of a critical failure."""
     assert answer.render("execute-phase", _run("failed", tasks=_run("failed")["tasks"][1:])).startswith(
         "EXECUTION HALTED: Critical task T1-02 failed after 3 attempts.\n\nError: AC-1 failed\n\n"
-        "Checkpoint saved at: c.md\n\nRecommended action: idumb debug 1 --task T1-02\n"
+        "Checkpoint saved at: c.md\n\nRecommended action: idumb show T1-02 --debug\n"
     )
     assert "Error: no task could start" in answer.render(
         "execute-phase", _run("failed", tasks=[], reason="no task could start")
@@ -283,7 +283,9 @@ def test_show_compares_declared_and_actual_changes() -> None:
 
 def test_diff_and_log_are_plain() -> None:
     files = [{"path": "a.py", "added": 3, "removed": 1}, {"path": "logo.png", "added": None, "removed": None}]
-    text = answer.render("diff", {"id": "T1-01", "files": files, "diff": "diff --git a/a.py b/a.py\n+\x1b[31m\n"})
+    text = answer.render(
+        "show --diff", {"id": "T1-01", "files": files, "diff": "diff --git a/a.py b/a.py\n+\x1b[31m\n"}
+    )
     assert "  a.py      +3 -1\n  logo.png  binary\n" in text
     assert "\x1b" not in text
     event = {"seq": 7, "at": "2026-01-02T03:04:05.000001Z", "kind": "evidence.recorded", "task": "T1-01", "attempt": 2,
