@@ -23,7 +23,7 @@ def test_what_approve_shows_has_the_warnings(project: Project) -> None:
     project.plan([strict_task("T1-01", "a.txt", fields="- **Estimate:** 3h\n")], head=STRICT)
     details = refused(project.quick("approve", "1", "--json"), "approval.not-given")
     assert [line for line in details["evidence"] if line.startswith("warning ")] == [
-        "warning .planning/phases/1/01-PLAN.md:25: T1-01 is estimated at 3 hours."
+        "warning .planning/phases/1/01-PLAN.md:25: T1-01 is large: an estimate of 3 hours."
     ]
 
 
@@ -93,5 +93,5 @@ def test_the_question_for_consent_lists_what_is_not_judged(project: Project) -> 
     assert "design" in unjudged
     assert unjudged.endswith(" (idumb check-plan 1 --verbose shows the questions)")
     assert [line for line in shown if line.startswith("warning ")] == [
-        "warning .planning/phases/1/01-PLAN.md:19: T1-01 is estimated at 3 hours."
+        "warning .planning/phases/1/01-PLAN.md:19: T1-01 is large: an estimate of 3 hours."
     ]
