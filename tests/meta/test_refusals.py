@@ -14,7 +14,8 @@ import click
 from idumb.cli import main
 from idumb.domain import amendment
 from idumb.domain.consent import grant
-from idumb.domain.refusals import row, table
+from idumb.domain.decision import Choice
+from idumb.domain.refusals import choices, table
 from idumb.git import open_repository
 from tests.meta import source
 
@@ -36,8 +37,8 @@ COMPUTED = {
     "f'amend.{field}'": tuple(f"amend.{name}" for name in amendment.UNCHANGEABLE),
     "f\"verification.{verification['status']}\"": _VERIFICATION,
     "f\"verification.{record['status']}\"": _VERIFICATION,
-    "f'role.{told.kind}'": tuple(code for code in table.ROWS if code.startswith("role.")),
-    "f'role.{code}'": tuple(code for code in table.ROWS if code.startswith("role.")),
+    "f'role.{told.kind}'": ("role.errored",),
+    "f'role.{code}'": ("role.errored",),
     "slug.get(ending.kind, 'run.failed')": (
         "run.failed", "run.halted", "run.waiting", "run.paused", "run.in-editor", "git.commit-refused",
     ),
@@ -62,7 +63,6 @@ class Raised:
 
     code: str
     place: str
-    hint: str | None
     details: frozenset[str] | None
 
 
@@ -79,7 +79,7 @@ def _raised() -> Iterator[Raised]:
         for node in ast.walk(tree):
             for code in _codes(module, tree, _argument(node)):
                 where = f"{module}:{getattr(node, 'lineno', 0)}"
-                yield Raised(code, where, _hint(node), _details(node))
+                yield Raised(code, where, _details(node))
 
 
 def _argument(node: ast.AST) -> ast.expr | None:
@@ -98,7 +98,7 @@ def _argument(node: ast.AST) -> ast.expr | None:
     return first if dot and family in FAMILIES and CODE.fullmatch(str(first.value)) else None
 
 
-FAMILIES = frozenset(code.partition(".")[0] for code in table.ROWS)
+FAMILIES = frozenset(prefix for family in table.FAMILIES for prefix in family.prefixes.split())
 _CONSTANTS = {
     word.partition("(")[0].partition("[")[0] for word in COMPUTED if not word.startswith(("idumb/", "f'", 'f"'))
 }
@@ -136,16 +136,6 @@ def _keyword(node: ast.AST, name: str) -> ast.expr | None:
     return next((one.value for one in given if one.arg == name), None)
 
 
-def _hint(node: ast.AST) -> str | None:
-    """Return the hint with X for inserted values; None if there is none or it is computed."""
-    value = node.elts[2] if isinstance(node, ast.Tuple) else _keyword(node, "hint")
-    if isinstance(value, ast.Constant):
-        return value.value if isinstance(value.value, str) else None
-    if isinstance(value, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in value.values)
-    return None
-
-
 def _details(node: ast.AST) -> frozenset[str] | None:
     value = _keyword(node, "details")
     if isinstance(node, ast.Tuple) or (value is not None and not isinstance(value, ast.Dict)):
@@ -159,39 +149,47 @@ def _details(node: ast.AST) -> frozenset[str] | None:
 def test_every_code_has_an_explanation_and_a_choice_with_its_consequence() -> None:
     """R-ASK-1: a code that is new must say so before it can be raised; a row of no code is taken out."""
     codes = {one.code for one in raised()} | ALWAYS.keys()
-    assert sorted(codes - table.ROWS.keys()) == [], "write a row in idumb/domain/refusals/"
-    assert sorted(table.ROWS.keys() - codes) == [], "nothing raises it: take its row out"
+    assert sorted(code for code in codes if table.family(code) is None) == [], "name its family in refusals/table.py"
+    assert sorted(FAMILIES - {code.partition(".")[0] for code in codes}) == [], "nothing raises it: take it out"
+    assert sorted(choices.ROWS.keys() - codes) == [], "nothing raises it: take its row out"
     assert len(codes) > 150
     assert [missing for one in raised() for missing in unfilled(one)] == []
-    assert [place for place, hint in offered() if not _runs(hint)] == [], "a hint that is offered as a command is one"
 
 
 def unfilled(one: Raised) -> list[str]:
     """If a choice names a detail, every place that raises the code supplies it or its own choices."""
     if one.details is None or "choices" in one.details:
         return []
-    ways = table.ROWS[one.code].ways
-    needed = {name for way in ways for name in row.names(way.command or "")} - {"hint"} - one.details
-    return [f"{one.place} {one.code}: {sorted(needed) or 'no choices'}"] if needed or not ways else []
+    ways = choices.ROWS.get(one.code, ())
+    missing = {name for way in ways for name in choices.names(way.command or "")} - {"hint"} - one.details
+    return [f"{one.place} {one.code}: {sorted(missing)}"] if missing else []
 
 
-def offered() -> list[tuple[str, str]]:
-    """The hints that a choice offers as its command; it can be pasted as it is."""
-    rows = {code for code, entry in table.ROWS.items() if any(way.command == row.HINT for way in entry.ways)}
-    shown = (one for one in raised() if one.code in rows and "choices" not in (one.details or ()))
-    return [(one.place, one.hint) for one in shown if one.hint is not None]
+def test_a_code_without_a_command_of_its_own_has_its_hint_or_what_its_family_offers() -> None:
+    """R-ASK-1: a detail that is unknown fills no command in, and half a command is never offered."""
+    by_hint = table.complete("plan.invalid", "wrong", "Close the fence", {})["choices"]
+    assert [(one["text"], one["command"]) for one in by_hint] == [("Close the fence", None)]
+    by_family = table.complete("plan.invalid", "wrong", None, {"phase": "1 2"})["choices"]
+    assert [one["command"] for one in by_family] == ["idumb check-plan '1 2'"]
+    by_words = table.complete("plan.invalid", "wrong", None, {})["choices"]
+    assert [(one["text"], one["command"]) for one in by_words] == [("Correct it in an editor", None)]
 
 
 def test_every_command_of_a_choice_is_accepted_by_the_program() -> None:
     """R-ASK-1: the command and its options exist."""
-    commands = {way.command for known in table.ROWS.values() for way in known.ways if way.command}
+    commands = {way.command for ways in _ways() for way in ways if way.command}
     filled = [
-        row.filled(command, None, dict.fromkeys(row.names(command), "X"))
+        choices.filled(command, None, dict.fromkeys(choices.names(command), "X"))
         for command in sorted(commands)
         if command.startswith("idumb ")
     ]
     assert [command for command in filled if command is None or not _runs(command)] == []
     assert len(filled) > 40
+
+
+def _ways() -> Iterator[tuple[Choice, ...]]:
+    yield from choices.ROWS.values()
+    yield from (family.ways for family in table.FAMILIES)
 
 
 def _runs(command: str) -> bool:

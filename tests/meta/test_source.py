@@ -34,7 +34,7 @@ WITH_A_REASON = {
     "idumb/system/processes/guardian.py": {"pickle"},
     # A hint that a person may follow; idumb itself never does.
     "idumb/app/worktree/task_base.py": {"the stash"},
-    "idumb/domain/refusals/running.py": {"the stash"},
+    "idumb/domain/refusals/choices.py": {"the stash"},
     # As in the standard dataclasses: a function composed of the names of fields, which are in the source of a class.
     "idumb/lazy_dataclass.py": {"exec"},
 }

@@ -1,32 +1,100 @@
-"""The rows of all codes, and the complete details of a refusal."""
+"""The families of codes, and the complete details of a refusal: what is blocked, why, the evidence and the choices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from idumb.domain.decision import Choice
-from idumb.domain.refusals import agents, git, planning, questions, running, store
-from idumb.domain.refusals.row import Row, filled
+from idumb.domain.refusals.choices import (
+    CHECK,
+    DIFF,
+    DOCTOR,
+    GIT_STATUS,
+    HANDOFFS,
+    HELP,
+    LETTERS,
+    QUESTIONS,
+    ROWS,
+    STATUS,
+    WORKFLOWS,
+    filled,
+)
 
-ROWS: Mapping[str, Row] = {**git.ROWS, **store.ROWS, **agents.ROWS, **questions.ROWS, **planning.ROWS, **running.ROWS}
+
+class Family(NamedTuple):
+    """What codes that start with one of `prefixes` block. `hint` stands for that of an error without one.
+
+    `ways` are the choices of a code without a row, as far as the details of the error fill them in.
+    """
+
+    prefixes: str
+    blocked: str
+    hint: str = ""
+    ways: tuple[Choice, ...] = ()
+
+
+FAMILIES = (
+    Family("agent fake-model mcp script", "Start this program", "Correct the binding in .idumb/config.yaml"),
+    Family("role", "Use an agent's answer", "Run the command again, or choose another binding for that role"),
+    Family("install init project state deinit", "Set idumb up or remove it"),
+    Family("config policy prompt checks sandbox setup", "Use the configuration", "Correct the errors"),
+    Family("git", "Work in this repository", ways=(GIT_STATUS,)),
+    Family("checkout", "Run programs in a checkout"),
+    Family("store audit doctor snapshots plan-diff", "Rely on the event log", ways=(DOCTOR,)),
+    Family("lock stop", "Continue the run in this working tree", ways=(STATUS,)),
+    Family("backup", "Write or use a backup", "Choose another name"),
+    Family("file system ask", "Use that path", "Check its owner and its mode, then run the command again"),
+    Family(
+        "phase plan mode edit template roadmap quick", "Read or write the plan", "Correct it in an editor", (CHECK,)
+    ),
+    Family("research question debug", "Plan the phase", "Choose another name"),
+    Family("import", "Import a plan", "Run the command again with the path of the plan"),
+    Family("consent approval irreversible", "Run the phase with consent", "Approve the phase again", (CHECK,)),
+    Family("amend", "Amend the plan", "Change the plan in an editor, then idumb amend --from-file", (DIFF,)),
+    Family("workflow", "Run the workflow", ways=(WORKFLOWS,)),
+    Family("run task attempt accept skip resume envelope dry-run", "Continue the run", ways=(STATUS,)),
+    Family("prove verification", "Verify the phase", ways=(STATUS,)),
+    Family("rollback undo secret", "Restore files", ways=(STATUS,)),
+    Family("decision", "Answer the question", ways=(QUESTIONS,)),
+    Family("dead-letter", "Retry or remove the dead letter", ways=(LETTERS,)),
+    Family("handoff", "Change the handoff", ways=(HANDOFFS,)),
+    Family("log usage internal", "Run this command", ways=(HELP,)),
+)
+_BY_PREFIX: Mapping[str, Family] = {prefix: family for family in FAMILIES for prefix in family.prefixes.split()}
 
 _ASKED = frozenset({"what", "why", "evidence", "choices"})
 _MOST = 50
 
 
+def family(code: str) -> Family | None:
+    return _BY_PREFIX.get(code.partition(".")[0])
+
+
 def complete(code: str, message: str, hint: str | None, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details with what is blocked, why, the evidence and the choices; present values are kept."""
-    row = ROWS.get(code)
-    if row is None:
+    known = family(code)
+    if known is None:
         return dict(details)
     return {
         **details,
-        "what": details.get("what") or row.blocked,
+        "what": details.get("what") or known.blocked,
         "why": details.get("why") or message,
         "evidence": details.get("evidence") or [*_evidence(details)][:_MOST] or [message],
-        "choices": details.get("choices") or [_row(choice, hint, details) for choice in row.ways],
+        "choices": details.get("choices") or _choices(code, known, hint, details),
     }
+
+
+def _choices(code: str, known: Family, hint: str | None, details: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the commands that a user can choose. If there is none, what to do is the hint, in words."""
+    ways = ROWS.get(code, () if hint else known.ways)
+    rows = [
+        {"id": way.id, "text": way.text, "consequence": way.consequence, "command": command}
+        for way in ways
+        if (command := filled(way.command, hint, details)) is not None
+    ]
+    text = hint or known.hint or "correct what the message names"
+    return rows or [{"id": "next", "text": text, "consequence": "then run the command again", "command": None}]
 
 
 def failed(message: str, details: Mapping[str, Any], *, interrupted: bool = False) -> dict[str, Any]:
@@ -40,11 +108,6 @@ def failed(message: str, details: Mapping[str, Any], *, interrupted: bool = Fals
         "audit_trail": [],
     }
     return {**unknown, **details}
-
-
-def _row(choice: Choice, hint: str | None, details: Mapping[str, Any]) -> dict[str, Any]:
-    command = filled(choice.command, hint, details)
-    return {"id": choice.id, "text": choice.text, "consequence": choice.consequence, "command": command}
 
 
 def _evidence(details: Mapping[str, Any]) -> Iterator[str]:
