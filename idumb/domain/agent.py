@@ -100,8 +100,6 @@ FAILURES = (
     CONTEXT_EXHAUSTED,
     OVER_BUDGET,
 )
-TRANSIENT = frozenset({RATE_LIMITED, NETWORK})
-"""Transient failures: a later retry can succeed."""
 
 # The states that an agent can report while it works.
 WORKING = "working"

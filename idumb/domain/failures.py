@@ -1,8 +1,9 @@
-"""What each kind of agent failure means, and how a person fixes it."""
+"""Every kind of failure that is not one of the work: what it means, what fixes it, and what follows from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from idumb.domain import agent
 from idumb.lazy_dataclass import dataclass
@@ -13,51 +14,75 @@ GATE_ERROR = "gate-error"
 """A gate could not judge the work: it has an error, had too little time, or knows no command to run."""
 PASSED_BEFORE = "passed-before"
 """A check passed before the work too, so it does not show that the work was done."""
-
 BROKEN_HEAD = "broken-head"
 """A check fails on the user's new commit without the work too."""
 
-STOPPING = frozenset(
-    {
-        NOT_PREPARED,
-        GATE_ERROR,
-        PASSED_BEFORE,
-        agent.MISSING,
-        agent.NOT_LOGGED_IN,
-        agent.UNKNOWN_MODEL,
-        agent.RATE_LIMITED,
-        agent.NETWORK,
-        agent.OVER_BUDGET,
-    }
-)
-"""Failures that another attempt would meet again: the run stops, and the attempt does not count."""
-
-UNCOUNTED = STOPPING | {agent.CONTEXT_EXHAUSTED, BROKEN_HEAD}
+TRANSIENT, PERMANENT, SYSTEM = CLASSES = ("transient", "permanent", "system")
+"""A retry can succeed; it fails until plan, prompt or files change; the machine or the agent must be fixed first."""
+CONFIGURATION = "execute-phase"
+"""A run keeps the configuration that it was approved with: after a change, the next run adopts the completed tasks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """`says` follows the name of the agent. `fix` is the next step; `$go_on` in it is the command that continues."""
+class Kind(NamedTuple):
+    """`says` follows the name of the agent, or is a sentence about the checks. `fix` is the next step.
 
-    says: str
-    fix: str
+    - `stops`: another attempt would meet it again, so the run stops, and the attempt does not count.
+    - `counts`: the attempt counts. `again`: the command that continues when the cause is fixed.
+    - `retried`: the call is repeated at once. `connection`: the breaker of the agent counts it.
+    """
+
+    failure_class: str
+    says: str = ""
+    fix: str = ""
+    stops: bool = False
+    counts: bool = True
+    again: str = "resume"
+    retried: bool = False
+    connection: bool = False
+
+    @property
+    def remedy(self) -> str:
+        """Return what happened and what fixes it, for a person who looks at the failed task later."""
+        fix = self.fix.replace("$install", "Install its program").replace("$login", "Start it once and log in")
+        what = self.says if self.says[:1].isupper() else f"The agent {self.says}"
+        return f"{what}: {fix[0].lower()}{fix[1:]}." if fix else ""
 
 
+_CONFIG = ".idumb/config.yaml"
+# fmt: off
 KINDS: Mapping[str, Kind] = {
-    agent.MISSING: Kind("cannot be started", "$install, then $go_on"),
-    agent.NOT_LOGGED_IN: Kind("is not logged in", "$login, then $go_on"),
-    agent.UNKNOWN_MODEL: Kind(
-        "does not know the model that it is configured for",
-        "Correct or omit `model` in .idumb/config.yaml, then $go_on",
-    ),
-    agent.DECLINED: Kind("declined the work", "Change the task or choose another builder, then $go_on"),
-    agent.RATE_LIMITED: Kind("is limited by its provider", "Wait for the limit to pass, then $go_on"),
-    agent.NETWORK: Kind("could not reach its model", "Check the network and the address that it uses, then $go_on"),
-    agent.MALFORMED: Kind("gave an unreadable answer", "Read its output with idumb show, then $go_on"),
-    agent.STALL: Kind("stopped responding", "If it needs more time, raise idle_timeout; then $go_on"),
-    agent.CONTEXT_EXHAUSTED: Kind("filled its context window", "Split the task with idumb amend, or $go_on"),
-    agent.OVER_BUDGET: Kind("reached its budget", "Raise the ceiling in .idumb/config.yaml or keep it, then $go_on"),
+    agent.MISSING: Kind(SYSTEM, "cannot be started", "$install", stops=True),
+    agent.NOT_LOGGED_IN: Kind(SYSTEM, "is not logged in", "$login", stops=True),
+    agent.UNKNOWN_MODEL: Kind(SYSTEM, "does not know the model that it is configured for",
+                              f"Correct or omit `model` in {_CONFIG}", stops=True, again=CONFIGURATION),
+    agent.DECLINED: Kind(PERMANENT, "declined the work",
+                         "Read its answer, and change the task or choose another builder"),
+    agent.RATE_LIMITED: Kind(TRANSIENT, "is limited by its provider", "Wait for the limit to pass",
+                             stops=True, retried=True, connection=True),
+    agent.NETWORK: Kind(TRANSIENT, "could not reach its model", "Check the network and the address that it uses",
+                        stops=True, retried=True, connection=True),
+    agent.MALFORMED: Kind(PERMANENT, "gave an unreadable answer", "Read its output with idumb show"),
+    agent.STALL: Kind(TRANSIENT, "stopped responding",
+                      "Check whether it waited for input, or raise idle_timeout", connection=True),
+    agent.CONTEXT_EXHAUSTED: Kind(PERMANENT, "filled its context window", "Split the task with idumb amend",
+                                  counts=False),
+    agent.OVER_BUDGET: Kind(SYSTEM, "reached its budget", f"Raise the ceiling in {_CONFIG} or keep it", stops=True),
+    NOT_PREPARED: Kind(SYSTEM, "A command of `checkout.prepare` failed", f"Correct it in {_CONFIG}",
+                       stops=True, again=CONFIGURATION),
+    GATE_ERROR: Kind(SYSTEM, "A gate could not judge the work", f"Correct `gates` of {_CONFIG} as its evidence says",
+                     stops=True, again=CONFIGURATION),
+    PASSED_BEFORE: Kind(PERMANENT, "A check passed before the work",
+                        "Correct it, or write `keeps:` for a property that must stay true", stops=True),
+    BROKEN_HEAD: Kind(PERMANENT, counts=False),
 }
+# fmt: on
+_OF_THE_WORK = Kind(PERMANENT)
+
+
+def kind(failure: str | None) -> Kind:
+    """Return the kind of a failure; without one, or for one of a newer version, the work itself failed."""
+    return KINDS.get(failure or "", _OF_THE_WORK)
+
 
 _INSTALL: Mapping[str, str] = {
     "claude": "npm install -g @anthropic-ai/claude-code",
@@ -75,15 +100,6 @@ _LOGIN: Mapping[str, str] = {
     "copilot": "Start copilot and type /login",
     "opencode": "opencode auth login",
 }
-
-
-def command(kind: str | None) -> str:
-    """Return the command that continues when the cause is fixed.
-
-    A run keeps the configuration that it was approved with. After a change of the configuration, the next run adopts
-    the completed tasks.
-    """
-    return "execute-phase" if kind in (agent.UNKNOWN_MODEL, NOT_PREPARED, GATE_ERROR) else "resume"
 
 
 def install(program: str) -> str | None:
@@ -115,9 +131,8 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
     words = {
         "$install": f"Install it: {command}" if (command := install(program)) else f"Install {program}",
         "$login": _LOGIN.get(program, f"Log {program} in, or name its key in the binding's `environment`"),
-        "$go_on": go_on,
     }
-    fix = row.fix
+    fix = f"{row.fix}, then {go_on}"
     for place, text in words.items():
         fix = fix.replace(place, text)
     return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), fix)

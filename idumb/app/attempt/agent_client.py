@@ -11,8 +11,8 @@ from typing import TypeGuard
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agent, DeferredAgent, ReportingAgent
-from idumb.domain import outcome
-from idumb.domain.agent import STATES, TRANSIENT, AgentRequest, AgentResult, Claim, capabilities
+from idumb.domain import failures, outcome
+from idumb.domain.agent import STATES, AgentRequest, AgentResult, Claim, capabilities
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import breaker, spending
@@ -70,7 +70,7 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
         result = dataclasses.replace(result, usage=usage)
         seconds_left = _seconds_left(services, call, started)
         last = number == calls or (seconds_left is not None and seconds_left <= pause)
-        if result.failure not in TRANSIENT or last:
+        if not failures.kind(result.failure).retried or last:
             return result
         if why := call.not_again():
             return dataclasses.replace(result, message="; ".join(filter(None, (result.message, why))))

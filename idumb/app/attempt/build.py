@@ -131,7 +131,7 @@ def agent_failure(context: RunContext, name: str, result: agent.AgentResult) -> 
         return None
     binding = context.services.settings.bindings.get(name)
     argv = binding.argv if binding is not None else ()
-    retry = f"idumb {failures.command(result.failure)} {context.contract.phase}"
+    retry = f"idumb {failures.kind(result.failure).again} {context.contract.phase}"
     return failures.failure_message(result.failure, name, argv, result.message, retry)
 
 

@@ -81,7 +81,7 @@ def follow(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Lim
         return Move(INTERRUPT)
     if record.status == outcome.RUNNING and record.attempt.outcome is not None:
         return _after_attempt(task, plan, record, run, limits)
-    if record.attempt.failure in failures.STOPPING and limits.just_ended:
+    if failures.kind(record.attempt.failure).stops and limits.just_ended:
         return Move(HALT, says=f"{task.id}: {record.reason}. {record.attempt.next_step}")
     return _before_attempt(task, record, run, limits)
 

@@ -231,7 +231,7 @@ def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str
         in_editor=contracts.in_editor(plan, task, services.settings),
         judges_only=record.attempt.unjudged and entry.waits_for_verdict(context, task),
         overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),
-        just_ended=record.attempt.failure in failures.STOPPING and _just_ended(context, task),
+        just_ended=failures.kind(record.attempt.failure).stops and _just_ended(context, task),
         dirty=dirty,
     )
 

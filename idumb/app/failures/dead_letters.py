@@ -28,7 +28,7 @@ REMOVED = "dead-letter.removed"
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """`kind` is `task` or `run`, `class_` one of `dead_letter.CLASSES`, `state` one of `dead_letter.STATES`.
+    """`kind` is `task` or `run`, `class_` one of `failures.CLASSES`, `state` one of `dead_letter.STATES`.
 
     `seq` and `at` are of the event that recorded the failure; `cause` and `failure` are as in
     `idumb.domain.agent.AgentResult`. `decision` is the open question about a failed task; None if there is none.

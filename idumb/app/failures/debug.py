@@ -198,6 +198,6 @@ def _checklist(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _next(data: Mapping[str, Any]) -> list[str]:
     phase, task = data["phase"], data["task"]
-    if task["failure"] in failures.STOPPING:
-        return [f"idumb {failures.command(task['failure'])} {phase}"]
+    if (kind := failures.kind(task["failure"])).stops:
+        return [f"idumb {kind.again} {phase}"]
     return [f"idumb dlq retry {task['id']}", f"idumb amend {phase} --from-file"]

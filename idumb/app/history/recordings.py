@@ -122,7 +122,7 @@ def _is_playable(attempt: _Attempt) -> bool:
     """
     builder, judged = attempt.builder or {}, attempt.judged or {}
     waited = builder.get("outcome") == outcome.WAITING or judged.get("result") == evidence.WAITING
-    return bool(attempt.tree) and builder.get("failure") not in failures.STOPPING and not waited
+    return bool(attempt.tree) and not failures.kind(builder.get("failure")).stops and not waited
 
 
 def _builder_result(recorded: Mapping[str, Any]) -> AgentResult:

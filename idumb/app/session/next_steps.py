@@ -126,7 +126,7 @@ def next_commands(
     judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
     if not failed:
         failure = state.tasks[first].attempt.failure if first in state.tasks else None
-        go_on = f"idumb {failures.command(failure)} {phase}"
+        go_on = f"idumb {failures.kind(failure).again} {phase}"
         return [*(_past_skipped(contract, state, shown) or [go_on]), *judged]
     return [
         f"idumb show {failed[0]} --debug",

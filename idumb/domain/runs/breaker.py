@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from idumb.domain.agent import NETWORK, RATE_LIMITED, STALL
+from idumb.domain import failures
 from idumb.lazy_dataclass import dataclass
 
 CLOSED = "closed"
@@ -22,8 +22,6 @@ HALF_OPEN = "half-open"
 
 FAILURES = 5
 SECONDS = 60
-COUNTED = frozenset({RATE_LIMITED, NETWORK, STALL})
-"""Failures of the connection to the model. Failures of the work, or ones that a person must fix, do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +65,12 @@ def before_call(breaker: Breaker, now: str, rule: Rule) -> tuple[Breaker, float]
 
 def after_call(breaker: Breaker, failure: str | None, now: str, rule: Rule) -> Breaker:
     """Return the state after a call; a failure that does not count shows that the agent can be reached."""
-    if failure not in COUNTED:
+    if not failures.kind(failure).connection:
         return Breaker()
-    failures = breaker.failures + 1
-    if breaker.state == HALF_OPEN or failures >= rule.failures:
-        return Breaker(OPEN, failures, now, failure or "")
-    return Breaker(CLOSED, failures, "", failure or "")
+    count = breaker.failures + 1
+    if breaker.state == HALF_OPEN or count >= rule.failures:
+        return Breaker(OPEN, count, now, failure or "")
+    return Breaker(CLOSED, count, "", failure or "")
 
 
 def _seconds(since: str, now: str) -> float:

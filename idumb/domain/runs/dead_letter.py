@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from idumb.domain import agent, outcome
-
-TRANSIENT = "transient"
-PERMANENT = "permanent"
-SYSTEM = "system"
-CLASSES = (TRANSIENT, PERMANENT, SYSTEM)
+from idumb.domain import failures, outcome
+from idumb.domain.failures import PERMANENT, SYSTEM, TRANSIENT
 
 PARKED = "parked"
 REMOVED = "removed"
@@ -20,15 +16,6 @@ STATES = (PARKED, REMOVED, REPLACED, SETTLED)
 TASK = "task"
 RUN = "run"
 
-_OF_FAILURE = {
-    agent.RATE_LIMITED: TRANSIENT,
-    agent.NETWORK: TRANSIENT,
-    agent.STALL: TRANSIENT,
-    agent.MISSING: SYSTEM,
-    agent.NOT_LOGGED_IN: SYSTEM,
-    agent.UNKNOWN_MODEL: SYSTEM,
-    agent.OVER_BUDGET: SYSTEM,
-}
 _OF_CAUSE = {"resources": SYSTEM, "model-stall": TRANSIENT, "external": TRANSIENT}
 _OF_OUTCOME = {outcome.TIMED_OUT: TRANSIENT, outcome.CANCELLED: TRANSIENT, outcome.ERRORED: SYSTEM}
 
@@ -36,11 +23,10 @@ _OF_OUTCOME = {outcome.TIMED_OUT: TRANSIENT, outcome.CANCELLED: TRANSIENT, outco
 def failure_class(ended: str | None, cause: str | None, failure: str | None) -> str:
     """Return the class of a failed attempt, by its outcome, its cause and its agent's kind of failure.
 
-    `transient`: a retry can succeed. `system`: the machine or agent must be fixed first. `permanent`: it fails until
-    the plan, the prompt or the files change; the default.
+    The default is `permanent`.
     """
-    if failure in agent.FAILURES:
-        return _OF_FAILURE.get(failure or "", PERMANENT)
+    if failure in failures.KINDS:
+        return failures.kind(failure).failure_class
     return _OF_CAUSE.get(cause or "") or _OF_OUTCOME.get(ended or "", PERMANENT)
 
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
-from idumb.domain import agent, failures, outcome, wording
+from idumb.domain import failures, outcome, wording
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.lazy_dataclass import dataclass
 
@@ -46,22 +46,6 @@ class Remedy:
     command: str | None = None
 
 
-_OF_FAILURE: Mapping[str, str] = {
-    agent.MISSING: "The agent's program was not found: install it, or choose another binding in .idumb/config.yaml.",
-    agent.NOT_LOGGED_IN: "The agent is not logged in: start it once by hand and log in, or set its key.",
-    agent.UNKNOWN_MODEL: "The agent does not know its model: set `model` in .idumb/config.yaml to one that it lists.",
-    agent.DECLINED: "The agent declined the work: read its answer, and explain in the plan why the work is needed.",
-    agent.RATE_LIMITED: "The model's rate limit was reached: wait or bind another model, then retry.",
-    agent.NETWORK: "The model could not be reached: check the network and the address, then retry.",
-    agent.MALFORMED: "The agent's answer could not be read: check its output and the version of its program.",
-    agent.STALL: "The agent stopped producing output: check whether it waited for input, or raise run.idle_timeout.",
-    agent.CONTEXT_EXHAUSTED: "The work exceeded the model's context window: split the task in two.",
-    failures.NOT_PREPARED: "A command of `checkout.prepare` failed: correct it in .idumb/config.yaml.",
-    failures.GATE_ERROR: "A gate could not judge the work: correct `gates` of .idumb/config.yaml as its evidence says.",
-    failures.PASSED_BEFORE: "A check passed before the work: correct it, or write `keeps:` for a property that must"
-    " stay true.",
-    agent.OVER_BUDGET: "A ceiling was reached: if the work is worth it, raise the ceiling in .idumb/config.yaml.",
-}
 _OF_CAUSE: Mapping[str, str] = {
     "resources": "The machine ran out of resources: free memory or disk space, or raise `limits` in"
     " .idumb/config.yaml.",
@@ -82,7 +66,7 @@ def remedies(failure: Failure) -> tuple[Remedy, ...]:
 
 
 def _all(failure: Failure) -> Iterator[Remedy]:
-    cause = _OF_FAILURE.get(failure.failure or "") or _OF_CAUSE.get(failure.cause or "")
+    cause = failures.kind(failure.failure).remedy or _OF_CAUSE.get(failure.cause or "")
     special = cause or _OF_OUTCOME.get(failure.ended or "")
     if special is not None:
         yield Remedy(special)
@@ -109,10 +93,8 @@ def _all(failure: Failure) -> Iterator[Remedy]:
         names = wording.listed(failure.envelope)
         yield Remedy(f"The last attempts ran with a different {names}.", f"idumb show {failure.task} --envelope")
     yield Remedy("See the changes of the task.", _diff(failure))
-    if failure.failure in failures.STOPPING:  # the task has not failed; it can only continue
-        yield Remedy(
-            "When you have removed the cause, continue.", f"idumb {failures.command(failure.failure)} {failure.phase}"
-        )
+    if (kind := failures.kind(failure.failure)).stops:  # the task has not failed; it can only continue
+        yield Remedy("When you have removed the cause, continue.", f"idumb {kind.again} {failure.phase}")
         return
     yield Remedy("When you have fixed the cause, retry.", f"idumb dlq retry {failure.task}")
     yield Remedy("Accept its work as it is.", f"idumb accept {failure.task} --why REASON")

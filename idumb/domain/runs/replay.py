@@ -116,7 +116,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     state.guarded = replace(state.guarded, unchecked=False)
     return replace(
         task,
-        status=outcome.PENDING if p.get("failure") in failures.STOPPING else outcome.RUNNING,
+        status=outcome.PENDING if failures.kind(p.get("failure")).stops else outcome.RUNNING,
         reason=p["reason"],
         effect=p.get("effect", task.effect),
         outputs=p.get("outputs", {}),
@@ -168,7 +168,8 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
 
 def counts(finished: Mapping[str, Any]) -> bool:
     """Whether an attempt with this `attempt.finished` payload counts against the task's limit."""
-    return finished["outcome"] != outcome.WAITING and finished.get("failure") not in failures.UNCOUNTED
+    kind = failures.kind(finished.get("failure"))
+    return finished["outcome"] != outcome.WAITING and kind.counts and not kind.stops
 
 
 def _used(state: RunState, task: TaskState, p: Mapping[str, Any], *, first: bool, counted: bool) -> Spent:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from idumb.domain import agent, outcome
+from idumb.domain import agent, failures, outcome
 from idumb.domain.runs import dead_letter
 
 
 def test_a_failure_has_its_class() -> None:
     """R-HAND-3."""
     cases: list[tuple[str | None, str | None, str | None, str]] = [
-        (outcome.FAILED, None, None, dead_letter.PERMANENT),
-        (outcome.REFUSED, None, None, dead_letter.PERMANENT),
-        (None, None, None, dead_letter.PERMANENT),
-        (outcome.TIMED_OUT, None, None, dead_letter.TRANSIENT),
-        (outcome.ERRORED, None, None, dead_letter.SYSTEM),
-        (outcome.ERRORED, None, agent.RATE_LIMITED, dead_letter.TRANSIENT),
-        (outcome.ERRORED, None, agent.NOT_LOGGED_IN, dead_letter.SYSTEM),
-        (outcome.ERRORED, None, agent.MALFORMED, dead_letter.PERMANENT),
-        (outcome.TIMED_OUT, "resources", None, dead_letter.SYSTEM),
-        (outcome.FAILED, "external", None, dead_letter.TRANSIENT),
-        (outcome.FAILED, "deadlock", "new-kind", dead_letter.PERMANENT),
+        (outcome.FAILED, None, None, failures.PERMANENT),
+        (outcome.REFUSED, None, None, failures.PERMANENT),
+        (None, None, None, failures.PERMANENT),
+        (outcome.TIMED_OUT, None, None, failures.TRANSIENT),
+        (outcome.ERRORED, None, None, failures.SYSTEM),
+        (outcome.ERRORED, None, agent.RATE_LIMITED, failures.TRANSIENT),
+        (outcome.ERRORED, None, agent.NOT_LOGGED_IN, failures.SYSTEM),
+        (outcome.ERRORED, None, agent.MALFORMED, failures.PERMANENT),
+        (outcome.TIMED_OUT, "resources", None, failures.SYSTEM),
+        (outcome.FAILED, "external", None, failures.TRANSIENT),
+        (outcome.FAILED, "deadlock", "new-kind", failures.PERMANENT),
     ]
     assert not [
         (ended, cause, failure, expected)
@@ -30,10 +30,10 @@ def test_a_failure_has_its_class() -> None:
 
 def test_every_kind_of_failure_of_agents_has_a_class() -> None:
     """R-HAND-3."""
-    assert {dead_letter.failure_class(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(dead_letter.CLASSES)
+    assert {dead_letter.failure_class(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(failures.CLASSES)
 
 
 def test_a_run_has_the_class_that_is_hardest_to_fix() -> None:
-    assert dead_letter.run_class([]) == dead_letter.SYSTEM
-    assert dead_letter.run_class([dead_letter.TRANSIENT]) == dead_letter.TRANSIENT
-    assert dead_letter.run_class([dead_letter.TRANSIENT, dead_letter.PERMANENT]) == dead_letter.PERMANENT
+    assert dead_letter.run_class([]) == failures.SYSTEM
+    assert dead_letter.run_class([failures.TRANSIENT]) == failures.TRANSIENT
+    assert dead_letter.run_class([failures.TRANSIENT, failures.PERMANENT]) == failures.PERMANENT
