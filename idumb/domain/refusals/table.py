@@ -48,7 +48,7 @@ FAMILIES = (
     Family(
         "phase plan mode edit template roadmap quick", "Read or write the plan", "Correct it in an editor", (CHECK,)
     ),
-    Family("research question debug", "Plan the phase", "Choose another name"),
+    Family("research question", "Plan the phase", "Choose another name"),
     Family("import", "Import a plan", "Run the command again with the path of the plan"),
     Family("consent approval irreversible", "Run the phase with consent", "Approve the phase again", (CHECK,)),
     Family("amend", "Amend the plan", "Change the plan in an editor, then idumb amend --from-file", (DIFF,)),

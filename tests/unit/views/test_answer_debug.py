@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from idumb.views.answers import debug
@@ -28,7 +30,7 @@ def test_an_unknown_part_is_not_reported_as_different(parts: list[str], unknown:
         "changes": [],
         "envelope": [{"attempts": [1, 2], "parts": parts, "unknown": unknown}],
     }
-    data = {
+    data: dict[str, Any] = {
         "phase": "1",
         "run": "r1",
         "state": "failed",
