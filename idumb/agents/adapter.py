@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from idumb.app.ports.ui import Asker
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding, Settings
 from idumb.lazy_dataclass import dataclass
@@ -64,7 +63,6 @@ class Equipment:
     repository: str
     apply_patch: ApplyPatch
     redact: Redact
-    asker: Asker | None = None
     transcripts: str | None = None
     stream: Callable[[], Stream] | None = None
     guard: Callable[[], None] = lambda: None

@@ -5,13 +5,11 @@ from __future__ import annotations
 from idumb.agents.adapter import Adapter
 from idumb.domain import outcome
 from idumb.domain.agent import BUILT_IN, EDITOR, HUMAN, AgentRequest, AgentResult
-from idumb.domain.decision import Answer, Decision
-
-REFUSING = frozenset({"no", "not-done"})
+from idumb.domain.decision import REFUSE, Answer, Decision
 
 
 class HumanAgent(Adapter):
-    """Asks at the terminal; without one the task waits. A request may carry an answer given earlier."""
+    """Waits for the answer to the question of the request; `idumb` asks it, and the request carries the answer then."""
 
     name = HUMAN
     capabilities = BUILT_IN[HUMAN]
@@ -19,10 +17,7 @@ class HumanAgent(Adapter):
     def run(self, request: AgentRequest) -> AgentResult:
         if request.question is None:
             return AgentResult(outcome.ERRORED, f"{request.subject} has no question for a person")
-        answer, asker = request.answer, self._equipment.asker
-        if answer is None and asker is not None:
-            answer = asker.ask(request.question)
-        return answered(request.question, answer)
+        return answered(request.question, request.answer)
 
 
 class EditorAgent(Adapter):
@@ -46,5 +41,4 @@ def answered(decision: Decision, answer: Answer | None) -> AgentResult:
         options = ", ".join(choice.id for choice in decision.choices)
         return AgentResult(outcome.WAITING, f"{answer.choice} is not an option; choose one of: {options}")
     words = f"{answer.by} chose {chosen.id}" + (f": {answer.guidance}" if answer.guidance else "")
-    refused = decision.kind != "decision" and chosen.id in REFUSING
-    return AgentResult(outcome.FAILED if refused else outcome.COMPLETED, words, answer=answer)
+    return AgentResult(outcome.FAILED if chosen.move == REFUSE else outcome.COMPLETED, words, answer=answer)

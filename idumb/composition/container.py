@@ -340,7 +340,6 @@ class Container:
             self.root,
             workspace.trees.apply_patch,
             self.redactor.redact,
-            asker=self.asker,
             transcripts=os.path.join(folder, "transcripts", run),
             stream=self.redactor.stream,
             guard=self.owner.guard,

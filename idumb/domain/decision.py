@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from idumb.lazy_dataclass import dataclass
 
+WORK, JUDGEMENT, UNDECLARED, CONFLICT, STOPPED, EFFECT = "work", "judge", "undeclared", "conflict", "stopped", "effect"
+SECRET, LIMIT, HISTORY, PHASE, CONSENT, PLAN = "secret", "limit", "history", "phase", "consent", "plan"
+KINDS = {WORK, JUDGEMENT, UNDECLARED, CONFLICT, STOPPED, EFFECT, SECRET, LIMIT, HISTORY, PHASE, CONSENT, PLAN}
+"""What recorded questions are about. `app/core/questions.py` has the table of those of runs."""
+
+JUDGE, REFUSE, RESET, SKIP, FAIL = "judge", "refuse", "reset", "skip", "fail"
+START, FINISH, WAIT = "start", "finish", "wait"
+"""What follows a choice for the task: its attempt continues, with a yes or a no; it is tried again; it ends; an attempt
+begins, or is delivered; nothing happens yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`command` is what a user without a terminal types to choose it; None if there is none."""
+    """`move` is what follows for the task; "" if the use case that asks decides.
+
+    `command` is what a user without a terminal types to choose it; None if there is none.
+    """
 
     id: str
     text: str
     consequence: str
     command: str | None = None
+    move: str = ""
+
+    def row(self) -> dict[str, Any]:
+        return {name: value for name, value in dataclasses.asdict(self).items() if name != "move" or value}
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`kind` is one that `docs/schemas/decision.json` lists, or consent, approval, undo, halt or plan.
+    """`kind` is one of KINDS, or approval, undo, halt, ... of a confirmation, which nothing records.
 
     `until` is the time, in UTC, after which the answer is no; None if the question waits without end. `subject` is what
-    the answer is evidence of: the id of a criterion, `validator`, `work` or `secret`; "" if the answer proves nothing.
+    the question is about, within its kind: of a judgement, the evidence that the answer is.
     """
 
     id: str
@@ -38,9 +56,15 @@ class Decision:
 
     @classmethod
     def recorded(cls, row: Mapping[str, Any]) -> Decision:
-        """Return the decision that an event recorded."""
+        """Return the decision that an event recorded; it may have more fields."""
+        values = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
         choices = tuple(Choice(**choice) for choice in row["choices"])
-        return cls(**{**row, "evidence": tuple(row["evidence"]), "choices": choices})
+        return cls(**{**values, "evidence": tuple(row["evidence"]), "choices": choices})
+
+    def row(self) -> dict[str, Any]:
+        """Return the decision for `recorded`."""
+        row = dataclasses.asdict(self) | {"choices": [choice.row() for choice in self.choices]}
+        return {name: value for name, value in row.items() if name != "until" or value}
 
     @classmethod
     def confirmation(

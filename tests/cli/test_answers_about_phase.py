@@ -169,6 +169,6 @@ def test_an_answer_does_not_count_for_a_criterion_that_says_something_else(proje
 
 def test_no_question_about_the_phase_waits_while_a_rollback_is_half_done() -> None:
     """R-PLAN-12: some of the files are gone already."""
-    question = {"id": QUESTION, "kind": "criterion", "task": None}
+    question = {"id": QUESTION, "kind": "judge", "task": None}
     assert next_steps.pending(RunState(decisions={QUESTION: question})) == [question]
     assert next_steps.pending(RunState(decisions={QUESTION: question}, restoring={"words": "rollback"})) == []

@@ -81,7 +81,7 @@ def test_after_the_last_attempt_a_decision_waits_and_independent_tasks_continue(
     assert (ended.code, ended.error["code"], ended.data["outcome"]) == (1, "run.failed", "partial")
     assert ended.data["counts"] == {"completed": 2, "failed": 1, "blocked": 1}
     (row,) = project.quick("decisions", "--json").data["decisions"]
-    assert (row["id"], row["kind"], row["task"], row["phase"]) == (QUESTION, "exhausted", "T1-02", "1")
+    assert (row["id"], row["kind"], row["task"], row["phase"]) == (QUESTION, "stopped", "T1-02", "1")
     assert row["what"] == "T1-02 Task T1-02 failed after 3 attempts"
     assert "$ grep -q right b.txt" in row["evidence"]
     assert [choice["id"] for choice in row["choices"]] == CHOICES
@@ -308,7 +308,7 @@ def test_at_a_terminal_the_question_comes_after_all_other_tasks(sandbox: GitSand
     code, screen = at_terminal(project, words, "retry\nuse blue")
     assert code == 0, screen
     assert screen.index("Your choice") > screen.index("T1-03")
-    assert "Instructions for the next attempts (empty: none)" in screen
+    assert "Instructions for the next attempt (empty: none)" in screen
     assert "says: use blue" in project.read("b.txt")
     assert decisions(project) == []
     assert status(project)["T1-03"] == "completed"

@@ -109,7 +109,7 @@ def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
         [making("T1-01", "a.txt"), HUMAN.format(id="T1-02", kind="human-verify", fields="- **Depends on:** T1-01\n")]
     )
     assert project.execute().code == 5
-    assert project.quick("decide", "T1-02.work", "yes").code == 0
+    assert project.quick("decide", "T1-02.work.1", "yes").code == 0
     assert project.resume("--no-verify").code == 0
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     answer = project.resume()

@@ -136,7 +136,7 @@ def test_answers_about_a_failing_and_waiting_phase_follow_their_schemas(shell: S
     for arguments in (["status"], ["next"], ["show", "T1-01"], ["show", "T1-03"], ["graph", "1"]):
         shell.run(*arguments)
     decisions = {one["kind"]: one["id"] for one in shell.run("decisions")["data"]["decisions"]}
-    shell.run("decide", decisions["criterion"], "yes")
+    shell.run("decide", decisions["judge"], "yes")
     shell.run("accept", "T1-01", "--why", "good enough")
     shell.run("skip", "T1-02", "--why", "not now")
     shell.run("resume", "1")

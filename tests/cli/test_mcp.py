@@ -329,7 +329,7 @@ def test_a_completed_unverified_phase_is_judged_again_by_a_tool(sandbox: GitSand
     judged = tools.call("verify_phase")
     assert (judged["ok"], judged["error"]["code"]) == (False, "verification.partial")
     question = project.json("decisions").data["decisions"][0]
-    assert question["kind"] == "verification"
+    assert question["kind"] == "phase"
     choice = question["choices"][0]["id"]
     no = tools.call("decide", decision=question["id"], choice=choice)
     assert (no["ok"], no["error"]["code"]) == (False, "decision.at-terminal")

@@ -253,7 +253,7 @@ class Person:
 
     def ask(self, decision: Decision) -> UserAnswer | None:
         self.asked.append(decision)
-        return UserAnswer(decision.id, {"consent": "run", "exhausted": "skip"}.get(decision.kind, self._judged), "pat")
+        return UserAnswer(decision.id, {"consent": "run", "stopped": "skip"}.get(decision.kind, self._judged), "pat")
 
 
 @pytest.mark.parametrize(("judged", "code"), [("yes", 0), ("no", 1)])
@@ -263,8 +263,8 @@ def test_at_a_terminal_a_person_sees_the_plan_and_judges_the_change(
     person = Person(judged)
     monkeypatch.setattr(opened_services, "_asker", lambda *_, **__: person)
     assert project.quick("quick", "Fix the typo").code == code
-    assert person.asked[-1].kind == ("criterion" if judged == "yes" else "exhausted")
-    assert [d.kind for d in person.asked[:2]] == ["consent", "criterion"]
+    assert person.asked[-1].kind == ("judge" if judged == "yes" else "stopped")
+    assert [d.kind for d in person.asked[:2]] == ["consent", "judge"]
     assert "modified README.md" in person.asked[1].evidence
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import jsonschema
 
+from idumb.app.core import questions
+from idumb.domain import decision
 from tests.support.project import Project
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -53,3 +55,9 @@ def test_each_question_evidence_and_attempt_follows_its_schema(project: Project)
         validate(one["envelope"], "envelope")
     for one in payloads(project, "attempt.finished"):
         validate(one["builder"], "agent-result")
+
+
+def test_the_schema_names_each_kind_of_question() -> None:
+    kinds = json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8"))["properties"]["kind"]["enum"]
+    assert set(kinds) == decision.KINDS
+    assert {row.kind for row in questions.TABLE.values()} <= decision.KINDS

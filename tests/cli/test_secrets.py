@@ -311,11 +311,11 @@ def test_a_secret_equal_to_idumb_s_own_words_changes_no_question(
 def built_by_hand(project: Project, files: str, written: dict[str, str]) -> None:
     """Let a person write these files for a task that fails, so that they stay."""
     bound(project)
-    project.plan([task("T1-01", files=files, check="false", fields="- **Builder:** human\n")])
+    project.plan([task("T1-01", files=files, check="false", fields="- **Builder:** human\n- **On failure:** block\n")])
     assert run(project, "--no-verify").code == 5
     project.repo.write_all(written)
-    assert project.json("decide", "T1-01.work", "done").code == 0
-    assert project.resume("--max-attempts", "1", "--no-verify").code == 1
+    assert project.json("decide", "T1-01.work.1", "done").code == 0
+    assert project.resume("--no-verify").code == 1
 
 
 def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) -> None:

@@ -49,14 +49,13 @@ def two(prepared: Prepared) -> Project:
 def _left_uncommitted(sandbox: GitSandbox) -> Project:
     """T1-02 failed: a person changed a file that T1-01 had committed, made one, and deleted another of T1-01."""
     project = projects.create(sandbox)
-    project.configure("run:\n  max_attempts: 1\n")
-    fields = "- **Builder:** human\n"
+    fields = "- **Builder:** human\n- **On failure:** block\n"
     failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", fields=fields)
     first = [write("a.txt", "one\n"), write("c.txt", "one\n")]
     project.plan([task("T1-01", files="create `a.txt`, create `c.txt`", check="true", steps=first), failing])
     assert project.execute().code == 5
     project.repo.write_all({"a.txt": "two\n", "b.txt": "two\n"})
-    assert project.json("decide", "T1-02.work", "done").code == 0
+    assert project.json("decide", "T1-02.work.1", "done").code == 0
     assert project.resume().code == 1
     project.repo.remove("c.txt")
     return project

@@ -300,7 +300,7 @@ def on_an_opinion(prepared: Prepared) -> Project:
 
 def question(project: Project) -> str:
     waiting = project.quick("decisions", "--json").data["decisions"]
-    assert [(d["kind"], d["what"]) for d in waiting] == [("verification", "Phase 1: does it count as verified?")]
+    assert [(d["kind"], d["what"]) for d in waiting] == [("phase", "Phase 1: does it count as verified?")]
     return str(waiting[0]["id"])
 
 

@@ -44,7 +44,7 @@ def asked(project: Project, *tasks: str, policy: str = "task") -> None:
 
 
 def answered(project: Project, *flags: str) -> Answer:
-    decided = project.json("decide", "T1-01.work", "done")
+    decided = project.json("decide", "T1-01.work.1", "done")
     assert decided.code == 0, decided.out
     return project.resume(*flags)
 

@@ -128,7 +128,7 @@ class EngineRun:
         self.checks = MemoryChecks(self.place)
         place = _Copy(self)
         place.keep()
-        person = HumanAgent(Binding(HUMAN, HUMAN), Equipment(self.settings, "/workspace", _no_patch, str, self.asker))
+        person = HumanAgent(Binding(HUMAN, HUMAN), Equipment(self.settings, "/workspace", _no_patch, str))
         agents = SimpleNamespace(get=lambda name: person if name == HUMAN else self.builder, forget=lambda: None)
         made: Any = services
         made.here, made.open_checkout = _Here(MemoryTrees(self.repository)), lambda: place
@@ -318,15 +318,17 @@ class _Interrupts:
 
 
 class _Asker:
-    """Answers a question by the kind of it; `asked` are all questions."""
+    """Answers a question by its kind or subject; `asked` are all questions. `works` is what he does before."""
 
     interactive = True
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self._answers = answers
         self.asked: list[Decision] = []
+        self.works: Callable[[], None] = lambda: None
 
     def ask(self, decision: Decision) -> Answer | None:
         self.asked.append(decision)
-        choice = self._answers.get(decision.kind)
+        self.works()
+        choice = self._answers.get(decision.kind, self._answers.get(decision.subject))
         return None if choice is None else Answer(decision.id, choice, "Pat")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.app.attempt import delivery, handoff_writer, handover, questions
+from idumb.app.attempt import delivery, handoff_writer, handover
+from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Snapshot
@@ -68,6 +69,7 @@ def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> 
             cause=result.cause if result else None,
             builder=_result_payload(result),
             **_optional_fields(context, attempt),
+            **({"base": attempt.base} if earlier is not None else {}),
             **({"outputs": dict(attempt.outputs)} if attempt.outputs else {}),
             **({"record": attempt.saved(context.services.clock.monotonic())} if waits or attempt.deviation else {}),
         )
@@ -125,15 +127,10 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
     }
 
 
-def questions_and_answers(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> list[NewEvent]:
-    task, number = attempt.task.id, attempt.number
-    journal, state = context.journal, context.journal.state
-    # A question with a time limit is asked anew in each attempt.
-    told = () if earlier is None else earlier.questions
-    new = (q for q in attempt.questions if q not in told)
-    asked = (q for q in new if q.until is not None or q.id not in state.decisions)
-    events = [journal.question_event(q, task, number) for q in asked]
-    events += [journal.answer_event(a, task, number) for a in attempt.answers if a.decision not in state.answers]
+def asked(context: RunContext, attempt: Attempt) -> list[NewEvent]:
+    task, number, journal = attempt.task.id, attempt.number, context.journal
+    new = (question for question in attempt.questions if question.id not in journal.state.decisions)
+    events = [journal.question_event(question, task, number) for question in new]
     if attempt.outcome == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}
         waiting = [q.id for q in attempt.questions if q.id not in answered]

@@ -6,18 +6,16 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from idumb.app.core import questions
 from idumb.app.core.run_context import RunContext
 from idumb.domain import agent
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.decision import LIMIT, Decision
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import spending
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import CeilingReached, Spent
 from idumb.domain.settings import Ceiling, Settings
 
-MARK = ".ceiling."
-RAISE = "raise"
-STOP = "stop"
 TASK = "task"
 RUN = "run"
 
@@ -34,17 +32,8 @@ def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str
             spent = state.tasks[task].progress.spent
         else:
             spent = spending.total(state.spent.values()) if scope == RUN else state.spent.get(scope, Spent())
-        yield scope, spending.raise_ceiling(ceiling, _raises(state, task, scope)), spent
-
-
-def _raises(state: RunState, task: str, scope: str) -> int:
-    """Return how often a person raised a ceiling. The ceiling of a task is raised for that task only."""
-    start = f"{task}{MARK}{scope}." if scope == TASK else ""
-    return sum(
-        1
-        for decision, answer in state.answers.items()
-        if f"{MARK}{scope}." in decision and decision.startswith(start) and answer["choice"] == RAISE
-    )
+        raises = questions.raises(state, task if scope == TASK else None, scope)
+        yield scope, spending.raise_ceiling(ceiling, raises), spent
 
 
 def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
@@ -78,7 +67,7 @@ def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None
     ceiling = settings.ceilings.get(RUN)
     if ceiling is None:
         return None
-    return spending.raise_ceiling(ceiling, _raises(state, "", RUN)), spending.total(state.spent.values())
+    return spending.raise_ceiling(ceiling, questions.raises(state, None, RUN)), spending.total(state.spent.values())
 
 
 def _plain(ceiling: Ceiling) -> dict[str, Any]:
@@ -95,10 +84,7 @@ def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | 
 
 def is_stopped(state: RunState, task: str, ceiling: CeilingReached) -> bool:
     """Return whether a person chose to stop, at this question or at the run's or role's ceiling of the same amount."""
-    height = f"{ceiling.scope}.{_raises(state, task, ceiling.scope) + 1}"
-    own = f"{task}{MARK}{height}"
-    stops = (id for id, answer in state.answers.items() if answer["choice"] == STOP)
-    return any(id == own or (ceiling.scope != TASK and id.partition(MARK)[2] == height) for id in stops)
+    return questions.is_stopped(state, task if ceiling.scope == TASK else None, ceiling.scope)
 
 
 def tell_blind(context: RunContext, task: Task) -> None:
@@ -115,17 +101,7 @@ def tell_blind(context: RunContext, task: Task) -> None:
 
 def question(task: Task, reached: CeilingReached, state: RunState) -> Decision:
     """Return the question at a ceiling. An answer covers only the present amount: the next one is asked anew."""
-    number = _raises(state, task.id, reached.scope) + 1
+    number = questions.raises(state, task.id if reached.scope == TASK else None, reached.scope) + 1
     lasting = "Or change `ceilings` in .idumb/config.yaml and start a new run"
-    return Decision(
-        id=f"{task.id}{MARK}{reached.scope}.{number}",
-        kind="ceiling",
-        task=task.id,
-        what=f"{task.id} {task.title} would pass the ceiling of the {reached.scope}",
-        why=f"{reached.words[:1].upper()}{reached.words[1:]}; the configuration allows no more.",
-        evidence=(reached.words, lasting),
-        choices=(
-            Choice(RAISE, "raise it", "the same amount may be used once more"),
-            Choice(STOP, "stop here", "no agent is asked; the task has failed"),
-        ),
-    )
+    words = f"{reached.words[:1].upper()}{reached.words[1:]}"
+    return questions.about(LIMIT, task, number, (reached.words, lasting), subject=reached.scope, Words=words)

@@ -7,15 +7,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from idumb.app.attempt import agent_client, negative_control, questions
-from idumb.app.contract import plan_answers
+from idumb.app.attempt import agent_client, negative_control
+from idumb.app.core import questions
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.agents import PromptRequest
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import agent, failures, outcome, tool_files, wording
 from idumb.domain.agent import Capabilities, capabilities
-from idumb.domain.decision import Answer, Decision
+from idumb.domain.decision import WORK, Decision
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import REVERSIBLE, STRICT, Task
 from idumb.domain.proof import levels
@@ -46,8 +46,6 @@ def _asked(context: RunContext, attempt: Attempt) -> Attempt:
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
     with negative_control.beside(context, attempt, needed=not able.deterministic) as controls:
         result = agent_client.ask(context.services, context.journal, call)
-    if result.outcome == outcome.WAITING and questions.is_over(decisions, context.services.clock.now()):
-        result = dataclasses.replace(result, outcome=outcome.TIMED_OUT, message=questions.UNANSWERED)
     if request.session is not None and not result.resumed:
         note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"
         context.services.reporter.note(note)
@@ -85,18 +83,11 @@ def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResu
 
 def _with_question(context: RunContext, attempt: Attempt, request: agent.AgentRequest) -> agent.AgentRequest:
     """Return the request with the question to a person, and the answer if there is one already."""
-    question = questions.work_question(attempt.task)
-    answer = _given_answer(context, attempt, question)
+    question = questions.work(attempt.task, attempt.number, attempt.feedback)
+    answer = context.journal.answer(question.id)
     if answer is None:
         question = questions.with_time_limit(question, attempt.task, context.services.clock.now())
     return dataclasses.replace(request, question=question, answer=answer)
-
-
-def _given_answer(context: RunContext, attempt: Attempt, question: Decision) -> Answer | None:
-    """Return the answer to this question, or the one that a person saved for it."""
-    return context.journal.answer(question.id) or plan_answers.remembered_answer(
-        context.services, question, attempt.task
-    )
 
 
 def _why_not_retry(context: RunContext, attempt: Attempt) -> Callable[[], str]:
@@ -237,9 +228,6 @@ def _change(context: RunContext, attempt: Attempt) -> str:
     return f"{text[:MOST_SHOWN]}\n[{len(text) - MOST_SHOWN} more characters are not shown]\n"
 
 
-_PEOPLE = ("decision", "human-action", "human-verify")
-
-
 def decisions_made(state: RunState | None) -> tuple[str, ...]:
     """Return what people answered to tasks that only they can do, in words for every later builder."""
     if state is None:
@@ -248,7 +236,7 @@ def decisions_made(state: RunState | None) -> tuple[str, ...]:
     for id, answer in state.answers.items():
         question = state.decisions.get(id, {})
         guidance = str(answer.get("guidance") or "")
-        if question.get("kind") == _PEOPLE[0] or (guidance and question.get("kind") in _PEOPLE):
+        if question.get("kind") == WORK and (guidance or question["subject"] == questions.DECIDES):
             chosen = next((str(c["text"]) for c in question.get("choices", ()) if c["id"] == answer["choice"]), "")
             words = f"{question.get('what', id)}: {answer['choice']}"
             words += f" ({chosen})" if chosen and chosen != answer["choice"] else ""

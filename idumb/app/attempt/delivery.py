@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 
+from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import kept_at
 from idumb.app.ports.repository import Conflict
 from idumb.app.worktree import kept_work
 from idumb.domain import wording
-from idumb.domain.decision import Choice, Decision
-from idumb.domain.runs.run import DELIVERY, MINE
-
-TASKS, STOP = "task", "stop"
+from idumb.domain.decision import Decision
 
 
 def delivered(context: RunContext, attempt: Attempt) -> str:
@@ -70,25 +68,8 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
 
 def question(attempt: Attempt) -> Decision:
     """Return the question whose version of the conflicting files counts."""
-    task = attempt.task.id
-    files = wording.listed(attempt.conflicts)
-    return Decision(
-        id=question_id(attempt),
-        kind=DELIVERY,
-        task=task,
-        what=f"{task} is done, and you changed {files} since it began",
-        why="idumb overwrites nothing of yours.",
-        evidence=attempt.conflicts,
-        choices=(
-            Choice(MINE, "your version counts", "the task gets your version of them, and is proven again"),
-            Choice(TASKS, "the task's version counts", "yours stays in a snapshot, and the task's is written"),
-            Choice(STOP, "neither, for now", "nothing is delivered before you moved yours away"),
-        ),
-    )
-
-
-def question_id(attempt: Attempt) -> str:
-    return f"{attempt.task.id}.{DELIVERY}.{attempt.number}"
+    files, number = attempt.conflicts, attempt.number
+    return questions.about(questions.DELIVERY, attempt.task, number, files, paths=wording.listed(files))
 
 
 def with_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str, ...]) -> Attempt:

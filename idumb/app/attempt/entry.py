@@ -7,6 +7,7 @@ from typing import Any
 
 from idumb.app.attempt import budget
 from idumb.app.contract import envelopes, run_lock
+from idumb.app.core import questions
 from idumb.app.core.attempt import ANNOUNCED, Attempt
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.ports.agents import Agent
@@ -41,7 +42,7 @@ def begin(context: RunContext, task: Task) -> Attempt:
         awaits_verdict=waits,
         conversation=conversation,
         handover=last.context.handover if goes_on and not waits else "",
-        mine=() if context.workspace.in_place else task_base.of_user(context.journal.state, task.id),
+        mine=() if context.workspace.in_place else questions.of_user(context.journal.state, task.id),
         **budget.of_attempt(context, task),
     )
     if conversation is None or goes_on or last.work.base is None:

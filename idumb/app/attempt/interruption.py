@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import projections, questions
+from idumb.app.attempt import projections
+from idumb.app.core import questions
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import Snapshot

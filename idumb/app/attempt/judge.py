@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from idumb.app.attempt import build, measure, negative_control, own_checks, questions, step_evidence, validator
+from idumb.app.attempt import build, measure, negative_control, own_checks, step_evidence, validator
+from idumb.app.core import questions
 from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import exposed_secrets, git_files, preconditions, task_base
+from idumb.app.worktree import git_files, preconditions, task_base
 from idumb.domain import contract, failures, outcome, wording
-from idumb.domain.decision import Answer, Decision
+from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Plan, Task
@@ -254,7 +255,7 @@ def _ask_validator(
 
 
 def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
-    """Ask a person about criteria that only a person can prove, after everything else holds.
+    """Add the questions about criteria that only a person can prove, after everything else holds.
 
     Their answer must never be lost to something that idumb could have found out first.
     """
@@ -265,17 +266,12 @@ def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt
     attempt = _ask(context, attempt, _questions(attempt))
     if attempt.exposed and evidence.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
-        attempt = _ask(context, attempt, [exposed_secrets.question(attempt)])
+        attempt = _ask(context, attempt, [questions.secret(attempt.task.id, attempt.number, attempt.exposed)])
     return attempt
 
 
 def _ask(context: RunContext, attempt: Attempt, decisions: Sequence[Decision]) -> Attempt:
-    if not decisions:
-        return attempt
-    answers: list[Answer] = []
-    for question in decisions:
-        answer = context.journal.answer(question.id) or context.services.asker.ask(question)
-        answers += [] if answer is None else [answer]
+    answers = [*filter(None, (context.journal.answer(question.id) for question in decisions))]
     return dataclasses.replace(
         attempt,
         questions=(*attempt.questions, *decisions),
@@ -288,13 +284,13 @@ def _questions(attempt: Attempt) -> tuple[Decision, ...]:
     """Return a question for each criterion that a person proves, and one for the task if a person validates it."""
     if attempt.validator is None and all(c.proof != HUMAN for c in attempt.task.acceptance):
         return ()
-    by_criterion = questions.criterion_questions(attempt.task, attempt.number, attempt.changes)
+    by_criterion = questions.criteria(attempt.task, attempt.number, attempt.changes)
     for_validator = validator.question(attempt) if attempt.verdict_of_validator is not None else None
     if for_validator is not None:
         return (*by_criterion, for_validator)
     if attempt.validator != HUMAN:
         return by_criterion
-    return (*by_criterion, questions.validator_question(attempt.task, attempt.number, attempt.changes))
+    return (*by_criterion, questions.validator(attempt.task, attempt.number, attempt.changes))
 
 
 def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:

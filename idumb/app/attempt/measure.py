@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from idumb.app.attempt import questions
+from idumb.app.core import questions
 from idumb.app.core.attempt import MEASURED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Trees
@@ -52,7 +52,8 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     if compared.strays:
         measured = dataclasses.replace(measured, excusable=not problems and attempt.outcome is None)
         problems = [f"changed outside its declared files: {wording.listed(compared.strays)}", *problems]
-    if problems:
+    only_asked = attempt.in_place and attempt.outcome == outcome.WAITING  # what a person left from before stays
+    if problems and not only_asked:
         return measured.ended(outcome.FAILED, "; ".join([*filter(None, [attempt.reason]), *problems]))
     return measured
 

@@ -6,14 +6,15 @@ attempt is a value too: it skips what would continue it, but what it did is stil
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 from idumb.app.attempt import build, determinism, entry, judge, measure, record
-from idumb.app.core.attempt import Attempt
+from idumb.app.core.attempt import ANNOUNCED, Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.worktree import exposed_secrets
+from idumb.app.worktree import exposed_secrets, task_base
 
 
 def _not_the_first(context: RunContext, attempt: Attempt) -> bool:
@@ -74,6 +75,15 @@ def refuse(context: RunContext, attempt: Attempt) -> Attempt:
 def submit(context: RunContext, attempt: Attempt) -> Attempt:
     """Judge and record the work of a builder that drives idumb itself."""
     return lead(context, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
+
+
+def build_again(context: RunContext, earlier: Attempt) -> Attempt:
+    """Lead an attempt on whose builder, a person, was asked and has answered. The log has it as `earlier`."""
+    base = task_base.with_work_of_others(context, earlier)
+    if base != earlier.base:
+        context.services.trees.keep(f"{earlier.ref}/task-base", base, f"what {earlier.task.id} starts from")
+    attempt = dataclasses.replace(earlier, stage=ANNOUNCED, base=base, outcome=None, reason="", verdict=None)
+    return lead(context, attempt, (Stage(entry.check_lock), *BUILD, *JUDGE, _recording_again(earlier)))
 
 
 def prove(context: RunContext, earlier: Attempt, attempt: Attempt) -> Attempt:

@@ -39,7 +39,7 @@ def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | 
     # A delivery may wait for days, in which git collects objects that no ref has.
     kept = keep_candidate(context, attempt, attempt.candidate)
     events = attempt_events.finished(context, attempt, earlier)
-    events += attempt_events.questions_and_answers(context, attempt, earlier)
+    events += attempt_events.asked(context, attempt)
     if commits or delivers:
         attempt = attempt.at(INTENDED)
         context.journal.write(*events, attempt_events.intention(context, attempt))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from idumb.app.attempt import agent_client, build, questions
+from idumb.app.attempt import agent_client, build
+from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Trees
@@ -177,18 +178,14 @@ def question(attempt: Attempt) -> Decision | None:
     if judgement is None:
         return None
     why = _why_unproven(attempt, judgement, name)
-    return (
-        questions.validator_question(attempt.task, attempt.number, attempt.changes, why, judgement.text)
-        if why
-        else None
-    )
+    return questions.validator(attempt.task, attempt.number, attempt.changes, why, judgement.text) if why else None
 
 
 def _why_unproven(attempt: Attempt, opinion: Evidence, name: str) -> str:
     if opinion.result == evidence.UNPROVEN:
         return f"The validator {name} gave an answer that cannot be used."
     others = [e for e in attempt.evidence if e is not opinion]
-    if evidence.proves(others) or questions.criterion_questions(attempt.task, attempt.number, ()):
+    if evidence.proves(others) or questions.criteria(attempt.task, attempt.number, ()):
         return ""
     if opinion.result == evidence.OPINION:
         return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."

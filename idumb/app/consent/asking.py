@@ -16,7 +16,7 @@ from idumb.app.core import next_actions
 from idumb.app.core.services import Services
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent.grant import Change, Need, Part
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.decision import CONSENT, Choice, Decision
 from idumb.domain.errors import Refusal, Waiting
 from idumb.lazy_dataclass import dataclass
 
@@ -43,9 +43,9 @@ class Subject:
 
 
 def question(need: Need, subject: Subject) -> Decision:
-    return Decision.confirmation(
+    asked = Decision.confirmation(
         f"{MARK}{need.digest}",
-        "consent",
+        CONSENT,
         subject.what,
         subject.why,
         subject.evidence,
@@ -53,6 +53,7 @@ def question(need: Need, subject: Subject) -> Decision:
         "do not run it",
         "nothing happens",
     )
+    return dataclasses.replace(asked, subject=need.digest)
 
 
 def ask(services: Services, need: Need, missing: Sequence[Change], subject: Subject, approve: Collection[str]) -> None:

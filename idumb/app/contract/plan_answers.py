@@ -17,7 +17,7 @@ from idumb.domain.consent.grant import APPROVE, CONTRACT, PLANS, Grant
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import IdumbError, InputError, Refusal
-from idumb.domain.plans.plan import STRICT, Plan, Task
+from idumb.domain.plans.plan import REVERSIBLE, STRICT, Plan, Task
 from idumb.domain.runs.run import RunState
 
 
@@ -135,12 +135,14 @@ def remembered_answer(services: Services, question: Decision, task: Task) -> Ans
     """The saved answer to a question; None if there is none or the question needs the user."""
     from idumb.domain.runs import saved_answers
 
-    name = saved_answers.key_of_question(question)
-    if name is None or not saved_answers.may_answer(task):
+    name = saved_answers.key(question)
+    if name is None or task.rollback.kind != REVERSIBLE:
         return None
     try:
         saved = services.saved_answers.get(name)
     except (IdumbError, OSError) as problem:
         services.reporter.note(f"Saved answers are ignored: {problem}")
         return None
-    return None if saved is None else saved_answers.answer(saved, question)
+    if saved is None or question.choice(saved.choice) is None:
+        return None
+    return Answer(question.id, saved.choice, f"{saved.by}, remembered", saved.guidance)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container
 from typing import Any
 
 from idumb.app.ports.event_log import EventLog
@@ -41,10 +40,7 @@ class Journal:
     def question_event(
         self, question: Decision, task: str | None = None, attempt: int | None = None, /, **more: Any
     ) -> NewEvent:
-        row = dataclasses.asdict(question)
-        if question.until is None:
-            del row["until"]
-        return self.event("decision.asked", task, attempt, **row, **more)
+        return self.event("decision.asked", task, attempt, **question.row(), **more)
 
     def answer_event(self, answer: Answer, task: str | None = None, attempt: int | None = None, /) -> NewEvent:
         return self.event("decision.answered", task, attempt, **dataclasses.asdict(answer))
@@ -54,17 +50,14 @@ class Journal:
         row = self.state.answers.get(decision)
         return None if row is None else Answer(decision, row["choice"], row["by"], row.get("guidance", ""))
 
-    def ask_once(self, asker: Asker, question: Decision, *, final: Container[str] | None = None) -> Answer | None:
-        """Return the recorded answer, or ask now and record question and answer. None while the question waits.
-
-        Only answers in `final` are recorded; None records each one. An answer that is not recorded is asked for again.
-        """
+    def ask_once(self, asker: Asker, question: Decision) -> Answer | None:
+        """Return the recorded answer, or ask now and record question and answer. None while the question waits."""
         recorded = self.answer(question.id)
         if recorded is not None:
             return recorded
         answer = asker.ask(question)
         events = [] if question.id in self.state.decisions else [self.question_event(question, question.task)]
-        if answer is not None and (final is None or answer.choice in final):
+        if answer is not None:
             events.append(self.answer_event(answer, question.task))
         if events:
             self.write(*events)

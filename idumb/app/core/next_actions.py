@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -70,9 +69,6 @@ def for_undeclared_changes(
         (Choice("retry", "they are wrong", retried, f"{resume} --retry-failed"), True),
     )
     return tuple(choice for choice, possible in offers if possible)
-
-
-NOT_DELIVERED = "A task may change only what it declares, so nothing of its work was delivered."
 
 
 def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
@@ -152,7 +148,7 @@ def offer(blocked: str, why: str, evidence: Iterable[str], choices: Sequence[Cho
 
 def rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
     """Choices as `error.details.choices` and `data.choices` show them: id, text, consequence, command."""
-    return [dataclasses.asdict(choice) for choice in choices]
+    return [choice.row() for choice in choices]
 
 
 def command(state: RunState) -> str:

@@ -89,16 +89,14 @@ def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int)
     """Whether another attempt follows a failed one. Strict mode never retries, nor does a task that could not start.
 
     An agent that failed twice with the same message and the same files is not called again, and a step that would
-    fail in the same way is not run again.
+    fail in the same way is not run again. A person is asked again, as often as checks fail.
     """
     attempt = task_state.attempt
     unlike = task_state.work.deviations or attempt.deviates or attempt.unlike
     if mode == STRICT or unlike or attempt.outcome in _FINAL:
         return False
-    timed_out = task_state.attempt.outcome == outcome.TIMED_OUT
-    if timed_out and task.on_timeout not in (None, "retry"):
-        return False
-    if task.is_human and not (timed_out and task.on_timeout == "retry"):
+    by_person = attempt.adapter == agent.HUMAN
+    if attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in ("retry", *([] if by_person else [None])):
         return False
     if task_state.progress.exhausted > MOST_CONTEXTS or (task_state.once and task_state.progress.attempts):
         return False
@@ -107,9 +105,10 @@ def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int)
         return False
     if capabilities.deterministic and _would_fail_again(task, task_state.attempt.failed_step):
         return False
+    limit = None if by_person and attempt.outcome == outcome.FAILED else max_attempts
     if task.flow is not None and task.flow.retries is not None:
-        max_attempts = task.flow.retries + 1
-    return task.on_failure not in ("block", "ask") and task_state.progress.attempts < max_attempts
+        limit = task.flow.retries + 1
+    return task.on_failure not in ("block", "ask") and (limit is None or task_state.progress.attempts < limit)
 
 
 def repeats_itself(task_state: TaskState) -> bool:

@@ -6,20 +6,18 @@ it looks at what the log has, so it does not matter how the task came there.
 
 from __future__ import annotations
 
-from idumb.app.attempt import budget, questions
-from idumb.app.core import schedule
-from idumb.app.engine import exhausted_tasks
+from idumb.app.attempt import budget
+from idumb.app.core import questions, schedule
 from idumb.domain import agent, failures, outcome, wording
-from idumb.domain.decision import Decision
+from idumb.domain.decision import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP, START, WAIT, Decision
 from idumb.domain.plans.plan import STRICT, Plan, Task
-from idumb.domain.proof import evidence
-from idumb.domain.runs.run import ANSWERED, DEVIATION, ELSEWHERE, MINE, RunState
+from idumb.domain.runs.run import ANSWERED, ELSEWHERE, RunState
 from idumb.domain.runs.task_state import EFFECT, TaskState
-from idumb.domain.settings import KEEP, LEAVE_OUT, Settings
+from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
-START, FINISH, JUDGE, INTERRUPT = "start", "finish", "judge", "interrupt"
-ASK, WAIT, EXPIRE, RESET, SKIP, FAIL, HALT, DONE = "ask", "wait", "expire", "reset", "skip", "fail", "halt", "done"
+INTERRUPT, ASK, EXPIRE, HALT, DONE = "interrupt", "ask", "expire", "halt", "done"
+"""The moves that no choice of a person has, beside those of `domain/decision.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +26,12 @@ class Move:
 
     - START: a new attempt. FINISH: deliver and commit what was announced. JUDGE: continue the attempt that was saved,
       with the answers. INTERRUPT: record an attempt that was killed.
-    - ASK: put `question` to a person. WAIT: for an answer. EXPIRE: its time is over.
+    - ASK: put `question` to a person: the task waits for the answer. WAIT: ask at a terminal, or wait for the answer.
+      EXPIRE: its time is over.
     - RESET: try it again, because of `reason`; `keeps_attempts` is for the event.
     - SKIP, FAIL: it ends. `question` of FAIL is put beside it. HALT: the run stops. DONE: nothing.
 
-    `reason` is recorded. With `says`, the run stops with these words: after FAIL and HALT it has halted, after ASK
+    `reason` is recorded. With `says`, the run stops with these words: after FAIL and HALT it has halted, after WAIT
     without an answer it waits.
     """
 
@@ -70,7 +69,7 @@ class Limits:
 def follow(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
     """Return what follows for a task. `run` has the questions, the answers and what was spent."""
     if record.status == outcome.WAITING:
-        return _of_waiting(task, record, run, limits)
+        return _of_waiting(task, plan, record, run, limits)
     if record.status not in schedule.RUNNABLE:
         return Move(DONE)
     if record.intended:
@@ -89,32 +88,28 @@ def follow(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Lim
 def _before_attempt(task: Task, record: TaskState, run: RunState, limits: Limits) -> Move:
     """Return what a person must decide before another attempt begins; otherwise it starts."""
     if record.effect == EFFECT and not limits.judges_only:
-        question = questions.effect_question(task, record.attempt.number, record.reason)
-        choice = _answer(run, question)
-        if choice is None:
-            why = "it may have had its effect already"
+        question = questions.effect(task, record.attempt.number, record.reason)
+        if question.id not in run.answers:
             says = f"{task.id} may already have had its effect, and waits for your answer before it is retried"
-            return Move(ASK, why, says, question)
-        if choice != questions.AGAIN:
-            return Move(SKIP, "skipped by a person")
+            return Move(ASK, says, question=question)
     ceiling = budget.reached(limits.settings, run, task.id)
     if ceiling is None:
         return _about_base(task, run, limits) if limits.dirty else Move(START)
     words = f"the ceiling of the {ceiling.scope} is reached: {ceiling.words}"
     if budget.is_stopped(run, task.id, ceiling):
         return Move(FAIL, words, f"{task.id}: {words}")
-    return Move(ASK, words, f"{task.id}: {words}", budget.question(task, ceiling, run))
+    return Move(ASK, f"{task.id}: {words}", question=budget.question(task, ceiling, run))
 
 
 def _about_base(task: Task, run: RunState, limits: Limits) -> Move:
     """Return what follows uncommitted changes of the user in files that the task declares."""
-    question = questions.base_question(task, run, limits.dirty)
-    choice = _answer(run, question)
-    if choice is None:
-        return Move(ASK, question.what, question.what, question)
-    if choice == questions.COMMIT:
+    question = questions.base(task, run, limits.dirty)
+    if question.id not in run.answers:
+        return Move(ASK, says=question.what, question=question)
+    move = questions.chosen(run, question.id).move
+    if move == WAIT:
         return Move(WAIT, says=f"{task.id} waits for your commit of {wording.listed(limits.dirty)}")
-    return Move(START) if choice == MINE else Move(FAIL, f"answered {choice}", question.what)
+    return Move(START) if move == START else Move(FAIL, question.what, question.what)
 
 
 def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
@@ -125,23 +120,18 @@ def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, lim
         over = attempt.failure == agent.OVER_BUDGET and budget.reached(limits.settings, run, task.id) is not None
         if fresh or over:
             return _before_attempt(task, record, run, limits)
-    if schedule.tries_again(task, plan.mode, record, limits.max_attempts):
+    refused = attempt.adapter == agent.HUMAN and questions.refused(run, task.id)
+    if not refused and schedule.tries_again(task, plan.mode, record, limits.max_attempts):
         return _before_attempt(task, record, run, limits)
     if attempt.outcome == outcome.TIMED_OUT and task.on_timeout == "skip":
         return Move(SKIP, "timed out, and the plan says skip")
     question = _question_of_failure(task, record)
     if question is not None:
-        choice = _answer(run, question)
-        if choice is None:
-            words = "cannot start" if question.kind == questions.PRECONDITION else "failed"
-            return Move(ASK, record.reason, f"{task.id} {words} and waits for your decision", question)
-        if choice == questions.RETRY:
-            return Move(RESET, ANSWERED)
-        if choice == questions.SKIP:
-            return Move(SKIP, "skipped by a person")
+        return Move(ASK, record.reason, question=question)
     if attempt.deviates:
-        return _about_strays(task, record, run, limits, strict=strict)
-    beside = exhausted_tasks.question(task, record, record.reason) if _asks_at_end(task, record, strict) else None
+        return _about_strays(task, record, limits, strict=strict)
+    repeats = schedule.repeats_itself(record)
+    beside = questions.exhausted(task, record, repeats=repeats) if _asks_at_end(task, record, strict) else None
     return Move(FAIL, record.reason, _halts(task, record, run, limits, strict=plan.mode == STRICT), beside)
 
 
@@ -152,27 +142,18 @@ def _question_of_failure(task: Task, record: TaskState) -> Decision | None:
     """
     number, reason = record.attempt.number, record.reason
     if questions.is_unmet_precondition(record.attempt.outcome, reason) and task.on_failure != "block":
-        return questions.precondition_question(task, number, reason)
+        return questions.about(questions.PRECONDITION, task, number, reason.splitlines()[:20])
     asks = task.on_failure == "ask" and not record.attempt.deviates
-    return questions.failure_question(task, number, reason) if asks else None
+    return questions.about(questions.FAILURE, task, number, reason.splitlines()[:20]) if asks else None
 
 
-def _about_strays(task: Task, record: TaskState, run: RunState, limits: Limits, *, strict: bool) -> Move:
+def _about_strays(task: Task, record: TaskState, limits: Limits, *, strict: bool) -> Move:
     """Return what follows undeclared changes. A person may keep them or leave them out, unless one names a secret."""
-    failed = Move(FAIL, record.reason, f"{task.id} {record.reason}")
     decided = limits.decided or limits.secret or (strict and not limits.in_editor)
     if decided or not (limits.strays or limits.protected):
-        return failed
-    about = questions.others_question if limits.in_editor else questions.strays_question
-    question = about(task, record.attempt.number, limits.strays, limits.protected)
-    choice = _answer(run, question)
-    if choice is None:
-        return Move(ASK, record.reason, f"{task.id} {record.reason}", question)
-    return _of_strays(choice, failed)
-
-
-def _of_strays(choice: str, failed: Move) -> Move:
-    return Move(JUDGE) if choice in (KEEP, LEAVE_OUT) else failed
+        return Move(FAIL, record.reason, f"{task.id} {record.reason}")
+    number, found = record.attempt.number, (limits.strays, limits.protected)
+    return Move(ASK, record.reason, question=questions.undeclared(task, number, *found, in_editor=limits.in_editor))
 
 
 def _asks_at_end(task: Task, record: TaskState, strict: bool) -> bool:  # noqa: FBT001 - a fact about the run
@@ -194,33 +175,18 @@ def _halts(task: Task, record: TaskState, run: RunState, limits: Limits, *, stri
     return f"{count} tasks failed in a row; the last was {task.id}: {record.reason}"
 
 
-_JUDGING = frozenset({"criterion", evidence.SECRET})
-
-
-def _of_waiting(task: Task, record: TaskState, run: RunState, limits: Limits) -> Move:
+def _of_waiting(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
     if not record.decisions:  # it waits for an answer from elsewhere, and looks for it again
         return Move(RESET, ELSEWHERE)
     if any(decision not in run.answers for decision in record.decisions):
-        return Move(EXPIRE if limits.overdue else WAIT, says="waits for a person")
+        says = record.reason if task.id in record.reason else f"{task.id}: {record.reason}"
+        return Move(EXPIRE if limits.overdue else WAIT, says=says)
     first = record.decisions[0]
-    kind, choice = run.decisions[first]["kind"], str(run.answers[first]["choice"])
-    if f"{task.id}.work" in record.decisions:
-        return Move(RESET, ANSWERED)
-    return Move(JUDGE) if kind in _JUDGING else _of_choice(kind, choice)
-
-
-def _of_choice(kind: str, choice: str) -> Move:
-    """Return what a person's answer to a question about a task that stopped means."""
-    failed = Move(FAIL, f"answered {choice}")
-    if choice == questions.SKIP:
-        return Move(SKIP, f"answered {choice}")
-    if kind == DEVIATION:
-        return _of_strays(choice, failed)
-    if choice in (questions.RETRY, questions.AGAIN, budget.RAISE):
-        return Move(RESET, ANSWERED, keeps_attempts=choice == budget.RAISE)
-    return failed
-
-
-def _answer(run: RunState, question: Decision) -> str | None:
-    row = run.answers.get(question.id)
-    return None if row is None else str(row["choice"])
+    move = questions.chosen(run, first).move
+    if move in (JUDGE, REFUSE):
+        return Move(JUDGE)
+    if move == SKIP:
+        return Move(SKIP, f"answered {SKIP}")
+    if move == RESET:
+        return Move(RESET, ANSWERED, keeps_attempts=run.decisions[first]["kind"] == LIMIT)
+    return Move(FAIL, record.reason, _halts(task, record, run, limits, strict=plan.mode == STRICT))

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from idumb.app.attempt import budget, delivery, entry, handoff_writer, projections, questions
+from idumb.app.attempt import budget, delivery, entry, handoff_writer, projections
 from idumb.app.contract import plan_answers
-from idumb.app.core import run_lookup
+from idumb.app.core import questions, run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
 from idumb.app.engine.follow import Limits, Move
 from idumb.app.worktree import exposed_secrets, preconditions, task_base
 from idumb.domain import contract as contracts
-from idumb.domain import failures, outcome
-from idumb.domain.decision import Answer, Decision, seconds_until
+from idumb.domain import decision, failures, outcome
+from idumb.domain.decision import CONFLICT, Decision, seconds_until
 from idumb.domain.errors import WorkFailed
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import BASE
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
@@ -47,14 +46,14 @@ def following(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> M
 def _from_clean_base(context: RunContext, task: Task) -> Move:
     """Return what follows for a task, which starts a new base only if the user's changes are not in its way."""
     move = following(context, task)
-    if move.kind != follow.START or entry.continues(context, task) or entry.waits_for_verdict(context, task):
+    if move.kind != decision.START or entry.continues(context, task) or entry.waits_for_verdict(context, task):
         return move
     return following(context, task, task_base.require_clean(context, task))
 
 
 _CONTINUING: Mapping[str, Callable[[RunContext, Task], Attempt | None]] = {
-    follow.FINISH: unfinished_attempts.finish,
-    follow.JUDGE: unfinished_attempts.judge,
+    decision.FINISH: unfinished_attempts.finish,
+    decision.JUDGE: unfinished_attempts.judge,
     follow.INTERRUPT: unfinished_attempts.interrupt,
     follow.EXPIRE: unfinished_attempts.expire,
 }
@@ -71,7 +70,7 @@ def advance(context: RunContext, task: Task, *, takes: bool = False) -> Ending:
     """
     context = context.of(task)
     follows = following if takes else _from_clean_base
-    while (move := follows(context, task)).kind != follow.START:
+    while (move := follows(context, task)).kind != decision.START:
         if move.kind == follow.DONE:
             return Ending("done")
         ending = perform(context, task, move)
@@ -81,17 +80,17 @@ def advance(context: RunContext, task: Task, *, takes: bool = False) -> Ending:
     return READY
 
 
-def settle(context: RunContext, task: Task) -> None:
-    """Bring a task to a state from which a new attempt can start, or in which it waits or has ended. Asks nobody.
+def settle(context: RunContext, task: Task, *, ask: bool = False) -> None:
+    """Bring a task to a state from which a new attempt can start, or in which it waits or has ended.
 
     What decides whether an attempt may begin is left for the task's turn. WorkFailed if git refuses a commit.
     """
     context = context.of(task)
     while context.journal.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
         move = following(context, task)
-        if move.kind in (follow.START, follow.WAIT, follow.HALT):
+        if move.kind in (decision.START, follow.HALT):
             return
-        ending = perform(context, task, move, ask=False)
+        ending = perform(context, task, move, ask=ask)
         if ending is not None and ending.kind == REFUSED:
             raise _commit_failed(context, task, ending.words)
         if ending is not None and ending.kind == "waiting":
@@ -106,23 +105,23 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
     number, event = context.journal.state.tasks[task.id].attempt.number, context.journal.event
     match move.kind:
         case follow.ASK:
-            return _put(context, task, move, ask=ask)
-        case follow.RESET:
+            return _put(context, task, move)
+        case decision.RESET:
             # A raised ceiling does not undo a failed attempt.
             attempts = context.journal.state.tasks[task.id].progress.attempts
             kept = {"attempts": attempts} if move.keeps_attempts else {}
             context.journal.write(event("task.reset", task.id, reason=move.reason, **kept))
-        case follow.SKIP:
+        case decision.SKIP:
             context.journal.write(*_skipped(context, task, number, move.reason))
-        case follow.FAIL:
+        case decision.FAIL:
             beside = () if move.question is None else (context.journal.question_event(move.question, task.id, number),)
             context.journal.write(*beside, failed(context, task, move.reason))
             return Ending("halted", move.says, task.id) if move.says else None
         case follow.HALT:
             failure = context.journal.state.tasks[task.id].attempt.failure or ""
             return Ending("halted", move.says, task.id, {"task": task.id, "failure": failure})
-        case follow.WAIT:
-            return Ending("waiting", move.says, task.id)
+        case decision.WAIT:
+            return _wait(context, task, move, ask=ask)
     return None
 
 
@@ -136,7 +135,7 @@ def tell(context: RunContext, attempt: Attempt) -> Ending | None:
         waits = preconditions.why_not_deliver(context.services, context.journal.state)
         words = f"waits: {attempt.task.id} is done, but {waits}" if waits else attempt.commit_refused
         return Ending("waiting" if waits else REFUSED, words, attempt.task.id)
-    if attempt.outcome == outcome.WAITING:
+    if attempt.outcome == outcome.WAITING and not context.journal.state.tasks[attempt.task.id].decisions:
         return Ending("waiting", attempt.reason, attempt.task.id)
     return None
 
@@ -177,33 +176,35 @@ def failed(context: RunContext, task: Task, reason: str) -> NewEvent:
     )
 
 
-def _put(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending | None:
-    """Record a question with its answer, or that the task waits for it."""
+def _put(context: RunContext, task: Task, move: Move) -> Ending | None:
+    """Record a question, and that the task waits for the answer. `_wait` asks it."""
     question = move.question
     if question is None:
         raise AssertionError("there is nothing to ask")
-    waits = Ending("waiting", move.says, task.id)
-    if question.kind == BASE:  # the next command looks again: he may have committed the files
-        return waits if context.journal.ask_once(context.services.asker, question) is None else None
+    if question.kind == CONFLICT:  # the next command looks again: he may have committed the files
+        answer = context.journal.ask_once(context.services.asker, question)
+        return Ending("waiting", move.says, task.id) if answer is None else None
     number = context.journal.state.tasks[task.id].attempt.number
-    put = context.journal.question_event(question, task.id, number)
-    answer = _answer(context, task, question, number) if ask else None
-    if answer is not None:
-        context.journal.write(put, context.journal.answer_event(answer, task.id, number))
-        return None
     waiting = context.journal.event("task.waiting", task.id, number, decisions=[question.id], reason=move.reason)
-    context.journal.write(put, waiting)
-    return waits
+    context.journal.write(context.journal.question_event(question, task.id, number), waiting)
+    return None
 
 
-def _answer(context: RunContext, task: Task, question: Decision, number: int) -> Answer | None:
-    # A remembered `retry` does not try for ever.
-    remembered = (
-        plan_answers.remembered_answer(context.services, question, task)
-        if question.kind in (questions.FAILURE_KIND, questions.PRECONDITION) and number < context.max_attempts
-        else None
-    )
-    return remembered or context.services.asker.ask(question)
+def _wait(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending | None:
+    """Ask for the answers that a task waits for, at a terminal, and record each. None if all of them are there."""
+    journal, waits = context.journal, Ending("waiting", move.says, task.id)
+    record = journal.state.tasks[task.id]
+    if not ask or record.status != outcome.WAITING:
+        return waits
+    for id in record.decisions:
+        question = Decision.recorded(journal.state.decisions[id])
+        # A remembered `retry` does not try for ever.
+        remembers = question.subject != questions.FAILURE or record.attempt.number < context.max_attempts
+        answer = plan_answers.remembered_answer(context.services, question, task) if remembers else None
+        if journal.answer(id) is None and (answer := answer or context.services.asker.ask(question)) is not None:
+            journal.write(journal.answer_event(answer, task.id, record.attempt.number))
+    left = [id for id in record.decisions if id not in journal.state.answers]
+    return waits if left and following(context, task).kind == decision.WAIT else None
 
 
 def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple[NewEvent, ...]:

@@ -51,7 +51,7 @@ def _keep_refs(context: RunContext) -> None:
 
 
 def resolve_waiting(context: RunContext) -> None:
-    """Continue tasks whose questions have all been answered, and end those whose time to answer is over."""
+    """Ask what tasks wait for, at a terminal. Continue those whose questions are answered, end those that are late."""
     for task_id, task_state in list(context.journal.state.tasks.items()):
         if task_state.status == outcome.WAITING:
-            moves.settle(context, context.contract.tasks[task_id])
+            moves.settle(context, context.contract.tasks[task_id], ask=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from idumb.app.attempt import delivery, interruption, measure, pipeline, questions, record
-from idumb.app.core import run_lookup
+from idumb.app.attempt import delivery, interruption, measure, pipeline, record
+from idumb.app.core import questions, run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets, task_base
@@ -17,7 +17,7 @@ from idumb.domain import outcome, settings, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence
-from idumb.domain.runs.run import ANSWERED, MINE
+from idumb.domain.runs.run import ANSWERED
 
 UNDELIVERED = "its work conflicts with the files here; the task is built again"
 
@@ -48,11 +48,12 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
     if saved.deviation and not saved.excusable:  # acceptance forgives nothing else, such as a builder that timed out
         context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
         return None
+    if saved.result is not None and saved.result.outcome == outcome.WAITING:
+        return pipeline.build_again(context, saved)
     asked = context.journal.state.tasks[task.id].decisions
     answers = tuple(filter(None, map(context.journal.answer, asked)))
-    judged = questions.evidence_of_answers(
-        [question for question in saved.questions if question.id in asked], answers, saved.candidate
-    )
+    waited = [question for question in saved.questions if question.id in asked]
+    judged = (*questions.evidence_of_answers(waited, answers, saved.candidate),)
     rejected = [e for e in judged if not e.passed]
     if saved.in_place and not rejected:
         _require_present(context, saved)
@@ -71,8 +72,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         attempt = dataclasses.replace(attempt, verdict=outcome.FAIL)
         attempt = attempt.ended(outcome.FAILED, "; ".join(f"{e.text}: {e.output}" for e in rejected))
     if saved.deviation:
-        answer = context.journal.answer(questions.strays_id(task, saved.number))
-        if answer is not None and answer.choice == settings.KEEP:
+        if any(answer.choice == settings.KEEP for answer in answers):
             attempt = measure.keeping(context, attempt, saved.ledger.undeclared)
         else:
             attempt = measure.leaving_out(context, attempt)
@@ -114,7 +114,7 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     others = delivery.others(context, attempt)
     if not others:
         return _commit_again(context, attempt)
-    answered = context.journal.answer(delivery.question_id(attempt)) is not None
+    answered = context.journal.answer(delivery.question(attempt).id) is not None
     if not attempt.in_place and (answered or context.services.history.uncommitted(others)):
         return _over_conflicts(context, attempt, others)
     delivery.take_back(context, attempt)
@@ -135,13 +135,13 @@ def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
 
 def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ...]) -> Attempt:
     """Deliver over or beside the user's uncommitted changes, as he answered; without an answer, he is asked."""
-    answer = context.journal.answer(delivery.question_id(attempt))
+    answer = context.journal.answer(delivery.question(attempt).id)
     if answer is None:
         return dataclasses.replace(attempt, conflicts=others, commit_refused=wording.listed(others))
-    if answer.choice == MINE:
+    if answer.choice == questions.MINE:
         again = delivery.with_version_of_user(context, attempt, others)
         return pipeline.prove(context, attempt, dataclasses.replace(again, outcome=None, reason=""))
-    if answer.choice == delivery.TASKS:
+    if answer.choice == questions.TASKS:
         return _commit_again(context, delivery.over_version_of_user(context, attempt, others))
     raise _undelivered(context, attempt.task, others)
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from idumb.app.core import run_lookup
+from idumb.app.core import questions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.engine import exhausted_tasks
 from idumb.app.running import resume
 from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
@@ -97,7 +96,7 @@ def remove(services: Services, name: str, who: str, why: str) -> Result:
         journal = owned.journal(RunState() if decision is None else run_lookup.run_of(services, letter.run))
         events = [journal.event(REMOVED, letter=letter.id, failed=letter.seq, by=who, reason=why)]
         if decision is not None:  # removing the letter also answers its question
-            answer = Answer(decision, exhausted_tasks.REMOVED, who, why)
+            answer = Answer(decision, questions.REMOVED, who, why)
             events.append(journal.answer_event(answer, letter.task))
         journal.write(*events)
     return Result({"dead_letter": _row(services, replace(letter, state=dead_letter.REMOVED, decision=None))})
@@ -201,7 +200,7 @@ def _task_letter(services: Services, state: RunState, event: Event, phase: str, 
         event.seq,
         event.at,
         dead_letter.PARKED if task_state.status == outcome.FAILED else dead_letter.SETTLED,
-        exhausted_tasks.open_question(state, task_state.id),
+        questions.about_failure(state, task_state.id),
     )
 
 

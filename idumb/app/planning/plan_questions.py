@@ -17,13 +17,12 @@ from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.session import operation
 from idumb.domain import canonical_json
-from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.decision import PLAN, Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
 from idumb.lazy_dataclass import dataclass
 
 MARK = "plan."
-KIND = "plan"
 TAKE, AGAIN, NO = "take", "again", "no"
 
 
@@ -70,7 +69,7 @@ def question(journal: Journal, unsettled: Unsettled) -> Decision:
     text = unsettled.draft.text.split("\n") if unsettled.draft is not None else []
     return Decision(
         id=id,
-        kind=KIND,
+        kind=PLAN,
         what=headline,
         why=why,
         evidence=(*objections, *([unsettled.problem] if unsettled.problem else []), *kept, *text),
@@ -134,7 +133,7 @@ def _newest(services: Services) -> list[tuple[Event, Event | None]]:
     """Return the newest question about each plan of this working tree, with its answer."""
     newest: dict[str, Event] = {}
     for event in services.log.events(kind="decision.asked"):
-        if event.run is None and event.payload["kind"] == KIND and event.payload.get("worktree") == services.worktree:
+        if event.run is None and event.payload["kind"] == PLAN and event.payload.get("worktree") == services.worktree:
             newest.pop(event.payload["path"], None)
             newest[event.payload["path"]] = event
     return [(question_event, _answer(services, question_event)) for question_event in newest.values()]

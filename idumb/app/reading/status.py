@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.loading import Loaded
-from idumb.app.core import blocked_tasks, kept_runs, open_attempt, run_lookup, schedule
+from idumb.app.core import blocked_tasks, kept_runs, open_attempt, questions, run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.running.outside_work import OutsideWork, Trailers
@@ -19,7 +19,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans import numbered_phases, step_plan
-from idumb.domain.runs.run import ACTIVE, COMPLETED, EXHAUSTED, PAUSED, RunState
+from idumb.domain.runs.run import ACTIVE, COMPLETED, PAUSED, RunState
 from idumb.domain.runs.task_state import TaskState
 
 SHOWN = 20
@@ -390,7 +390,8 @@ def _first_step(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
     if row.get("problems"):
         return f"idumb check-plan {number}", row["problems"][0]
     goes_on = row.get("next") or state == PAUSED  # even if questions about failed tasks are open
-    if row["decisions"] and not (goes_on and all(question["kind"] == EXHAUSTED for question in row["decisions"])):
+    settled = all(question["subject"] == questions.EXHAUSTED for question in row["decisions"])
+    if row["decisions"] and not (goes_on and settled):
         return "idumb decisions", f"phase {number} needs an answer"
     return None
 

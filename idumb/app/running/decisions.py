@@ -9,23 +9,22 @@ from typing import Any
 from idumb.app.consent import asking, phase_grants
 from idumb.app.consent.asking import Kept
 from idumb.app.contract import plan_answers
-from idumb.app.core import run_lookup
+from idumb.app.core import next_actions, questions, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.engine import exhausted_tasks
 from idumb.app.planning import plan_questions
 from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import exposed_secrets
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Answer, Choice, Decision, seconds_until
+from idumb.domain.decision import PHASE, SKIP, Answer, Choice, Decision, seconds_until
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import nearest
+from idumb.domain.plans.plan import REVERSIBLE
 from idumb.domain.runs import saved_answers
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import ANSWERED, EXHAUSTED, RunState
+from idumb.domain.runs.run import ANSWERED, RunState
 from idumb.domain.runs.saved_answers import SavedAnswer
 from idumb.lazy_dataclass import dataclass
 
@@ -57,8 +56,7 @@ def _consent_row(kept: Kept) -> dict[str, Any]:
     """Return the row of a consent question. Its commands answer the question and start nothing."""
     asked = kept.question
     answers_it = [dataclasses.replace(c, command=f"idumb decide {asked.id} {c.id}") for c in asked.choices]
-    row = dataclasses.asdict(dataclasses.replace(asked, choices=tuple(answers_it)))
-    del row["until"]  # consent waits without end
+    row = dataclasses.replace(asked, choices=tuple(answers_it)).row()
     return {**row, "phase": kept.phase} if kept.phase else row
 
 
@@ -71,15 +69,16 @@ def _open(services: Services, phase: str) -> list[dict[str, Any]]:
 
 def decide(services: Services, request: Request) -> Result:
     """Record an answer, and append it to the plan; `resume` then uses it."""
-    if request.decision.startswith(asking.MARK):
-        return _answer_consent(services, request)
+    kept = next((kept for kept in asking.all_kept(services) if kept.question.id == request.decision), None)
+    if kept is not None:
+        return _answer_consent(services, kept, request)
     of_plan = plan_questions.require_open(services, request.decision)
     if of_plan is not None:
         return _answer_plan(services, of_plan, request)
     state = _run_that_asked(services, request.decision)
     question, phase = state.decisions[request.decision], state.phase
     _check_choice(question, request.choice)
-    if question["kind"] == EXHAUSTED:
+    if question["subject"] == questions.EXHAUSTED:
         return _answer_failed_task(services, state, question, request)
     answered = state.answers.get(request.decision)
     if answered is not None and not (request.remember and answered["choice"] == request.choice):
@@ -97,7 +96,7 @@ def decide(services: Services, request: Request) -> Result:
             answer = Answer(request.decision, request.choice, request.who, request.guidance)
             journal.write(journal.answer_event(answer, question.get("task")))
             contract = _append_to_plan(services, journal)
-            if question["kind"] == next_steps.VERIFICATION and contract is not None:
+            if question["kind"] == PHASE and contract is not None:
                 verified, warnings = _verified(services, journal, contract)
         if to_remember is not None:
             services.saved_answers.keep(to_remember)
@@ -150,7 +149,7 @@ def _answer_plan(services: Services, question: Mapping[str, Any], request: Reque
 
 def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
     """Answer a question about a task that used all its attempts. Every choice but `retry` takes effect at once."""
-    if not exhausted_tasks.is_current(state, question) or question["id"] in state.answers:
+    if not questions.is_current(state, question) or question["id"] in state.answers:
         task = state.tasks.get(str(question["task"]))
         status = "no longer in the plan" if task is None else f"now {task.status}"
         raise Refusal(
@@ -193,15 +192,15 @@ def _carry_out(services: Services, state: RunState, task: str, request: Request)
 
     def answered(journal: Journal) -> None:
         answer = Answer(request.decision, request.choice, request.who, request.guidance)
-        reset = [journal.event("task.reset", task, reason=ANSWERED)] if request.choice == exhausted_tasks.RETRY else []
+        reset = [journal.event("task.reset", task, reason=ANSWERED)] if request.choice == questions.RETRY else []
         journal.write(journal.answer_event(answer, task), *reset)
         _append_to_plan(services, journal)
 
-    if request.choice == exhausted_tasks.ACCEPT:
+    if request.choice == questions.ACCEPT:
         return task_overrides.accept(services, task, why, request.who, then=answered)
-    if request.choice == exhausted_tasks.SKIP:
+    if request.choice == SKIP:
         return task_overrides.skip(services, task, why, request.who, yes=True, then=answered)
-    if request.choice == exhausted_tasks.ROLL_BACK:
+    if request.choice == questions.ROLL_BACK:
         return _rolled_back(services, state, task, request)
     with operation.owned(services, "decide") as owned:
         answered(owned.journal(state))
@@ -209,7 +208,7 @@ def _carry_out(services: Services, state: RunState, task: str, request: Request)
 
 
 def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> str:
-    if question.get("task") and exposed_secrets.ACCEPTED in question["id"]:
+    if question["subject"] == questions.TO_ACCEPT:
         return f"idumb accept {question['task']} --why REASON"
     if question.get("task"):
         return f"idumb resume {phase}"
@@ -222,11 +221,8 @@ def _verified(services: Services, journal: Journal, contract: Contract) -> tuple
     return verify_work.apply_answer(services, journal, contract)
 
 
-def _answer_consent(services: Services, request: Request) -> Result:
+def _answer_consent(services: Services, kept: Kept, request: Request) -> Result:
     """Answer a question about consent. The answer is stored with what was agreed to, not in the log or the plan."""
-    kept = next((kept for kept in asking.all_kept(services) if kept.question.id == request.decision), None)
-    if kept is None:
-        raise _unknown(request.decision)
     why = ask_consent.why_void(services, kept)
     if why:
         services.consent.forget_question(request.decision)
@@ -235,13 +231,12 @@ def _answer_consent(services: Services, request: Request) -> Result:
             f"{request.decision} is void: {why}. Nothing was recorded.",
             hint=f"{kept.command} asks again",
         )
-    _check_choice(dataclasses.asdict(kept.question), request.choice)
+    _check_choice(kept.question.row(), request.choice)
     if request.remember:
         raise _not_remembered(request)
     agreed = request.choice == asking.YES
     if agreed:
-        need = request.decision.removeprefix(asking.MARK)
-        phase_grants.record(services, kept.phase, kept.parts, how=asking.DECIDE, need=need)
+        phase_grants.record(services, kept.phase, kept.parts, how=asking.DECIDE, need=kept.question.subject)
     services.consent.forget_question(request.decision)
     data = {
         "decision": request.decision,
@@ -268,11 +263,7 @@ def _run_that_asked(services: Services, decision: str) -> RunState:
         state = run_lookup.latest_run(services, phase)
         if state is not None and decision in state.decisions:
             return state
-    raise _unknown(decision)
-
-
-def _unknown(decision: str) -> InputError:
-    return InputError("decision.unknown", f"No question has the id {decision}.", hint="idumb decisions")
+    raise InputError("decision.unknown", f"No question has the id {decision}.", hint="idumb decisions")
 
 
 def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
@@ -287,15 +278,14 @@ def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
 
 def _to_remember(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> SavedAnswer:
     """Return the answer to remember, once you confirmed it."""
-    choices = tuple(c["id"] for c in question["choices"])
-    key = saved_answers.question_key(question["kind"], choices, question["what"])
+    key = saved_answers.key(Decision.recorded(question))
     contract = plan_answers.locked_contract(services, state)
     task = contract.tasks.get(question.get("task") or "") if contract is not None else None
-    if key is None or (task is not None and not saved_answers.may_answer(task)):
+    if key is None or (task is not None and task.rollback.kind != REVERSIBLE):
         raise _not_remembered(request)
     saved = SavedAnswer(
         key,
-        question["kind"],
+        question["subject"],
         question["what"],
         request.choice,
         request.who,
@@ -332,7 +322,7 @@ def _confirm(services: Services, saved: SavedAnswer, request: Request) -> None:
             "decision.not-confirmed",
             f"Nothing was recorded: remembering {saved.choice} needs your confirmation.",
             hint=f"{command}, or without --remember",
-            details={"choices": [dataclasses.asdict(choice) for choice in question.choices]},
+            details={"choices": next_actions.rows(question.choices)},
         )
 
 

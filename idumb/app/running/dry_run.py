@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.app.attempt import questions, record
+from idumb.app.attempt import record
 from idumb.app.contract import carried_tasks, contract_versions, run_lock
-from idumb.app.core import next_actions, previous_owner, run_lookup, schedule
+from idumb.app.core import next_actions, previous_owner, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -25,21 +25,20 @@ from idumb.app.session import operation
 from idumb.app.worktree import run_branch
 from idumb.domain import errors, outcome, paths
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
+from idumb.domain.decision import SECRET, STOPPED, UNDECLARED, Choice
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import ledger
-from idumb.domain.proof.evidence import SECRET
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import DEVIATION, RunState
+from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
 
 Counts = Mapping[str, tuple[int | None, int | None]]
 
 # A run stops at these questions, which no plan foresees.
-_UNFORESEEN = frozenset({DEVIATION, questions.FAILURE_KIND, questions.PRECONDITION, SECRET})
+_UNFORESEEN = frozenset({UNDECLARED, STOPPED, SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 
@@ -202,7 +201,8 @@ def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
     record = outcome_data["verification"]
     # A pending answer is not a failure of the run.
     verified = record is None or record["status"] in ("passed", "waiting") or record["decision"] is not None
-    unforeseen = [decision for decision in outcome_data["decisions"] if decision["kind"] in _UNFORESEEN]
+    asked = (question for question in outcome_data["decisions"] if question["subject"] != questions.EXHAUSTED)
+    unforeseen = [question for question in asked if question["kind"] in _UNFORESEEN]
     if (word == "waiting" and not unforeseen) or (word == "complete" and verified):
         return Result(data, errors.EXIT_DONE, ended.result.warnings)
     failure = ended.result.failure
@@ -241,7 +241,7 @@ def _choices(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
         "the dry run adds them to the task and continues",
         f"{again} --on-deviation keep",
     )
-    return next_actions.rows((correct, *((keep,) if kind == DEVIATION else ())))
+    return next_actions.rows((correct, *((keep,) if kind == UNDECLARED else ())))
 
 
 def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:

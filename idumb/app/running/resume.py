@@ -6,13 +6,12 @@ import dataclasses
 import shlex
 from collections.abc import Collection
 
-from idumb.app.attempt import projections, questions
+from idumb.app.attempt import projections
 from idumb.app.contract import changed_contract, loading, run_lock
-from idumb.app.core import previous_owner, run_lookup, schedule
+from idumb.app.core import previous_owner, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.engine import exhausted_tasks
 from idumb.app.review import ask_consent
 from idumb.app.running import ended_run
 from idumb.app.running.run_request import Request
@@ -20,10 +19,10 @@ from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Answer, Decision
+from idumb.domain.decision import UNDECLARED, Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import COMPLETED, DEVIATION, EXHAUSTED, JUDGED, RunState
+from idumb.domain.runs.run import COMPLETED, JUDGED, RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
@@ -140,7 +139,7 @@ def _reset(services: Services, journal: Journal, contract: Contract, again: Retr
 def _decide_strays(services: Services, journal: Journal, task: Task, choice: str, who: str) -> None:
     """Record the answer about the undeclared changes of a task; nothing if it is not among the choices."""
     number = journal.state.tasks[task.id].attempt.number
-    question = questions.strays_question(task, number, *run_lookup.strays(services, journal.state.id, task.id))
+    question = questions.undeclared(task, number, *run_lookup.strays(services, journal.state.id, task.id))
     if question.evidence and question.choice(choice) is not None:
         waits = journal.event("task.waiting", task.id, number, decisions=[question.id], reason=question.what)
         answer = journal.answer_event(Answer(question.id, choice, who, ""), task.id, number)
@@ -148,7 +147,7 @@ def _decide_strays(services: Services, journal: Journal, task: Task, choice: str
 
 
 def _waits_about_strays(state: RunState, task: TaskState) -> bool:
-    return any(state.decisions[id]["kind"] == DEVIATION for id in task.decisions)
+    return any(state.decisions[id]["kind"] == UNDECLARED for id in task.decisions)
 
 
 def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[str, ...]:
@@ -190,7 +189,7 @@ def ask_and_resume(services: Services, request: Request, result: Result) -> Resu
             decision = decisions.Request(question.id, answer.choice, answer.by, answer.guidance)
             last = decisions.decide(services, decision)
             choices.add(answer.choice)
-    if exhausted_tasks.ROLL_BACK in choices:  # resuming would repeat the work that was just rolled back
+    if questions.ROLL_BACK in choices:  # resuming would repeat the work that was just rolled back
         rest = {"decisions": [], "next": list(last.data["next"])}
         return dataclasses.replace(result, data={**result.data, **rest}, warnings=(*result.warnings, *last.warnings))
     if not choices:
@@ -203,5 +202,5 @@ def _next_question(services: Services, phase: str, seen: Collection[str]) -> Dec
     """Return the first question about a failed task that was not asked yet; an answer may settle several."""
     state = run_lookup.latest_run(services, phase)
     rows = next_steps.pending(state) if state is not None else []
-    row = next((d for d in rows if d["kind"] == EXHAUSTED and d["id"] not in seen), None)
+    row = next((d for d in rows if d["subject"] == questions.EXHAUSTED and d["id"] not in seen), None)
     return None if row is None else Decision.recorded(row)

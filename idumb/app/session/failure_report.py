@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import next_actions, questions, run_lookup
 from idumb.app.core.services import Services
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
@@ -122,7 +122,7 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
         return {}
     return {
         "what": f"{task_state.id} changed files it does not declare",
-        "why": next_actions.NOT_DELIVERED,
+        "why": questions.NOT_DELIVERED,
         "evidence": list(task_state.work.deviations),
         "choices": next_actions.rows(_for_strays(services, contract, state, task)),
     }

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import blocked_tasks, projection_paths, schedule
-from idumb.app.engine import exhausted_tasks
-from idumb.app.worktree import exposed_secrets
+from idumb.app.core import blocked_tasks, projection_paths, questions, schedule
 from idumb.domain import failures, outcome
 from idumb.domain.contract import Contract
-from idumb.domain.decision import seconds_until
+from idumb.domain.decision import CONFLICT, PHASE, SECRET, seconds_until
 from idumb.domain.plans.plan import IRREVERSIBLE
 from idumb.domain.runs import gap
-from idumb.domain.runs.run import BASE, DELIVERY, EXHAUSTED, RunState
-
-VERIFICATION = "verification"
-"""The kind of the question whether a phase counts as verified."""
+from idumb.domain.runs.run import RunState
 
 
 def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
@@ -51,8 +46,6 @@ def pending(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
     With `now`, those are omitted whose time to answer is over: `resume` records that the answer is no.
     """
     waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
-    settled = {t.id for t in state.tasks.values() if t.status in outcome.ENDED}
-    waiting |= {i for i, d in state.decisions.items() if exposed_secrets.ACCEPTED in i and d.get("task") not in settled}
     unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
     rows = [dict(d) for i, d in unanswered.items() if i in waiting or _waits_by_itself(state, d)]
     return [row for row in rows if now is None or "until" not in row or seconds_until(row["until"], now)]
@@ -60,19 +53,23 @@ def pending(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
 
 def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
     """Return whether a question waits although no task does: about the phase, or about a task that failed for good."""
-    if question.get("task") is None:
+    if question["task"] is None:
         return state.is_complete and not _over(state, question)
     task = state.tasks.get(question["task"])
-    if question.get("kind") == DELIVERY:
-        return task is not None and task.intended
-    if question.get("kind") == BASE:
-        return task is not None and task.status in schedule.RUNNABLE and not task.attempt.running
-    return question.get("kind") == EXHAUSTED and exhausted_tasks.is_current(state, question)
+    if task is None:
+        return False
+    if question["kind"] == SECRET:
+        return question["subject"] == questions.TO_ACCEPT and task.status not in outcome.ENDED
+    if question["kind"] == CONFLICT and question["subject"] == questions.DELIVERY:
+        return task.intended
+    if question["kind"] == CONFLICT:
+        return task.status in schedule.RUNNABLE and not task.attempt.running
+    return questions.is_current(state, question)
 
 
 def _over(state: RunState, question: Mapping[str, Any]) -> bool:
     """Return whether a later verification replaced the one that a question is about."""
-    if question.get("kind") != VERIFICATION:
+    if question["kind"] != PHASE:
         return False
     return state.verification is None or state.verification.get("decision") != question["id"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from idumb.app.attempt import culprits, own_checks, questions
-from idumb.app.core import projection_paths, schedule
+from idumb.app.attempt import culprits, own_checks
+from idumb.app.core import projection_paths, questions, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.documents import stated_criteria
 from idumb.domain.plans.plan import HUMAN, OPINION, Criterion
 from idumb.domain.proof import evidence
@@ -100,25 +99,21 @@ def _criterion(
 def _human_criterion(
     services: Services, contract: Contract, criterion: Criterion, subject: str, tree: str, journal: Journal
 ) -> Evidence:
-    question = Decision(
-        id=f"{contract.phase}.{subject.replace(' ', '.')}.{journal.state.number}",
-        kind="criterion",
+    question = questions.asked(
+        "success criterion",
+        f"{contract.phase}.{subject.replace(' ', '.')}.{journal.state.number}",
+        criterion.instructions,
+        phase=contract.phase,
+        criterion=criterion.id,
+        text=criterion.text,
         subject=subject,
-        what=f"Phase {contract.phase}, {criterion.id}: {criterion.text}",
-        why="The plan asks a person to judge this success criterion.",
-        evidence=criterion.instructions,
-        choices=(
-            Choice(questions.YES, "it holds", "the criterion is proven by you"),
-            Choice(questions.NO, "it does not hold", "the phase is not verified"),
-        ),
     )
     asked = journal.state.decisions.get(question.id)
     if asked is not None and (asked["what"], [*asked["evidence"]]) != (question.what, [*question.evidence]):
         journal.write(journal.question_event(question))  # an amendment changed the criterion: no answer is about it yet
     answer = journal.ask_once(services.asker, question)
-    if answer is None:
-        return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)
-    return dataclasses.replace(questions.evidence_of_answers([question], [answer], tree)[0], text=criterion.text)
+    answered = questions.evidence_of_answers([question], [] if answer is None else [answer], tree)
+    return dataclasses.replace(next(answered), text=criterion.text)
 
 
 def uncovered_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import projections, questions
+from idumb.app.attempt import projections
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import changed_contract, loading
-from idumb.app.core import projection_paths, run_lookup, schedule
+from idumb.app.core import projection_paths, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -19,7 +19,7 @@ from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.decision import PHASE, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT
@@ -232,21 +232,10 @@ def _overridden(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
 
 def _question(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> Decision:
     """Return the question that is asked if nothing failed, but a criterion or opinion is missing."""
-    return Decision(
-        id=_question_id(services, contract, state, record),
-        kind=next_steps.VERIFICATION,
-        what=f"Phase {contract.phase}: does it count as verified?",
-        why=f"{record['reason']}.",
-        evidence=(*record["causes"], f"report {projection_paths.report_path(contract.folder, 'VERIFICATION')}"),
-        choices=(
-            Choice(questions.YES, "yes", "the phase is verified, and the report names you"),
-            Choice(
-                questions.NO,
-                "no",
-                f"the phase stays partial; idumb verify-work {contract.phase} judges it again",
-            ),
-        ),
-    )
+    report = projection_paths.report_path(contract.folder, "VERIFICATION")
+    facts = {"phase": contract.phase, "reason": record["reason"]}
+    id = _question_id(services, contract, state, record)
+    return questions.asked(PHASE, id, (*record["causes"], f"report {report}"), **facts)
 
 
 def _question_id(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:

@@ -9,24 +9,20 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import Trees
-from idumb.domain import canonical_json, outcome, wording
-from idumb.domain.decision import Choice, Decision
+from idumb.domain import outcome, wording
 from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import evidence, ledger
+from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Change
-from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import COMMIT_TASK
 
-MARK = ".secret."
-ACCEPTED = ".secret-accepted."
-YES, NO = "yes", "no"
 _REDACTED = "[redacted:"  # the start of every mark in place of a secret
 _SHOWN = 20
 
@@ -146,13 +142,9 @@ def judge(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt  # nobody commits it, or a person does
     exposed = _added(context.services, context.work, attempt.changes, attempt.before.head.commit)
     if exposed and STRICT in (attempt.plan.mode, context.journal.state.mode):
-        return attempt.ended(outcome.FAILED, f"{_summary(attempt.task.id, exposed)}; {WITHOUT_SECRET}")
+        words = questions.secret(attempt.task.id, attempt.number, exposed).what
+        return attempt.ended(outcome.FAILED, f"{words}; {questions.WITHOUT_SECRET}")
     return dataclasses.replace(attempt, exposed=exposed)
-
-
-def question(attempt: Attempt) -> Decision:
-    """Return the question before a known secret is committed. It names file, line and variable, never the value."""
-    return _question(f"{attempt.task.id}{MARK}{attempt.number}", attempt.task.id, attempt.exposed, _FAILS)
 
 
 def require_consent(services: Services, journal: Journal, task: str, tree: str, paths: Sequence[str]) -> None:
@@ -175,50 +167,18 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
     exposed = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)), commit)
     if not exposed:
         return
-    consent_question = _question(_to_accept(journal.state, task, exposed), task, exposed, _NOT_ACCEPTED)
-    answer = journal.ask_once(services.asker, consent_question, final=(YES,))
-    if answer is not None and answer.choice == YES:
+    consent_question = questions.secret_to_accept(journal.state, task, exposed)
+    answer = journal.ask_once(services.asker, consent_question)
+    if answer is not None and answer.choice == questions.YES:
         return
     again = f"idumb accept {task} --why REASON"
     words = f"{consent_question.what}. Nothing was accepted."
     details = {"task": task, "decision": consent_question.id, "evidence": list(exposed)}
-    if answer is not None and answer.choice == NO:
-        without = f"{WITHOUT_SECRET.capitalize()}, then {again}"
+    if answer is not None and answer.choice == questions.NO:
+        without = f"{questions.WITHOUT_SECRET.capitalize()}, then {again}"
         raise Refusal("accept.secret", words, hint=without, details=details)
-    raise Waiting(
-        "accept.secret", words, hint=f"idumb decide {consent_question.id} {YES}, then {again}", details=details
-    )
-
-
-def _to_accept(state: RunState, task: str, exposed: Sequence[str]) -> str:
-    """Return the question's id. It is not asked twice, unless the answer was no."""
-    mark = f"{task}{ACCEPTED}{canonical_json.digest(list(exposed))[:8]}"
-    refused = sum(1 for i, answer in state.answers.items() if i.startswith(mark) and answer["choice"] == NO)
-    return f"{mark}.{refused + 1}" if refused else mark
-
-
-_FAILS = "the attempt fails; the feedback for the next one says to omit the value"
-_NOT_ACCEPTED = "the task is not accepted, and everything is kept"
-
-
-def _summary(task: str, exposed: Sequence[str]) -> str:
-    return f"{task} would commit a known secret: {wording.listed(exposed, 5, between='; ')}"
-
-
-def _question(id: str, task: str, exposed: Sequence[str], refused: str) -> Decision:
-    return Decision(
-        id=id,
-        kind=evidence.SECRET,
-        task=task,
-        subject=evidence.SECRET,
-        what=_summary(task, exposed),
-        why="HEAD does not contain the value. Once it is committed, everyone with the repository can read it.",
-        evidence=tuple(exposed),
-        choices=(
-            Choice(YES, "commit it", "the value is committed with the task"),
-            Choice(NO, "do not", refused),
-        ),
-    )
+    decide = f"idumb decide {consent_question.id} {questions.YES}"
+    raise Waiting("accept.secret", words, hint=f"{decide}, then {again}", details=details)
 
 
 def _added(services: Services, trees: Trees, changes: Iterable[Change], commit: str | None) -> tuple[str, ...]:
@@ -261,6 +221,3 @@ def _in_commit(services: Services, commit: str | None, names: frozenset[str]) ->
         with suppress(Refusal):
             missing -= redaction.variables_in(trees.pieces(change.new.oid), missing)
     return names - missing
-
-
-WITHOUT_SECRET = "take the value out of the file and read it from the variable"

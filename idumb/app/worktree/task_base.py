@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from idumb.app.core import projection_paths, schedule
+from idumb.app.core import projection_paths, questions, schedule
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
@@ -16,7 +16,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
-from idumb.domain.runs.run import BASE, MINE, RunState
+from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_NONE
 
 
@@ -59,12 +59,6 @@ def tree_between_attempts(services: Services, state: RunState, present: str, min
     return services.trees.overlay(tree, present, mine) if mine else tree
 
 
-def of_user(state: RunState, task: str) -> tuple[str, ...]:
-    """Return the files of which a task starts from the user's uncommitted version, because he said so."""
-    chosen = (state.decisions.get(id, {}) for id, answer in state.answers.items() if answer["choice"] == MINE)
-    return tuple(path for q in chosen if (q.get("kind"), q.get("task")) == (BASE, task) for path in q["evidence"])
-
-
 def require_clean(context: RunContext, task: Task, ahead: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return the declared files with uncommitted changes of the user, which the task's commit would contain.
 
@@ -79,7 +73,7 @@ def require_clean(context: RunContext, task: Task, ahead: Sequence[str] | None =
     if in_place and state.tasks[task.id].work.base is not None:
         return ()
     again = f"idumb start {task.id}" if in_place else f"idumb resume {context.contract.phase}"
-    known = {*state.uncommitted(), *of_user(state, task.id), *(_of_people(context, ahead) if ahead else ())}
+    known = {*state.uncommitted(), *questions.of_user(state, task.id), *(_of_people(context, ahead) if ahead else ())}
     theirs = tuple(path for path in _uncommitted(context, declared, ahead) if path not in known)
     existing = [path for path in _ignored(context, task) if path not in known]
     if existing:
@@ -181,5 +175,5 @@ def require_all_clean(context: RunContext) -> tuple[str, ...]:
             require_clean(context, task, changed)
     if context.workspace.in_place:
         return ()
-    ours = {*state.uncommitted(), *(path for task in state.tasks for path in of_user(state, task))}
+    ours = {*state.uncommitted(), *(path for task in state.tasks for path in questions.of_user(state, task))}
     return tuple(p for p in changed if p not in ours and not paths.matches_any(p, paths.OWN_FILES))

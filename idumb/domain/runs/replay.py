@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from idumb.domain import agent, failures, outcome
+from idumb.domain.decision import EFFECT, LIMIT, STOPPED, UNDECLARED
 from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event
-from idumb.domain.runs.run import ANSWERED, ELSEWHERE, EXHAUSTED, INTERRUPTED, JUDGED, RunState
+from idumb.domain.runs.run import ANSWERED, ELSEWHERE, INTERRUPTED, JUDGED, RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import AgentStatus, AttemptState, Checkpoint, TaskState
 
@@ -113,6 +114,9 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     first = attempt.running  # later, it goes on: what it used is counted
     counted = progress.settled == (event.attempt or attempt.number)
     failure = (p["reason"], p["left"] or "")
+    if not first and attempt.adapter == agent.HUMAN:  # it only asked: the work was done since
+        state.attempted[task.id] = event.seq
+        state.attempted = dict(sorted(state.attempted.items(), key=lambda item: item[1]))
     state.guarded = replace(state.guarded, unchecked=False)
     return replace(
         task,
@@ -134,6 +138,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
         ),
         work=replace(
             task.work,
+            base=p.get("base", task.work.base),
             left_tree=p["left"],
             touched=tuple(p["touched"]),
             deviations=tuple(p["deviations"]),
@@ -301,7 +306,7 @@ def _role_asked(state: RunState, event: Event) -> None:
     spending.charge(state.spent, p["role"], used + Spent(seconds=p["seconds"]))
 
 
-_RETRIED = frozenset({EXHAUSTED, "failure", "precondition", "deviation", "effect", "ceiling"})
+_RETRIED = frozenset({STOPPED, UNDECLARED, EFFECT, LIMIT})
 """Kinds of questions after which the task can be retried; the guidance of their answers is for the next builder."""
 
 

@@ -29,14 +29,6 @@ ANSWERED = "answered"
 ELSEWHERE = "elsewhere"
 JUDGED = "judged"
 
-EXHAUSTED = "exhausted"
-"""The kind of the question about a task that failed in all its attempts."""
-DEVIATION = "deviation"
-"""The kind of the question about changes that a task does not declare."""
-BASE, DELIVERY, MINE = "base", "delivery", "mine"
-"""The kinds of the questions about the user's version of a task's files, before the work and once it is done, and the
-choice that his version counts."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunBase:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from idumb.domain import canonical_json
-from idumb.domain.decision import Answer, Decision
-from idumb.domain.plans.plan import REVERSIBLE, Task
+from idumb.domain.decision import Decision
 from idumb.lazy_dataclass import dataclass
 
 FAILURE = "failure"
@@ -27,26 +26,12 @@ class SavedAnswer:
     guidance: str = ""
 
 
-def question_key(kind: str, choices: tuple[str, ...], wording: str) -> str | None:
-    """Return the same key for every question of this kind with these choices; None if its answer cannot be saved.
+def key(question: Decision) -> str | None:
+    """Return the same key for every such question with these choices; None if its answer cannot be saved.
 
     A plan's choice is also identified by its wording, because the same letters mean something else in another task.
     """
+    kind, choices = question.subject, [choice.id for choice in question.choices]
     if kind not in KINDS:
         return None
-    return canonical_json.digest([kind, list(choices), wording if kind == DECISION else ""])[:12]
-
-
-def key_of_question(question: Decision) -> str | None:
-    return question_key(question.kind, tuple(c.id for c in question.choices), question.what)
-
-
-def may_answer(task: Task) -> bool:
-    """Whether a saved answer applies to a task: only if the effects of the task are limited to files."""
-    return task.rollback.kind == REVERSIBLE
-
-
-def answer(saved: SavedAnswer, question: Decision) -> Answer | None:
-    if question.choice(saved.choice) is None:
-        return None
-    return Answer(question.id, saved.choice, f"{saved.by}, remembered", saved.guidance)
+    return canonical_json.digest([kind, choices, question.what if kind == DECISION else ""])[:12]

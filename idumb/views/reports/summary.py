@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
+from idumb.domain.decision import STOPPED
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
@@ -411,9 +412,7 @@ def _next_steps(facts: _Facts) -> list[str]:
     if failed:
         ways = f"`idumb accept {failed[0]} --why REASON` or `idumb skip {failed[0]} --why REASON`"
         steps.append(f"- Or keep failed tasks as they are ({ways}), then `idumb resume {phase}`")
-    if any(
-        decision["kind"] == run.EXHAUSTED and decision["task"] in failed for decision in facts.state.decisions.values()
-    ):
+    if any(decision["kind"] == STOPPED and decision["task"] in failed for decision in facts.state.decisions.values()):
         steps.append("- Decide what to do about tasks that have no attempts left: `idumb decisions`")
     if result == "partial":
         steps.append(f"- Verify what is done so far: `idumb verify-work {phase}`")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TextIO
 
 from idumb.domain import whole_numbers
-from idumb.domain.decision import Answer, Decision
+from idumb.domain.decision import JUDGE, JUDGEMENT, STOPPED, Answer, Decision
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
 from idumb.views import markup, quantities
@@ -25,11 +25,9 @@ _WIDTH = 76
 _NO = "no"
 _APPROVAL = "approval"
 _YES = ("y", "yes")
-_PLANS_OWN = "decision"
 _WORDS = {
-    ("failure", "retry"): "Instructions for the next attempt",
-    ("exhausted", "retry"): "Instructions for the next attempts",
-    ("criterion", "no"): "What is wrong, for the next attempt",
+    (STOPPED, "retry"): "Instructions for the next attempt",
+    (JUDGEMENT, _NO): "What is wrong, for the next attempt",
 }
 """Questions and choices that take instructions for the builder, asked on a separate line."""
 _HARMLESS = frozenset(
@@ -266,10 +264,10 @@ def _empty(decision: Decision) -> str:
 
 def _meant_by_yes(decision: Decision) -> str | None:
     """Return the choice other than `no` if there are two. Choices offered by a plan need their own names."""
-    ids = [c.id for c in decision.choices]
-    if len(ids) != 2 or _NO not in ids or decision.kind == _PLANS_OWN:
+    no = decision.choice(_NO)
+    if len(decision.choices) != 2 or no is None or no.move == JUDGE:
         return None
-    return next((i for i in ids if i != _NO), None)
+    return next(choice.id for choice in decision.choices if choice is not no)
 
 
 def chosen(decision: Decision, typed: str) -> str | None:

@@ -9,13 +9,13 @@ import pytest
 
 from idumb.agents import registry
 from idumb.agents.adapter import Equipment
+from idumb.app.core import questions
 from idumb.app.ports.agents import Agent
-from idumb.app.ports.ui import Asker
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest
-from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import AdapterError, InputError
-from idumb.domain.plans import plan
+from idumb.domain.plans.plan import Option, Task
 from idumb.domain.settings import Binding, Settings
 from tests.support.cases import every
 
@@ -28,18 +28,16 @@ SETTINGS = Settings(
 )
 
 
-def build(root: Path, settings: Settings = SETTINGS, asker: Asker | None = None) -> registry.AgentRegistry:
-    return registry.build(Equipment(settings, str(root), lambda *_: (True, ""), lambda text: text, asker=asker))
+def build(root: Path, settings: Settings = SETTINGS) -> registry.AgentRegistry:
+    return registry.build(Equipment(settings, str(root), lambda *_: (True, ""), lambda text: text))
 
 
-def human(root: Path, asker: Asker | None = None) -> Agent:
-    return build(root, asker=asker).get("human")
+def human(root: Path) -> Agent:
+    return build(root).get("human")
 
 
 def request(root: Path, question: Decision | None = None, answer: Answer | None = None) -> AgentRequest:
-    return AgentRequest(
-        BUILDER, plan.Task("T1-01", "Work"), "", str(root), (), question=question, answer=answer, run_id="r"
-    )
+    return AgentRequest(BUILDER, Task("T1-01", "Work"), "", str(root), (), question=question, answer=answer, run_id="r")
 
 
 def test_steps_and_human_need_no_configuration(tmp_path: Path) -> None:
@@ -121,20 +119,9 @@ def test_a_broken_installed_adapter_is_one_clear_error(tmp_path: Path, installed
     sys.modules.pop("their_adapter", None)
 
 
-QUESTION = Decision("T1-01.work", "human-verify", "look", "", (), (Choice("yes", "", ""), Choice("no", "", "")))
-CHOOSE = Decision("T1-01.work", "decision", "which", "", (), (Choice("no", "", ""), Choice("b", "", "")))
-
-
-class Person:
-    """Answers every question alike."""
-
-    interactive = True
-
-    def __init__(self, choice: str | None) -> None:
-        self._choice = choice
-
-    def ask(self, decision: Decision) -> Answer | None:
-        return None if self._choice is None else Answer(decision.id, self._choice, "pat", "because")
+QUESTION = questions.work(Task("T1-01", "Look", kind="human-verify"), 1)
+OPTIONS = (Option("no", "none of them"), Option("b", "the second"))
+CHOOSE = questions.work(Task("T1-01", "Which?", kind="decision", options=OPTIONS), 1)
 
 
 @every(
@@ -148,20 +135,13 @@ class Person:
     ],
 )
 def test_a_person_s_answer_is_the_outcome(tmp_path: Path, question: Decision, choice: str | None, ended: str) -> None:
-    result = build(tmp_path, asker=Person(choice)).get("human").run(request(tmp_path, question))
+    answer = None if choice is None else Answer(question.id, choice, "pat", "because")
+    result = human(tmp_path).run(request(tmp_path, question, answer))
     assert result.outcome == ended
-    answered = ended in {outcome.COMPLETED, outcome.FAILED}
-    assert result.answer == (Answer("T1-01.work", str(choice), "pat", "because") if answered else None)
+    assert result.answer == (answer if ended in {outcome.COMPLETED, outcome.FAILED} else None)
 
 
-def test_a_recorded_answer_is_not_asked_for_again(tmp_path: Path) -> None:
-    recorded = Answer("T1-01.work", "yes", "kim")
-    result = human(tmp_path, Person("no")).run(request(tmp_path, QUESTION, recorded))
-    assert (result.outcome, result.answer) == (outcome.COMPLETED, recorded)
-
-
-def test_work_for_a_person_waits_if_there_is_no_terminal(tmp_path: Path) -> None:
-    assert human(tmp_path).run(request(tmp_path, QUESTION)).outcome == outcome.WAITING
+def test_a_person_must_have_something_to_answer(tmp_path: Path) -> None:
     assert human(tmp_path).run(request(tmp_path)).outcome == outcome.ERRORED
 
 

@@ -177,7 +177,7 @@ def test_the_severity_of_a_task_decides_how_often_it_is_tried(severity: str, cal
     )
     run.run()
     assert (run.status(), len(run.calls)) == ({"A": "failed"}, calls)
-    assert [event.payload["kind"] for event in run.events("decision.asked")] == asked
+    assert [event.payload["subject"] for event in run.events("decision.asked")] == asked
 
 
 # Proof
@@ -248,7 +248,7 @@ def test_undeclared_changes_that_are_left_out_are_not_there_when_the_rest_is_pro
         del files["B"]
 
     declared = task("A", verify=("grep -q hello README", "test -f B"))
-    run = EngineRun(declared, work=work, answers={"deviation": "leave-out"})
+    run = EngineRun(declared, work=work, answers={"undeclared": "leave-out"})
     run.repository.files["B"] = b""
     run.repository.commit_all()
     assert run.run(on_deviation=policy).kind == "done"
@@ -283,12 +283,12 @@ def test_without_its_precondition_a_task_asks_a_person_and_its_builder_is_not_as
     """R-RUN-14: nothing is built, the task waits for an answer, and independent tasks run."""
     run = EngineRun(task("A", preconditions=MISSING), task("B"), task("C", "A"))
     ending = run.run()
-    assert (ending.kind, ending.words) == ("waiting", "A cannot start and waits for your decision")
+    assert (ending.kind, ending.words) == ("waiting", "A: precondition 1: file exists missing (failed)")
     assert run.calls == [("B", 1)]
     assert run.status() == {"A": "waiting", "B": "completed", "C": "pending"}
     assert run.events("attempt.finished")[0].payload["outcome"] == outcome.REFUSED
     (question,) = run.state.decisions.values()
-    assert (question["id"], question["kind"]) == ("A.precondition.1", "precondition")
+    assert (question["id"], question["kind"]) == ("A.precondition.1", "stopped")
     assert [choice["id"] for choice in question["choices"]] == ["retry", "skip", "fail"]
     assert "missing" in question["evidence"][0]
 
@@ -301,7 +301,7 @@ def test_a_person_is_asked_only_about_work_whose_files_passed() -> None:
         files[request.subject] = b"work"
 
     wrong, failing = task("A", acceptance=pretty), task("B", acceptance=pretty, verify=("test -f C",))
-    run = EngineRun(wrong, failing, work=work, answers={"criterion": "yes"})
+    run = EngineRun(wrong, failing, work=work, answers={"judge": "yes"})
     run.repository.files["A"] = b"there before"
     run.repository.commit_all("there before")
     run.run(max_attempts=1)
@@ -324,7 +324,7 @@ def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started
     run.work = lambda request, files: files.update(README=b"%d" % request.attempt)
     run.repository.files["README"] = b"mine"
     assert run.run().kind == "done"
-    assert [question.kind for question in run.asker.asked] == ["base"]
+    assert [question.subject for question in run.asker.asked] == ["base"]
 
 
 # The user works at the same time

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from idumb.app.attempt import judge, questions, validator
+from idumb.app.attempt import judge, validator
+from idumb.app.core import questions
 from idumb.domain import agent, outcome
 from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import Criterion, Option, Task
@@ -165,7 +166,7 @@ def test_a_person_is_asked_once_for_each_criterion_that_only_a_person_can_prove(
         "t",
         acceptance=(Criterion("AC-1", "a", "check", "true"), Criterion("AC-2", "b", "human", instructions=("look",))),
     )
-    pending = questions.criterion_questions(task, 2, ())
+    pending = questions.criteria(task, 2, ())
     assert [(q.id, q.evidence) for q in pending] == [("T1-01.AC-2.2", ("look",))]
     assert all(choice.consequence for choice in pending[0].choices)
 
@@ -181,7 +182,7 @@ def test_a_person_is_asked_once_for_each_criterion_that_only_a_person_can_prove(
     ],
 )
 def test_only_an_offered_choice_that_accepts_proves_something(kind: str, choice: str, result: str) -> None:
-    question = questions.work_question(Task("T1-01", "t", kind=kind))
+    question = questions.work(Task("T1-01", "t", kind=kind), 1)
     assert [e.result for e in questions.evidence_of_answers([question], [Answer(question.id, choice, "me")], None)] == [
         result
     ]
@@ -190,7 +191,7 @@ def test_only_an_offered_choice_that_accepts_proves_something(kind: str, choice:
 def test_a_decision_task_offers_its_options() -> None:
     """R-PLAN-12."""
     task = Task("T1-01", "t", kind="decision", options=(Option("a", "first"), Option("b", "second")))
-    assert [c.id for c in questions.work_question(task).choices] == ["a", "b"]
+    assert [c.id for c in questions.work(task, 1).choices] == ["a", "b"]
 
 
 def test_the_first_failed_proofs_are_named_and_the_rest_counted() -> None:
@@ -200,7 +201,7 @@ def test_the_first_failed_proofs_are_named_and_the_rest_counted() -> None:
 
 def test_an_answer_is_evidence_of_its_criterion_also_in_a_phase_between_two() -> None:
     task = Task("T06.2-01", "Look", acceptance=(Criterion("AC-1", "it reads well", "human"),))
-    asked = [*questions.criterion_questions(task, 1, ()), questions.validator_question(task, 1, ())]
-    asked.append(questions.work_question(task))
+    asked = [*questions.criteria(task, 1, ()), questions.validator(task, 1, ())]
+    asked.append(questions.work(task, 1))
     subjects = [proof.subject for proof in questions.evidence_of_answers(asked, (), None)]
     assert subjects == ["AC-1", "validator", "work"]

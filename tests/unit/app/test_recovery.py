@@ -122,13 +122,13 @@ def test_a_failure_that_was_not_yet_final_becomes_final_if_no_attempt_is_left(
     assert run.status() == {"A": "running"}
     recovered(run)
     assert run.status() == {"A": "failed"}
-    assert [question["kind"] for question in run.state.decisions.values()] == asked
+    assert [question["subject"] for question in run.state.decisions.values()] == asked
 
 
-@pytest.mark.parametrize("kind", ["failure", "deviation"])
+@pytest.mark.parametrize("kind", ["stopped", "undeclared"])
 def test_a_question_after_a_failure_is_still_asked_after_a_kill(kind: str) -> None:
     """R-ASK-2: about the failure, and about undeclared changes."""
-    run = EngineRun(task("A", on_failure="ask"), work=lambda *_: None) if kind == "failure" else straying()
+    run = EngineRun(task("A", on_failure="ask"), work=lambda *_: None) if kind == "stopped" else straying()
     run = stopped_before("log task.waiting", run)
     assert recovered(run) == ["decision.asked", "task.waiting"]
     assert run.status() == {"A": "waiting"}
@@ -304,7 +304,7 @@ def straying(**fields: Any) -> EngineRun:
 @pytest.mark.parametrize("later", [False, True])
 def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, later: bool) -> None:
     """R-ASK-2, R-GIT-5: the log says who accepted them, and the builder is not called again."""
-    run = straying(answers={} if later else {"deviation": "keep"})
+    run = straying(answers={} if later else {"undeclared": "keep"})
     if later:
         answered(run, "keep")
         assert "B" not in run.repository.files
@@ -356,7 +356,7 @@ def test_what_a_validator_used_is_counted_after_undeclared_changes_were_accepted
     assert {role: used.tokens for role, used in run.state.spent.items()} == {"builder": 30, "validator": 30}
 
 
-@pytest.mark.parametrize("answers", [{}, {"deviation": "keep"}])
+@pytest.mark.parametrize("answers", [{}, {"undeclared": "keep"}])
 def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: dict[str, str]) -> None:
     """R-ASK-2: what else was wrong with the attempt is not forgiven, so the task is built again."""
 
@@ -414,7 +414,7 @@ def test_guidance_reaches_a_task_that_was_killed() -> None:
     assert "Pat says: use blue" in run.builder.requests[-1].feedback
 
 
-@pytest.mark.parametrize("answers", [{}, {"deviation": "keep"}])
+@pytest.mark.parametrize("answers", [{}, {"undeclared": "keep"}])
 def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
     monkeypatch: pytest.MonkeyPatch, answers: dict[str, str]
 ) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from idumb.app.core import questions, schedule
 from idumb.app.core.schedule import Schedule, blockers, statuses, tries_again
-from idumb.app.engine import exhausted_tasks
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
@@ -95,7 +95,7 @@ def test_the_question_about_an_agent_that_failed_twice_in_the_same_way_says_so(*
         attempt=AttemptState(outcome=outcome.FAILED, adapter="claude-code"),
         progress=TaskProgress(attempts=2, repeated=repeated),
     )
-    why = exhausted_tasks.question(Task("A", "a task"), task_state, "the check failed").why
+    why = questions.exhausted(Task("A", "a task"), task_state, repeats=schedule.repeats_itself(task_state)).why
     assert tries_again(Task("A", "a task"), GUIDED, task_state, 3) == retried
     assert why.startswith("It failed twice in the same way, so idumb does not retry it") != retried
 

@@ -87,7 +87,7 @@ def test_rejecting_a_pass_without_evidence_fails_the_attempt() -> None:
     """R-RUN-5."""
     run = judged()
     question = asked(run)
-    assert (question["kind"], list(question["evidence"])[:1]) == ("criterion", ["PASS without evidence"])
+    assert (question["kind"], list(question["evidence"])[:1]) == ("judge", ["PASS without evidence"])
     answer(run, question, "no", "too curt")
     run.run(max_attempts=1)
     assert run.status() == {"A": "failed"}

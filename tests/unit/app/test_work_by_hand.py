@@ -28,10 +28,10 @@ def asked(*tasks: Task) -> EngineRun:
     return run
 
 
-def answered(run: EngineRun) -> EngineRun:
+def answered(run: EngineRun, choice: str = "done") -> EngineRun:
     (question,) = run.state.tasks["A"].decisions
     journal = run.process().journal
-    journal.write(journal.answer_event(Answer(question, "done", "Pat"), "A", None))
+    journal.write(journal.answer_event(Answer(question, choice, "Pat"), "A", 1))
     return run
 
 
@@ -78,12 +78,9 @@ def test_a_person_s_work_does_not_stop_later_tasks_that_declare_the_same_file() 
 def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected() -> None:
     run = asked(by_hand("README", "new", check="grep -q fixed new"))
     run.repository.files["README"] = b"half"
-    answered(run).run(max_attempts=1)
-    assert (run.status(), run.repository.files["README"]) == ({"A": "failed"}, b"half")
+    answered(run).run()
+    assert (run.status(), run.repository.files["README"]) == ({"A": "waiting"}, b"half")
     run.repository.files |= {"README": b"fixed", "new": b"fixed"}
-    journal = run.process().journal
-    journal.write(journal.event("task.reset", "A", reason="retried by a person"))
-    assert run.run().kind == "waiting"
     answered(run).run()
     assert (run.status(), files_of(run, "A")) == ({"A": "completed"}, ["README", "new"])
 
@@ -101,3 +98,32 @@ def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(monkeypatch: p
             run.run()
     assert run.run().kind == "done"
     assert (files_of(run, "A"), run.repository.files["README"]) == (["README"], b"fixed")
+
+
+def test_a_person_is_asked_again_after_each_failed_check_because_an_answer_serves_one_attempt() -> None:
+    """R-ASK-2: he learns what failed, as often as it does."""
+    run = asked(by_hand(check="grep -q fixed README"))
+    for number in range(1, 5):
+        assert run.state.tasks["A"].decisions == (f"A.work.{number}",)
+        assert answered(run).run().kind == "waiting"
+    assert "verify 1 failed" in " ".join(run.state.decisions["A.work.5"]["evidence"])
+    run.repository.files["README"] = b"fixed"
+    assert answered(run).run().kind == "done"
+    assert run.state.tasks["A"].attempt.number == 5
+
+
+def test_a_person_who_cannot_do_the_work_is_not_asked_again() -> None:
+    run = asked(by_hand(check="grep -q fixed README"))
+    assert answered(run, "not-done").run().kind == "done"
+    assert run.status() == {"A": "failed"}
+    assert [event.payload["subject"] for event in run.events("decision.asked")] == ["work", "exhausted"]
+
+
+def test_an_answer_at_a_terminal_is_recorded_as_a_later_one_is() -> None:
+    """R-ASK-2."""
+    later, now = asked(by_hand()), EngineRun(by_hand(), answers={"work": "done"})
+    later.repository.files["README"] = b"fixed"
+    now.asker.works = lambda: now.repository.files.update(README=b"fixed")
+    assert (answered(later).run().kind, now.run().kind) == ("done", "done")
+    recorded = [[event.kind for event in run.log.events(run="r1")] for run in (later, now)]
+    assert recorded[0] == recorded[1]

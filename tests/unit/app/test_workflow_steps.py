@@ -249,7 +249,7 @@ def test_an_answer_in_time_counts_also_if_the_run_continues_later() -> None:
     run = asking("fail")
     run.run()
     journal = run.process().journal
-    journal.write(journal.answer_event(Answer("T1-a.work", "y", "Pat"), "T1-a"))
+    journal.write(journal.answer_event(Answer("T1-a.work.1", "y", "Pat"), "T1-a"))
     run.clock.seconds += 600
     assert run.run().kind == "done"
     assert run.state.tasks["T1-a"].outputs == {"choice": "y"}

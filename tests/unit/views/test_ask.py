@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pytest
 
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.decision import JUDGE, WORK, Choice, Decision
 from idumb.views.terminal import ask
 
 QUESTION = Decision(
@@ -49,7 +49,7 @@ def test_a_prompt_shows_the_accepted_answers_and_that_the_default_is_no() -> Non
 
 
 def test_yes_selects_none_of_the_options_of_a_plan() -> None:
-    options = Decision("d", "decision", "?", "", (), (Choice("later", "", ""), Choice("no", "", "")))
+    options = Decision("d", WORK, "?", "", (), (Choice("later", "", "", move=JUDGE), Choice("no", "", "", move=JUDGE)))
     assert ask.chosen(options, "y") is None
 
 

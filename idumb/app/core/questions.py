@@ -1,0 +1,505 @@
+"""The table of questions: what each asks, what the choices mean, and what follows each for the task.
+
+Asked at a terminal or answered later: the question is put into the log first, then the answer, and the next move comes
+from the choice that was recorded. Nothing is read out of an id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from idumb.domain import canonical_json, outcome, wording
+from idumb.domain.decision import (
+    CONFLICT,
+    EFFECT,
+    FAIL,
+    FINISH,
+    JUDGE,
+    JUDGEMENT,
+    LIMIT,
+    PHASE,
+    REFUSE,
+    RESET,
+    SECRET,
+    SKIP,
+    START,
+    STOPPED,
+    UNDECLARED,
+    WAIT,
+    WORK,
+    Answer,
+    Choice,
+    Decision,
+    end_of,
+)
+from idumb.domain.plans.plan import COMPENSATABLE, HUMAN, REVERSIBLE, Task
+from idumb.domain.proof import evidence, ledger
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import EFFECT as MAY_HAVE_HAPPENED
+from idumb.domain.runs.task_state import TaskState
+from idumb.domain.settings import KEEP, LEAVE_OUT, STOP
+
+YES, NO, RETRY, AGAIN, RAISE = "yes", "no", "retry", "again", "raise"
+COMMIT, MINE, TASKS = "commit", "mine", "task"
+ACCEPT, ROLL_BACK, REMOVED = "accept", "roll-back", "removed"
+"""`removed` is recorded when a dead letter is removed: the question no longer waits, and nothing else changes."""
+BASE, DELIVERY = "base", "delivery"
+"""The two subjects of a conflict: before the work, and once it is done."""
+FAILURE, PRECONDITION, EXHAUSTED = "failure", "precondition", "exhausted"
+"""The subjects of the question about a task that stopped."""
+DECIDES = "decision"
+"""The subject of work that is a choice of the plan."""
+TO_ACCEPT = "accepted"
+"""The subject of a secret that a person's acceptance would commit."""
+NOT_DELIVERED = "A task may change only what it declares, so nothing of its work was delivered."
+WITHOUT_SECRET = "take the value out of the file and read it from the variable"
+UNANSWERED = "nobody answered in time, so the answer is no"
+
+
+class Row(NamedTuple):
+    """A question of the table. The texts have the names of facts in braces; `mark` is the middle of its id."""
+
+    kind: str
+    mark: str
+    what: str
+    why: str
+    choices: tuple[Choice, ...]
+    subject: str = ""
+
+
+_DECIDE = "idumb decide {decision} "
+_BY_PLAN = "The plan says that a person "
+_SKIP = Choice(SKIP, "skip it", "tasks that depend on it stay blocked", move=SKIP)
+_LEAVE_FAILED = Choice(FAIL, "leave it failed", "what depends on it is blocked; independent tasks continue", move=FAIL)
+_KEEP = Choice(KEEP, "they belong to the task, this once", "they are proven and delivered with it", move=JUDGE)
+_LEAVE_OUT = Choice(LEAVE_OUT, "go on without them", "the rest is proven without them, then delivered", move=JUDGE)
+_STOP = Choice(STOP, "leave it failed", "nothing is delivered, and what depends on the task is blocked", move=FAIL)
+
+
+def _judged(yes: str, means: str, no: str, otherwise: str) -> tuple[Choice, Choice]:
+    return Choice(YES, yes, means, move=JUDGE), Choice(NO, no, otherwise, move=REFUSE)
+
+
+_FAILS = "the task fails and what depends on it is blocked"
+_HOLDS = "it holds", "the criterion counts as proven by you", "it does not hold"
+_NEXT = "the attempt fails; the feedback for the next one says to omit the value"
+
+TABLE: Mapping[str, Row] = {
+    "do": Row(
+        WORK,
+        "work",
+        "{task}: {title}",
+        "{why}",
+        (
+            Choice("done", "it is done", "idumb runs the task's checks", move=JUDGE),
+            Choice("not-done", "it cannot be done", _FAILS, move=REFUSE),
+        ),
+        "work",
+    ),
+    "look": Row(
+        WORK,
+        "work",
+        "{task}: {title}",
+        "{why}",
+        _judged("it is as it should be", "the task is complete", "it is not", _FAILS),
+        "work",
+    ),
+    "choose": Row(WORK, "work", "{task}: {title}", "{why}", (), DECIDES),
+    "criterion": Row(
+        JUDGEMENT,
+        "{subject}",
+        "{task} {subject}: {text}",
+        _BY_PLAN + "judges this criterion.",
+        _judged(*_HOLDS, "the attempt fails"),
+        "{subject}",
+    ),
+    "validator": Row(
+        JUDGEMENT,
+        "validator",
+        "{task}: {title}",
+        "{why}",
+        _judged("it is good", "the task counts as validated by you", "it is not", "the attempt fails"),
+        "validator",
+    ),
+    "success criterion": Row(
+        JUDGEMENT,
+        "",
+        "Phase {phase}, {criterion}: {text}",
+        "The plan asks a person to judge this success criterion.",
+        _judged(*_HOLDS, "the phase is not verified"),
+        "{subject}",
+    ),
+    SECRET: Row(
+        SECRET,
+        "secret",
+        "{task} would commit a known secret: {lines}",
+        "HEAD does not contain the value. Once it is committed, everyone with the repository can read it.",
+        _judged("commit it", "the value is committed with the task", "do not", _NEXT),
+        evidence.SECRET,
+    ),
+    "undeclared": Row(
+        UNDECLARED,
+        "deviation",
+        "{task} changed files it does not declare: {paths}",
+        NOT_DELIVERED,
+        (_KEEP, _LEAVE_OUT, _STOP),
+    ),
+    "whose": Row(
+        UNDECLARED,
+        "deviation",
+        "Since {task} was started, files changed that it does not declare: {paths}",
+        "In strict mode, a person says whose they are.",
+        (
+            replace(_LEAVE_OUT, text="these are mine", consequence="they stay as they are, uncommitted"),
+            replace(_KEEP, text="part of the task", consequence="they are proven and committed with it"),
+        ),
+    ),
+    BASE: Row(
+        CONFLICT,
+        BASE,
+        "{task} declares files with uncommitted changes of yours: {paths}",
+        "Its commit would contain them, and nothing was built yet.",
+        (
+            Choice(COMMIT, "you commit them first", "the task waits, and starts from your commit", move=WAIT),
+            Choice(MINE, "it starts from your version", "your changes are committed with the task", move=START),
+            replace(_STOP, consequence="nothing is built, and what depends on the task is blocked"),
+        ),
+        BASE,
+    ),
+    DELIVERY: Row(
+        CONFLICT,
+        DELIVERY,
+        "{task} is done, and you changed {paths} since it began",
+        "idumb overwrites nothing of yours.",
+        (
+            Choice(MINE, "your version counts", "the task gets your version of them, and is proven again", move=FINISH),
+            Choice(TASKS, "the task's version counts", "yours is kept in a snapshot", move=FINISH),
+            Choice(STOP, "neither, for now", "nothing is delivered before you moved yours away", move=WAIT),
+        ),
+        DELIVERY,
+    ),
+    FAILURE: Row(
+        STOPPED,
+        FAILURE,
+        "{task} {title} failed",
+        "The plan leaves this decision to a person (`On failure: ask`).",
+        (
+            Choice(RETRY, "retry it", "the next attempt gets the feedback of this one", move=RESET),
+            _SKIP,
+            _LEAVE_FAILED,
+        ),
+        FAILURE,
+    ),
+    PRECONDITION: Row(
+        STOPPED,
+        PRECONDITION,
+        "{task} {title} cannot start: a precondition does not hold",
+        "Work on a wrong basis is wrong work, so nothing was built.",
+        (
+            Choice(RETRY, "make it true, then check it again", "the task runs if they hold then", move=RESET),
+            _SKIP,
+            _LEAVE_FAILED,
+        ),
+        PRECONDITION,
+    ),
+    EXHAUSTED: Row(
+        STOPPED,
+        EXHAUSTED,
+        "{task} {title} failed after {count}",
+        "{who} does not retry it by itself. Tasks that depend on it are blocked; independent tasks continue.",
+        (
+            Choice(
+                RETRY,
+                "retry it, with guidance for its builder",
+                "it gets new attempts, with the text of --guidance in their prompts; idumb resume runs them",
+                f"{_DECIDE}{RETRY} --guidance TEXT",
+            ),
+            Choice(
+                ACCEPT,
+                "accept its work as it is",
+                "it counts as done because you accept it, its work is committed, and tasks that depend on it can run",
+                f"{_DECIDE}{ACCEPT} --guidance REASON",
+            ),
+            replace(_SKIP, command=f"{_DECIDE}{SKIP} --guidance REASON", move=""),
+            Choice(
+                ROLL_BACK,
+                "roll back to before it",
+                "a new commit restores its files, and those of later tasks; idumb undo restores the work",
+                f"{_DECIDE}{ROLL_BACK}",
+            ),
+        ),
+        EXHAUSTED,
+    ),
+    EFFECT: Row(
+        EFFECT,
+        "again",
+        "{task} {title} may have had its effect already",
+        "An attempt started, and its effect {how}. idumb cannot tell whether it happened.",
+        (Choice(AGAIN, "run it again", "the task starts again", move=RESET), _SKIP),
+    ),
+    LIMIT: Row(
+        LIMIT,
+        "ceiling.{subject}",
+        "{task} {title} would pass the ceiling of the {subject}",
+        "{Words}; the configuration allows no more.",
+        (
+            Choice(RAISE, "raise it", "the same amount may be used once more", move=RESET),
+            Choice(STOP, "stop here", "no agent is asked; the task has failed", move=FAIL),
+        ),
+        "{subject}",
+    ),
+    PHASE: Row(
+        PHASE,
+        "",
+        "Phase {phase}: does it count as verified?",
+        "{reason}.",
+        (
+            Choice(YES, "yes", "the phase is verified, and the report names you"),
+            Choice(NO, "no", "the phase stays partial; idumb verify-work {phase} judges it again"),
+        ),
+    ),
+}
+
+
+def about(
+    name: str, task: Task, number: int | str, shown: Iterable[str], *, without: Iterable[str] = (), **facts: Any
+) -> Decision:
+    """Return a question of the table about a task. Choices `without` are not offered."""
+    row = TABLE[name]
+    facts = {"task": task.id, "title": task.title, **facts}
+    id = f"{task.id}.{row.mark.format(**facts)}.{number}"
+    return replace(asked(name, id, shown, decision=id, without=without, **facts), task=task.id)
+
+
+def asked(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = (), **facts: Any) -> Decision:
+    """Return a question of the table with this id."""
+    row = TABLE[name]
+    choices = tuple(_choice(choice, facts) for choice in row.choices if choice.id not in without)
+    texts = [text.format(**facts) for text in (row.what, row.why, row.subject)]
+    return Decision(id, row.kind, texts[0], texts[1], tuple(shown), choices, subject=texts[2])
+
+
+def _choice(choice: Choice, facts: Mapping[str, Any]) -> Choice:
+    command = None if choice.command is None else choice.command.format(**facts)
+    return replace(choice, consequence=choice.consequence.format(**facts), command=command)
+
+
+# The work of a person
+
+
+def work(task: Task, attempt: int, feedback: str = "") -> Decision:
+    """Return the question that asks a person to do the task. An answer serves one attempt."""
+    name = "look" if task.kind == "human-verify" else "choose" if task.kind == "decision" and task.options else "do"
+    steps = (*(line for c in task.acceptance for line in (c.text, *c.instructions)), *feedback.splitlines()[:20])
+    question = about(name, task, attempt, steps, why=task.description or "The plan leaves this task to a person.")
+    if name != "choose":
+        return question
+    return replace(
+        question, choices=tuple(Choice(o.id, o.text, f"the record says {o.id}", move=JUDGE) for o in task.options)
+    )
+
+
+def refused(state: RunState, task: str) -> bool:
+    """Return whether a person last answered that he does not do the task, or that it is not as it should be."""
+    answered = (state.decisions.get(id, {}) for id in reversed(state.answers))
+    last = next((q for q in answered if (q.get("kind"), q.get("task")) == (WORK, task)), None)
+    return last is not None and chosen(state, last["id"]).move == REFUSE
+
+
+def chosen(state: RunState, question: str) -> Choice:
+    """Return the choice that a person made, with its move, as the question offered it."""
+    wanted = state.answers[question]["choice"]
+    return next(Choice(**choice) for choice in state.decisions[question]["choices"] if choice["id"] == wanted)
+
+
+_THEN = {"fail": "this step fails", "skip": "this step is omitted", "retry": "you are asked again"}
+
+
+def with_time_limit(question: Decision, task: Task, now: str) -> Decision:
+    """Return the question of a workflow's step with the time until which it waits; unchanged if it has none."""
+    if task.flow is None or task.timeout is None:
+        return question
+    until = end_of(now, task.timeout)
+    line = f"without an answer until {until[:19].replace('T', ' ')} UTC, {_THEN[task.on_timeout or 'fail']}"
+    return replace(question, until=until, evidence=(*question.evidence, line))
+
+
+# What a person judges
+
+
+def criteria(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tuple[Decision, ...]:
+    """Return a question for each criterion that a person proves. Tasks for people are one question."""
+    if task.is_human:
+        return ()
+    return tuple(
+        about("criterion", task, attempt, (*c.instructions, *_changed(changes)), subject=c.id, text=c.text)
+        for c in task.acceptance
+        if c.proof == HUMAN
+    )
+
+
+def validator(task: Task, attempt: int, changes: Sequence[ledger.Change], why: str = "", reply: str = "") -> Decision:
+    """Return the question whether a task is good, asked if a person validates it or no validator could.
+
+    `why` explains it, `reply` is the validator's answer.
+    """
+    shown = (*((reply,) if reply else ()), *(c.text for c in task.acceptance), *_changed(changes))
+    return about("validator", task, attempt, shown, why=why or f"{_BY_PLAN}validates this task.")
+
+
+def _changed(changes: Sequence[ledger.Change]) -> tuple[str, ...]:
+    return tuple(f"{c.kind} {c.path}" for c in changes[:20])
+
+
+def evidence_of_answers(
+    questions: Iterable[Decision], answers: Iterable[Answer], tree: str | None
+) -> Iterator[Evidence]:
+    """Yield people's answers as evidence; a question without an answer waits."""
+    by_question = {answer.decision: answer for answer in answers}
+    for question in questions:
+        answer = by_question.get(question.id)
+        if answer is None:
+            yield Evidence(question.subject, question.what, evidence.WAITING, tree=tree)
+            continue
+        chosen = question.choice(answer.choice)
+        refused = chosen is None or chosen.move == REFUSE
+        output = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
+        output += f"; {WITHOUT_SECRET}" if refused and question.kind == SECRET else ""
+        result = evidence.FAILED if refused else evidence.PASSED
+        yield Evidence(question.subject, question.what, result, output=output, tree=tree)
+
+
+def secret(task: str, number: int | str, exposed: Sequence[str]) -> Decision:
+    """Return the question before a known secret is committed. It names file, line and variable, never the value."""
+    lines = wording.listed(exposed, 5, between="; ")
+    return replace(asked(SECRET, f"{task}.secret.{number}", exposed, task=task, lines=lines), task=task)
+
+
+def secret_to_accept(state: RunState, task: str, exposed: Sequence[str]) -> Decision:
+    """Return the question before a person's acceptance commits a secret. It is not asked twice, unless he refused."""
+    same = (i for i, q in state.decisions.items() if (q["subject"], q["task"]) == (TO_ACCEPT, task))
+    refused = [i for i in same if state.answers.get(i, {}).get("choice") == NO]
+    question = secret(task, f"{canonical_json.digest(list(exposed))[:8]}.{len(refused) + 1}", exposed)
+    yes, no = question.choices
+    kept = "the task is not accepted, and everything is kept"
+    return replace(question, subject=TO_ACCEPT, choices=(replace(yes, move=""), replace(no, move="", consequence=kept)))
+
+
+# Files
+
+
+def undeclared(
+    task: Task, attempt: int, strays: Sequence[str], protected: Sequence[str], *, in_editor: bool = False
+) -> Decision:
+    """Return the question what happens with changes outside the declared files; nobody can keep protected ones.
+
+    `in_editor`: they changed in the user's own tree while his editor built the task.
+    """
+    both, without = (*strays, *protected), (KEEP,) if protected else ()
+    name = "whose" if in_editor else "undeclared"
+    return about(name, task, attempt, both, without=without, paths=wording.listed(both))
+
+
+def strays_kept(state: RunState, task: str, strays: Sequence[str]) -> bool:
+    """Return whether a person kept each of these files for the task."""
+    return set(strays) <= {path for q in _answered(state, UNDECLARED, KEEP, task) for path in q["evidence"]}
+
+
+def base(task: Task, run: RunState, dirty: Sequence[str]) -> Decision:
+    """Return the question what a task starts from that declares files with uncommitted changes of the user."""
+    earlier = [q for q in run.decisions.values() if (q["subject"], q["task"]) == (BASE, task.id)]
+    question = about(BASE, task, len(earlier) + 1, dirty, paths=wording.listed(dirty))
+    last = next((str(q["id"]) for q in earlier if set(dirty) <= set(q["evidence"])), question.id)
+    return replace(question, id=last)
+
+
+def of_user(state: RunState, task: str) -> tuple[str, ...]:
+    """Return the files of which a task starts from the user's uncommitted version, because he said so."""
+    chosen = _answered(state, CONFLICT, MINE, task)
+    return tuple(path for q in chosen if q["subject"] == BASE for path in q["evidence"])
+
+
+def _answered(state: RunState, kind: str, choice: str, task: str | None = None) -> Iterator[Mapping[str, Any]]:
+    """Yield the questions of a kind that were answered so, the earliest answer first."""
+    for id, answer in state.answers.items():
+        question = state.decisions.get(id)
+        if question is None or question["kind"] != kind or answer["choice"] != choice:
+            continue
+        if task in (None, question["task"]):
+            yield question
+
+
+# A task that stopped
+
+
+def effect_payload(task: Task) -> dict[str, str]:
+    """Return the fields of an event about an attempt whose effects files alone cannot undo."""
+    return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": MAY_HAVE_HAPPENED}
+
+
+def effect(task: Task, attempt: int, reason: str) -> Decision:
+    compensatable = task.rollback.kind == COMPENSATABLE
+    lines = (
+        reason,
+        task.rollback.reason,
+        *(f"undone by: {command}" for command in task.rollback.commands),
+        f"idumb accept {task.id} --why REASON marks it as done",
+    )
+    how = "can be undone only by the commands of the plan" if compensatable else "cannot be undone"
+    return about(EFFECT, task, attempt, filter(None, lines), how=how)
+
+
+def is_unmet_precondition(ended: str | None, reason: str) -> bool:
+    """Return whether an attempt ended with this reason because a precondition does not hold."""
+    return ended == outcome.REFUSED and reason.startswith(f"{PRECONDITION} ")
+
+
+def exhausted(task: Task, task_state: TaskState, *, repeats: bool) -> Decision:
+    """Return the question about a task that failed with all its attempts. It stays failed while other tasks run."""
+    number = task_state.progress.attempts or task_state.attempt.number  # an exhausted context uses up none
+    return about(
+        EXHAUSTED,
+        task,
+        task_state.attempt.number,
+        (task_state.context.feedback or task_state.reason).splitlines()[:20],
+        count=f"{number} attempt{'s' * (number != 1)}",
+        who="It failed twice in the same way, so idumb" if repeats else "idumb",
+    )
+
+
+def is_current(state: RunState, question: Mapping[str, Any]) -> bool:
+    """Return whether the question is about the present failure of a task that used up its attempts."""
+    task_state = state.tasks.get(str(question["task"]))
+    if task_state is None or task_state.status != outcome.FAILED:
+        return False
+    return bool(question["id"] == f"{task_state.id}.{EXHAUSTED}.{task_state.attempt.number}")
+
+
+def about_failure(state: RunState, task: str) -> str | None:
+    """Return the id of the open question about a task that failed with all its attempts."""
+    ids = (i for i, question in state.decisions.items() if question["task"] == task and is_current(state, question))
+    return next((i for i in ids if i not in state.answers), None)
+
+
+# Ceilings
+
+
+def raises(state: RunState, task: str | None, scope: str) -> int:
+    """Return how often a person raised a ceiling, of one task or of the whole run."""
+    return sum(question["subject"] == scope for question in _answered(state, LIMIT, RAISE, task))
+
+
+def is_stopped(state: RunState, task: str | None, scope: str) -> bool:
+    """Return whether a person's last answer at a ceiling is to stop, at this task's or at that of the whole run."""
+    about_it = (
+        (state.decisions.get(id, {}), answer["choice"]) for id, answer in state.answers.items()
+    )  # in the order of the answers
+    last = [
+        choice
+        for question, choice in about_it
+        if (question.get("kind"), question.get("subject")) == (LIMIT, scope) and task in (None, question["task"])
+    ]
+    return last[-1:] == [STOP]
