@@ -57,6 +57,37 @@ def test_a_file_emptied_by_a_crash_is_reported_as_emptied(sandbox: GitSandbox, t
     assert "crash" in conflict.why
 
 
+def test_what_appeared_or_vanished_since_is_a_conflict_and_stays_so(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"vanished": "1", "appeared": "1"})
+    base = trees.scan()
+    sandbox.write("vanished", "2")
+    sandbox.remove("appeared")
+    after = trees.scan()
+    sandbox.remove("vanished")
+    place = sandbox.write("appeared", "theirs")
+    conflicts = trees.restore(base, after, ["appeared", "vanished"])
+    assert conflicts == (Conflict("appeared", "was created since"), Conflict("vanished", "was deleted since"))
+    assert (place.read_text(), (sandbox.root / "vanished").exists()) == ("theirs", False)
+
+
+def test_a_private_file_is_private_from_its_first_moment(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = sandbox.write("a", "1", mode=0o600)
+    base = trees.scan()
+    place.write_text("2")
+    seen, change = list[int](), os.fchmod
+
+    def noted(file: int, mode: int) -> None:
+        seen.append(stat.S_IMODE(os.fstat(file).st_mode))
+        change(file, mode)
+
+    monkeypatch.setattr(os, "fchmod", noted)
+    assert trees.restore(base, trees.scan(), ["a"]) == ()
+    assert seen == [0o600]
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+
+
 def test_a_mode_change_alone_is_a_conflict_and_can_be_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "1", mode=0o644)
     base = trees.scan()
