@@ -6,6 +6,7 @@ Run `python docs/generate_findings.py`. A test checks the page, and that every e
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.intake.rule import Rule
 from idumb.domain.settings import NO_POLICY, Settings
+from idumb.markdown import catalog
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.settings import configuration, policy
@@ -103,6 +105,13 @@ FORMAT = """\
 Each row shows a line that causes the finding, from the smallest such case in the test suite.
 [plan-format.md](plan-format.md) describes what is accepted. All are errors unless marked.
 """
+OTHERS = """\
+## Settings, workflows and scripts
+
+These are errors of `.idumb/config.yaml`, of policies, of [workflow definitions](workflow-format.md) and of the scripts
+of the [scripted model](fake-model.md). The steps of a workflow have the findings of tasks too.
+"""
+OF_OTHERS = ("config", "policy", "workflow", "script")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +257,7 @@ def page() -> str:
     questions = "\n".join(f"1. {one.question} {_codes(one.codes)}" for one in self_check.QUESTIONS)
     parts = [INTRODUCTION.replace("{questions}", questions), CHECKS, _overview()]
     parts += [_rule(rule) for rule in registry.RULES]
-    parts += [GRAPH, *_together(), "", FORMAT, *_format(), ""]
+    parts += [GRAPH, *_together(), "", FORMAT, *_format(), "", OTHERS, *_others(), ""]
     return "\n".join(parts)
 
 
@@ -295,6 +304,19 @@ def _format() -> list[str]:
         marked = " (warning)" if found.severity == "warning" else ""
         rows.append(f"| `{found.code}`{marked} | {_cell(line)} | {_prose(found.message)} |")
     return ["| code | line | message |", "|---|---|---|", *rows]
+
+
+def _others() -> list[str]:
+    codes = sorted(code for code in catalog.ROWS if code.partition(".")[0] in OF_OTHERS)
+    rows = [(code, catalog.ROWS[code]) for code in codes]
+    cells = [f"| `{code}` | {_words(row.message, row)} | {_words(row.fix, row)} |" for code, row in rows]
+    return ["| code | message | fix |", "|---|---|---|", *cells]
+
+
+def _words(text: str, row: catalog.Row) -> str:
+    """Return a text with the names of what it is filled with in upper case."""
+    filled = {"accepted": row.accepted or "what is accepted", "why": "what is wrong"}
+    return re.sub(r"\{(\w+)\}", lambda word: filled.get(word[1], word[1].upper()), text).replace("|", "\\|")
 
 
 def _cell(line: str) -> str:

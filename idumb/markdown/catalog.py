@@ -31,6 +31,8 @@ _SECOND = Row(
     "Duplicate section `{found}`, first used on line {first}", "move everything into one section", "one section"
 )
 _UNDECLARED = Row("`{found}` is not declared in the frontmatter", "declare it there", "none declared")
+_UNREADABLE = Row("{path} {why}", "save the file as UTF-8", "UTF-8 text")
+_STEP = "### step-id: Title, and a fence `yaml step` below it"
 
 ROWS: dict[str, Row] = {
     # The file and its blocks
@@ -94,10 +96,6 @@ ROWS: dict[str, Row] = {
         "The frontmatter is larger than 64 KiB", "move long texts into the body of the plan", "at most 64 KiB"
     ),
     "plan.wrong-type": Row("The type of a plan must be `plan`"),
-    "plan.missing-key": Row("There is no `{key}` in {owner}", "add {key}:"),
-    "plan.unknown-key": Row("Unknown key `{found}` in {owner}", "remove it, or rename it to x-{found}"),
-    "plan.empty-value": Row("`{field}` has no value", "write a value, or remove it"),
-    "plan.bad-value": Row("`{field}` must be {accepted}"),
     "plan.duplicate-id": Row("Duplicate id `{found}` in `{field}`", "give one of them another id"),
     # Sections and tasks
     "plan.no-tasks": Row("The plan has no tasks", "write a task", "### {free}: Title in a section ## Tasks"),
@@ -315,10 +313,101 @@ ROWS: dict[str, Row] = {
     "steps.empty": Row("There are no steps", "add one", "a list of steps"),
     "steps.not-a-list": Row("Steps must be a list", "start each step with -", "- tool: …"),
     "step.not-a-mapping": Row("{subject} must be a mapping", accepted="tool, intent, arguments"),
-    "step.missing-key": Row("This step has no `{key}`", "add {key}", "tool, intent, arguments"),
-    "step.unknown-key": Row("Unknown key `{found}` in a step", "remove it"),
     "step.unknown-tool": Row("Unknown tool `{found}`", "use a tool from the list"),
-    "step.missing-argument": Row("{tool} needs the argument `{key}`", "add `{key}`"),
-    "step.unknown-argument": Row("Unknown argument `{found}` of {tool}", "remove it"),
-    "step.bad-value": Row("{key} must be {accepted}"),
+    "step.missing-argument": Row("{owner} needs the argument `{key}`", "add {key}:"),
+    "step.unknown-argument": Row("Unknown argument `{found}` of {owner}", "remove it"),
+    "step.unreadable-patch": Row(
+        "The patch does not name a file",
+        "keep the lines that start with --- and +++",
+        "a patch in the format of `git diff`",
+    ),
+    # Step plans
+    "plan.bad-name": Row(
+        "'{found}' is not a valid path of a step plan",
+        "rename the file",
+        "a path of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json",
+    ),
+    "plan.no-steps": Row(
+        "A step plan must be a mapping with the key `steps`",
+        "put the list under `steps:`",
+        "steps: a list of steps",
+    ),
+    # Workflows
+    "workflow.unreadable": Row("The file cannot be read: {why}", "make it readable, or remove it", "a readable file"),
+    "workflow.other-name": Row("The workflow is named `{found}`, and its file {file}", "rename one of them"),
+    "workflow.no-steps": Row("The workflow has no steps", "write a step", _STEP),
+    "workflow.no-phase": Row("The step is in no phase", "write a heading of level 2 above it, such as ## Build", _STEP),
+    "workflow.bad-heading": Row(
+        "The heading of a step needs an id and a title",
+        "write ### and an id of lower-case letters, digits and `-`, a colon and a title",
+        _STEP,
+    ),
+    "workflow.step-without-fence": Row(
+        "The step `{id}` has no fence `yaml step`", "add the fence, or change the heading if it is only text", _STEP
+    ),
+    "workflow.step-without-heading": Row("{why}", accepted=_STEP),
+    "workflow.fence-near-miss": Row(
+        "This fence looks like that of a step", "write ```yaml step in the first column, or add the word example", _STEP
+    ),
+    "workflow.empty-step": Row("The fence is empty", accepted="kind: and other keys"),
+    "workflow.duplicate-step": Row(
+        "Duplicate step id `{found}`, first used on line {first}", "rename one of them", "unique ids"
+    ),
+    "workflow.bad-kind": Row(
+        "The step `{id}` has no known `kind`",
+        "write kind: and one of these words; there are no kinds for loops or parallel steps",
+    ),
+    "workflow.no-script": Row(
+        "The script step `{id}` needs either `run` or `steps`", accepted="run: COMMAND, or steps: a list of tool calls"
+    ),
+    "workflow.no-options": Row(
+        "A decision needs `options`, and only a decision has them", accepted="options: {id: text} with ask: decision"
+    ),
+    "workflow.no-condition": Row("The condition step `{id}` has no `{key}`"),
+    "workflow.bad-condition": Row("{why}", "correct it; idumb help workflow-format has the grammar"),
+    "workflow.two-branches": Row(
+        "`{found}` is in two branches",
+        "nest the conditions, so that each step is in one branch",
+        "one branch for each step",
+    ),
+    "workflow.unknown-step": Row("There is no step `{found}`", "name a step of this workflow"),
+    "workflow.unknown-output": Row("There is no output `{found}`", "declare it under `outputs` of that step"),
+    "workflow.unknown-input": Row("There is no input `{found}`", "declare it in the frontmatter, or remove it"),
+    "workflow.bad-path": Row(
+        "`{path}` becomes `{shown}`, which {problem}", accepted="an input that makes a path in the repository"
+    ),
+    "workflow.bad-name": Row("`{found}` cannot name {what}"),
+    "workflow.bad-type": Row("`{found}` is not a type", "write one of them"),
+    "workflow.bad-choices": Row(
+        "`{name}` needs other `choices`", accepted="`choices: [a, b]` for the type `choice`, and only for it, each once"
+    ),
+    "workflow.bad-file": Row("{why}", accepted="one path in the repository"),
+    "workflow.bad-default": Row("The default of `{name}` is not {accepted}"),
+    "workflow.bad-run": Row(
+        "{why}",
+        "start the workflow again with idumb workflow run",
+        "a fence `yaml run` with mappings, at the end of a run's plan",
+    ),
+    "workflow.bad-input": Row("The input `{name}` is {why}"),
+    # Settings
+    "config.not-allowed": Row("`{name}` is not allowed: {reason}", "remove {name}", "no value"),
+    "config.unreadable": _UNREADABLE,
+    "policy.unreadable": _UNREADABLE,
+    "script.empty": Row("The script has no rules", "idumb help fake-model shows one", "a fence `yaml model`"),
+    "script.empty-rule": Row("The rule is empty", "add answers:", "answers"),
+}
+
+OF_MAPPINGS = {
+    "unknown-key": Row("Unknown key `{found}` in {owner}", "remove it"),
+    "bad-value": Row("`{name}` must be {accepted}"),
+    "missing-key": Row("There is no `{key}` in {owner}", "add {key}:"),
+    "empty-value": Row("`{name}` has no value", "write a value, or remove it"),
+}
+"""What every mapping reports, with the kind of document before it."""
+_NEVER = {"policy": "missing-key", "config": "empty-value", "step": "empty-value"}
+ROWS |= {
+    f"{kind}.{code}": row
+    for kind in ("plan", "config", "policy", "workflow", "script", "step")
+    for code, row in OF_MAPPINGS.items()
+    if _NEVER.get(kind) != code
 }

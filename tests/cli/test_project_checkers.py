@@ -125,7 +125,7 @@ def test_the_commands_of_gates_are_part_of_consent_and_approval(project: Project
 
 def test_a_mistake_in_a_gate_is_an_error_with_its_line(project: Project) -> None:
     for text, words in (
-        ("gates: {licence: {level: 1}}\n", "Unknown key `gates.licence`"),
+        ("gates: {licence: {level: 1}}\n", "Unknown key `licence` in `gates`"),
         ("gates: {Licence: {run: x}}\n", "a name of small letters and digits"),
         ("gates: {ledger: {run: x}}\n", "only lint, types and gates of your own run what you name"),
         ("gates: {types: {entry_point: x}}\n", "this gate runs a command"),

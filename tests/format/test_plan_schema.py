@@ -10,8 +10,7 @@ import jsonschema
 import pytest
 
 from idumb.markdown.plans import frontmatter, plan_parser
-from idumb.markdown.settings import setting_values
-from idumb.markdown.syntax import tree
+from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.system.files import shipped_files
@@ -30,7 +29,7 @@ def front_matter(data: bytes) -> Any:
     text = "".join(f"{line}\n" for line in source.lines[1:end])
     node = tree.read(text, lambda index: index, Problems(source), "frontmatter")
     assert node is not None
-    return setting_values.anything(node)
+    return record.anything(node)
 
 
 def errors(data: bytes) -> list[str]:

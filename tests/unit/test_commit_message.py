@@ -37,23 +37,23 @@ def test_a_value_that_looks_like_a_placeholder_stays_text() -> None:
 
 
 FIELDS = "text with {title}, {id} and {phase}"
-SUBJECT = ("text that begins with the subject of the commit", "Write the subject on the first line.")
-TRAILER = ("text without a line that begins with Idumb-, as only idumb's own trailers do", "Remove the line.")
+SUBJECT = ("text that begins with the subject of the commit", "write the subject on the first line")
+TRAILER = ("text without a line that begins with Idumb-, as only idumb's own trailers do", "remove the line")
 
 
 @pytest.mark.parametrize(
     ("template", "accepted", "fix"),
     [
-        ("{title", FIELDS, "Remove the single {."),
-        ("title}", FIELDS, "Remove the single }."),
-        ("{{title}}", FIELDS, "Remove the single {."),
-        ("{titel}", FIELDS, "Did you mean {title}?"),
-        ("{title:.5}", FIELDS, "Did you mean {title}?"),
-        ("{author}", FIELDS, "Remove {author}."),
+        ("{title", FIELDS, "remove the single {"),
+        ("title}", FIELDS, "remove the single }"),
+        ("{{title}}", FIELDS, "remove the single {"),
+        ("{titel}", FIELDS, "did you mean {title}?"),
+        ("{title:.5}", FIELDS, "did you mean {title}?"),
+        ("{author}", FIELDS, "remove {author}"),
         ("", *SUBJECT),
         (" \n{title}", *SUBJECT),
         ("{title}\n\nIdumb-Task: T9-09", *TRAILER),
-        ("{title}\r", "text without control characters", "Remove the control character."),
+        ("{title}\r", "text without control characters", "remove the control character"),
     ],
 )
 def test_a_template_that_makes_no_message_says_what_is_accepted_and_how_to_fix_it(

@@ -50,11 +50,11 @@ answers:
     ("rule", "line", "says"),
     [
         ("answers: []", 4, "at least one answer"),
-        ("answer: [{say: x}]", 4, "Did you mean `answers`"),
+        ("answer: [{say: x}]", 4, "no `answers`"),
         ("answers:\n- {fault: closd}", 5, "Did you mean `closed`"),
         ("answers:\n- {write: {path: a}}", 5, "`content`"),
         ("answers:\n- {seconds: 601}", 5, "from 0 to 600"),
-        ("times: many\nanswers: [{say: x}]", 4, "many"),
+        ("times: many\nanswers: [{say: x}]", 4, "a whole number"),
         ("", 3, "empty"),
         ("- x", 4, "keys with values"),
     ],

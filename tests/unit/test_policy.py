@@ -61,10 +61,10 @@ def test_the_digest_changes_with_each_byte_of_a_file() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "line", "fix"),
     [
-        ("allow: [run]\nalow: [run]\n", "policy.unknown-key", 2, "Did you mean `allow`?"),
-        ("allow:\n- run\n- write_fle\n", "policy.bad-value", 3, "Did you mean `write_file`?"),
+        ("allow: [run]\nalow: [run]\n", "policy.unknown-key", 2, "did you mean `allow`?"),
+        ("allow:\n- run\n- write_fle\n", "policy.bad-value", 3, "did you mean `write_file`?"),
         ("allow: run\n", "policy.bad-value", 1, ""),
-        ("allow:\n", "policy.bad-value", 1, ""),
+        ("allow:\n", "policy.empty-value", 1, ""),
         ("allow: [[run]]\n", "policy.bad-value", 1, ""),
         ("- run\n", "policy.bad-value", 1, ""),
         ("allow: [run]\nallow: [run]\n", "yaml.duplicate-key", 2, ""),

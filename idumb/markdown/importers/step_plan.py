@@ -11,12 +11,12 @@ from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import foreign_formats, frontmatter, plan_parser, steps
-from idumb.markdown.syntax import tree
-from idumb.markdown.syntax.problems import Field, Problems
+from idumb.markdown.syntax import record, tree
+from idumb.markdown.syntax.problems import Place, Problems
+from idumb.markdown.syntax.record import NODE
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
-KEYS = ("steps", "scope")
-_STEPS = "steps: a list of steps"
+KEYS = {"steps": NODE._replace(accepted="a list of steps").must, "scope": frontmatter.KEYS["scope"]}
 LONGEST_TITLE = 120
 _HOUR = 60 * 60
 _MARGIN = 60
@@ -27,10 +27,7 @@ def parse(data: bytes, path: str) -> ParsedPlan:
     text, source, problems = plan_parser.decoded(data, path)
     phase = step_plan.phase_of(path)
     if phase is None:
-        message = f"{path!r} is not a valid path of a step plan"
-        fix = "rename the file"
-        accepted = "a path of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json"
-        problems.error("plan.bad-name", 0, message, field="path", found=path, accepted=accepted, fix=fix)
+        problems.report("plan.bad-name", 0, path, field="path")
     if phase is None or problems.findings:
         return ParsedPlan(None, problems.sorted(), text, dialect=step_plan.DIALECT)
     skipped = 1 if text.startswith("\ufeff") else 0
@@ -43,11 +40,12 @@ def parse(data: bytes, path: str) -> ParsedPlan:
 
 
 def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Problems) -> Plan | None:
-    values = _root(root, problems)
-    if values is None:
+    if not is_map(root):
+        if not problems.any_error:
+            problems.report("plan.no-steps", root.start if root is not None else 0, field="plan")
         return None
-    scope = frontmatter.value_of("scope", values["scope"], problems) if "scope" in values else None
-    node = values.get("steps")
+    values = record.record(root, KEYS, Place("", problems), "the step plan")
+    node, scope = values.get("steps"), values.get("scope")
     if node is None:
         return None
     valid_steps = steps.from_nodes(node, problems)
@@ -73,27 +71,6 @@ def _scope(declared: Scope | None, path: str) -> Scope:
     """Return the scope with the plan itself protected."""
     declared = declared or Scope()
     return Scope(declared.root, (*declared.protected, path))
-
-
-def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
-    """Return the values of the known keys; None, with a problem, if the file is not a mapping."""
-    if not is_map(root):
-        if not problems.any_error:
-            at = root.start if root is not None else 0
-            message = "A step plan must be a mapping with the key `steps`"
-            Field("plan", problems).error("plan.no-steps", at, message, "", _STEPS, "put the list under `steps:`")
-        return None
-    values: dict[str, Node] = {}
-    for key, value in root.pairs:
-        if key.value in KEYS:
-            values[key.value] = value
-            continue
-        words = {"owner": "a step plan", "fix": "remove it"}
-        problems.report("plan.unknown-key", key.start, key.value, KEYS, field=key.value[:80], **words)
-    if "steps" not in values:
-        words = {"key": "steps", "owner": "the step plan", "accepted": _STEPS}
-        problems.report("plan.missing-key", root.start, field="steps", **words)
-    return values
 
 
 def _task(phase: str, step: Step, node: Node, problems: Problems) -> Task:
@@ -122,9 +99,7 @@ def _claims(step: Step, node: Node, problems: Problems) -> tuple[FileClaim, ...]
     claims = step_plan.claims(step)
     if claims is None:
         shown = str(step.arguments["patch"])[:80].partition("\n")[0]
-        accepted, fix = "a patch in the format of `git diff`", "keep the lines that start with --- and +++"
-        message = "The patch does not name a file"
-        Field("steps", problems).error("step.unreadable-patch", node.start, message, shown, accepted, fix)
+        problems.report("step.unreadable-patch", node.start, shown, field="steps")
         return ()
     return claims
 

@@ -10,9 +10,9 @@ from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Criterion, Span
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import values
-from idumb.markdown.plans.values import Place
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
+from idumb.markdown.syntax.problems import Place
 from idumb.markdown.syntax.tree import BULLET, LIST, Node, is_map, is_text
 
 BOX = lazy_pattern.compile(r"\[([ xX])\](?:[ \t]+|$)")

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from idumb import lazy_pattern
 from idumb.domain.plans import plan
 from idumb.markdown.plans import values
-from idumb.markdown.plans.values import Reader, choice
+from idumb.markdown.plans.values import choice
+from idumb.markdown.syntax.record import Reader
 
 
 class Row(NamedTuple):

@@ -167,8 +167,7 @@ class Outline:
         if heading.level <= 2:
             self.sweep.report("task.heading-level", at, text)
         elif not m and near and self._valid(near[1]):
-            self.sweep.report("task.no-colon", at, text, fix=f"write {'#' * heading.level} {{id}}: {{title}}",
-                              id=near[1], title=near[2])  # fmt: skip
+            self.sweep.report("task.no-colon", at, text, fix=f"write {'#' * heading.level} {near[1]}: {near[2]}")
         elif not m or not self._valid(m[1]):
             self._bad_id(at, text, ", a colon")
         elif heading.indent:

@@ -15,11 +15,10 @@ from idumb.domain.plans.plan import Criterion, Plan, Task
 from idumb.markdown.plans import criteria, foreign_formats, frontmatter, sweep, task_reader
 from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.outline import Outline
-from idumb.markdown.plans.values import Place
 from idumb.markdown.syntax import blocks, tree
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Block, Fence
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Place, Problems
 from idumb.markdown.syntax.source import Source
 
 MAX_BYTES = 32 * 1024 * 1024

@@ -1,106 +1,46 @@
-"""The tools of steps, their arguments, and the values each kind of argument accepts."""
+"""The tools of steps, with a row for each argument."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
 
-from idumb.domain import whole_numbers
-from idumb.markdown.plans import values
+from idumb.markdown.syntax.problems import Place
+from idumb.markdown.syntax.record import COUNT, DURATION, EXACT, BadValue, Key, choice, list_of, scalar, whole
+from idumb.markdown.syntax.tree import Node
 
-# Argument -> kind; a kind that ends in `?` is optional. What depends on other arguments is checked in `_together`.
-TOOLS: dict[str, dict[str, str]] = {
-    "write_file": {"path": "name", "content": "text?", "content_base64": "base64?", "mode": "mode?"},
-    "edit_file": {"path": "name", "find": "filled", "replace": "text", "count": "count?"},
-    "apply_patch": {"patch": "filled"},
-    "delete_file": {"path": "name"},
-    "move_file": {"from": "name", "to": "name"},
-    "make_directory": {"path": "name"},
-    "run": {"command": "name?", "argv": "argv?", "timeout": "seconds?", "expect_exit": "exit?"},
-}
-ONE_OF = {"write_file": ("content", "content_base64"), "run": ("command", "argv")}
+_ANY = scalar("a text", lambda text: text)
+_FILLED = scalar("a text that is not empty", lambda text: text or None)
+_NAME = EXACT.must
+_MODE = choice("644", "755")._replace(accepted='"644" or "755"')
+_WORDS = list_of(_ANY, least=1)
 
 
-class Plain(str):
-    """The source text of a plain YAML scalar, which may also be a number."""
-
-    __slots__ = ()
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, Plain):
-        return str.__str__(value)
-    return value if isinstance(value, str) else None
-
-
-def _filled(value: Any) -> str | None:
-    return _text(value) or None
-
-
-def _name(value: Any) -> str | None:
-    text = _text(value)
-    return text if text and text.strip() and "\0" not in text else None
-
-
-def _base64(value: Any) -> str | None:
-    text = _text(value)
+def _base64(text: str) -> str | None:
     try:
-        base64.b64decode("".join((text or "*").split()), validate=True)
+        base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        return "" if text == "" else None
+        return None
     return text
 
 
-def _mode(value: Any) -> str | None:
-    return _text(value) if value in {"644", "755"} else None
+def _argv(node: Node, place: Place) -> tuple[str, ...]:
+    argv: tuple[str, ...] = _WORDS.read(node, place)
+    if argv[:1] == ("",):
+        raise BadValue(node)
+    return argv
 
 
-def _integer(value: Any) -> int | None:
-    if isinstance(value, Plain):
-        return whole_numbers.parse(value) if value.isascii() and value.isdecimal() else None
-    number = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= whole_numbers.LARGEST
-    return value if number else None
-
-
-def _count(value: Any) -> int | None:
-    return number if (number := _integer(value)) and number > 0 else None
-
-
-def _seconds(value: Any) -> int | None:
-    text = _text(value)
-    return values.seconds(text, bare=isinstance(value, Plain)) if text else _count(value)
-
-
-def _exit(value: Any) -> int | None:
-    number = _integer(value)
-    return number if number is not None and 0 <= number <= 255 else None
-
-
-def _boolean(value: Any) -> bool | None:
-    if isinstance(value, Plain):
-        return {"true": True, "false": False}.get(value.lower())
-    return value if isinstance(value, bool) else None
-
-
-def _argv(value: Any) -> list[str] | None:
-    if not isinstance(value, list) or not value:
-        return None
-    texts = [_text(item) for item in value]
-    return [t for t in texts if t is not None] if None not in texts and texts[0] else None
-
-
-# The check of each kind of argument, and what it accepts.
-KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "name": (_name, "a text that is not empty"),
-    "filled": (_filled, "a text that is not empty"),
-    "text": (_text, "a text"),
-    "base64": (_base64, "base64 text"),
-    "mode": (_mode, '"644" or "755"'),
-    "count": (_count, "a whole number from 1"),
-    "argv": (_argv, "a list of texts"),
-    "seconds": (_seconds, "1h30m, 45m or 90s, or whole seconds"),
-    "exit": (_exit, "a whole number from 0 to 255"),
-    "boolean": (_boolean, "true or false"),
+ARGV = Key("a list of texts, of which the first is not empty", _argv)
+TOOLS: Mapping[str, Mapping[str, Key]] = {
+    "write_file": {"path": _NAME, "content": _ANY, "content_base64": scalar("base64 text", _base64), "mode": _MODE},
+    "edit_file": {"path": _NAME, "find": _FILLED.must, "replace": _ANY.must, "count": COUNT},
+    "apply_patch": {"patch": _FILLED.must},
+    "delete_file": {"path": _NAME},
+    "move_file": {"from": _NAME, "to": _NAME},
+    "make_directory": {"path": _NAME},
+    "run": {"command": EXACT, "argv": ARGV, "timeout": DURATION, "expect_exit": whole(0, 255)},
 }
+ONE_OF = {"write_file": ("content", "content_base64"), "run": ("command", "argv")}
+"""Of each pair of arguments, a step has exactly one."""

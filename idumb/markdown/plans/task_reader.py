@@ -15,19 +15,21 @@ from idumb.markdown.plans import criteria, steps, sweep, values
 from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
 from idumb.markdown.plans.outline import CHECKLIST, FENCE, HEADING, LIST, Draft
 from idumb.markdown.plans.sweep import Sweep
-from idumb.markdown.plans.values import Place, is_task_id
+from idumb.markdown.plans.values import is_task_id
 from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Place, Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import MAP, TEXT, Node, is_list, is_map, is_text
 
 _BOLD_LINE = lazy_pattern.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*(?:[:\uff1a]\s*)?\1")
 _STEPS = frozenset({"step", "steps"})
-_WRITE_STEPS = (
-    "write steps in a fence ```yaml steps below the fields, each as - {{tool: …, intent: …, arguments: {{…}}}}"
-)
+_WRITE_STEPS = "write steps in a fence ```yaml steps below the fields, each as - {tool: …, intent: …, arguments: {…}}"
+_ACCEPTANCE_IN_YAML = {
+    "accepted": "acceptance: with a list of criteria",
+    "fix": "add acceptance: [{text: what must be true, check: a command}]",
+}
 
 
 @dataclass(slots=True)
@@ -57,6 +59,7 @@ class Reading:
     values: dict[str, Any] = field(default_factory=dict)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
     criteria: list[criteria.Draft] | None = None
+    called: str = ""  # in findings, instead of the id
 
 
 def read(draft: Draft, context: Context) -> list[Task]:
@@ -74,7 +77,8 @@ def finished(reading: Reading, context: Context) -> Task:
     place = Place("Acceptance", problems)
     human = given.get("kind", plan.BUILD) in plan.HUMAN_KINDS
     if reading.criteria is None and not human and not reading.bad:
-        place.report("task.no-acceptance", reading.start, id=reading.id)
+        yaml = {} if reading.notation in {HEADING, CHECKLIST} else _ACCEPTANCE_IN_YAML
+        place.report("task.no-acceptance", reading.start, id=reading.called or reading.id, **yaml)
     given["acceptance"] = criteria.settle(reading.criteria or [], place, given.get("verify", ()))
     span, spans = Span(reading.start, reading.end, reading.line), Spans(reading.spans, problems.source)
     return Task(reading.id, reading.title, notation=reading.notation, span=span, spans=spans, **given)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
-from functools import lru_cache
 from typing import Any
 
 from idumb import lazy_pattern
@@ -29,11 +27,11 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Fence
-from idumb.markdown.syntax.problems import Field
+from idumb.markdown.syntax.problems import Place
+from idumb.markdown.syntax.record import Reader, seconds
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import BULLET, LIST, MAP, TEXT, Node
 
-_DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
 _SEQUENCE = lazy_pattern.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
 _NAME = lazy_pattern.compile(r"[\w.:/@+-]+")
 _DASH = lazy_pattern.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
@@ -50,18 +48,6 @@ _CONDITIONS = (
     lazy_pattern.compile(r"(env|context) \0?(\S+)"),
     lazy_pattern.compile(r"(command) \0(\S+)"),
 )
-
-
-@dataclass(slots=True)
-class Place(Field):
-    """The field that is read, where it starts, and what its value may refer to: the phase, the declared ids by kind."""
-
-    at: int = 0
-    phase: str | None = None
-    declared: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-Reader = Callable[[Node, Place], Any]
 
 
 # One value
@@ -85,16 +71,6 @@ def _one(code: str, convert: Callable[[str], Any], near: tuple[str, ...] = ()) -
         return value
 
     return read
-
-
-@lru_cache(maxsize=256)
-def seconds(text: str, *, bare: bool = False) -> int | None:
-    """Return a duration such as `1h30m` in seconds; None for anything else and for zero.
-
-    With `bare`, a number alone is seconds too. In the fields of a task it needs a unit: 30 may mean minutes there.
-    """
-    m = _DURATION.fullmatch(f"{text}s" if bare and text.isdecimal() else text)
-    return (int(m[1] or 0) * 3600 + int(m[2] or 0) * 60 + int(m[3] or 0) or None) if m else None
 
 
 def choice(*choices: str) -> Reader:
@@ -134,7 +110,7 @@ def _outline(items: list[Node], depth: int = 0) -> Iterator[str]:
 # Lists
 
 
-def split(text: Text, place: Field) -> Iterator[Text]:
+def split(text: Text, place: Place) -> Iterator[Text]:
     """Yield the items of a comma list or flow list; a literal text is one item."""
     if text.literal:
         yield text
@@ -242,7 +218,7 @@ def _commands(text: Text, fences: list[Fence], place: Place) -> Iterator[str]:
     yield from filter(None, (fenced(fence, place) for fence in fences))
 
 
-def command(text: Text, place: Field) -> str | None:
+def command(text: Text, place: Place) -> str | None:
     """Return the command of a code span; report a command without backticks."""
     code = inline.code(text.s)
     if code is not None and code.strip():
@@ -251,7 +227,7 @@ def command(text: Text, place: Field) -> str | None:
     return None
 
 
-def fenced(fence: Fence, place: Field) -> str | None:
+def fenced(fence: Fence, place: Place) -> str | None:
     """Return the command of several lines in a `sh` fence."""
     text = fence_text(fence, place.problems.source)
     if fence.info == "sh" and text.strip():

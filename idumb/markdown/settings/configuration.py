@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from idumb import lazy_pattern
 from idumb.domain import agent
 from idumb.domain.errors import InputError
-from idumb.domain.finding import ERROR, Finding, did_you_mean
+from idumb.domain.finding import Finding
 from idumb.domain.proof import gate_table, levels
 from idumb.domain.settings import (
     BRANCHES,
@@ -37,16 +37,30 @@ from idumb.domain.settings import (
     Settings,
 )
 from idumb.markdown.settings import prompt_files
-from idumb.markdown.settings import setting_values as values
-from idumb.markdown.syntax import tree
-from idumb.markdown.syntax.problems import Field, Problems
-from idumb.markdown.syntax.source import Source
+from idumb.markdown.settings.setting_values import (
+    ARGUMENTS,
+    BRANCH,
+    GLOBS,
+    LEVEL,
+    MESSAGE,
+    MONEY,
+    NAME,
+    PERCENT,
+    SIZE,
+    TEMPLATE_NAME,
+    VARIABLES,
+    WORDS,
+    parsed,
+    rejected,
+)
+from idumb.markdown.syntax import record, tree
+from idumb.markdown.syntax.problems import CONFIG, Place, Problems
+from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, DURATION, BadValue, Key, choice, each, list_of, section
 from idumb.markdown.syntax.tree import Node, is_map, is_text
 from idumb.system.files import named_files
 
 PATH = ".idumb/config.yaml"
 MAX_BYTES = 1024 * 1024
-
 _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 
 
@@ -62,7 +76,7 @@ def load(root: str) -> Settings:
         ) from problem
     settings, findings = read(data)
     if settings is None:
-        raise values.rejected("config.invalid", findings, f"Fix {PATH}; idumb help configuration explains every key.")
+        raise rejected("config.invalid", findings, f"Fix {PATH}; idumb help configuration explains every key.")
     settings = dataclasses.replace(settings, prompts=prompt_files.load(root))
     _require_templates(settings)
     return settings
@@ -71,17 +85,10 @@ def load(root: str) -> Settings:
 def place(root: str, *keys: str) -> tuple[int, int]:
     """Return line and column of a nested key, or of its nearest existing parent."""
     try:
-        text = values.decoded(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), MAX_BYTES)
-    except (OSError, ValueError):
+        node, problems = parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
+    except OSError:
         return 1, 1
-    source = Source(text, PATH)
-    node, at = tree.read(text, lambda at: at, Problems(source), "configuration"), 0
-    for key in keys:
-        pair = next((p for p in node.pairs if p[0].value == key), None) if is_map(node) else None
-        if pair is None:
-            break
-        at, node = pair[0].start, pair[1]
-    return source.place(at)
+    return problems.source.place(0 if node is None else tree.find(node, *keys)[0])
 
 
 def _require_templates(settings: Settings) -> None:
@@ -99,375 +106,219 @@ def _require_templates(settings: Settings) -> None:
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding, ...]]:
     """Return settings from the bytes of a configuration file; None if a finding is an error."""
-    try:
-        text = values.decoded(data, MAX_BYTES)
-    except ValueError as problem:
-        return None, (Finding("config.unreadable", ERROR, path, 1, 1, "", "", "UTF-8 text", f"{path} {problem}."),)
-    problems = Problems(Source(text, path))
-    node = tree.read(text, lambda at: at, problems, "configuration")
+    node, problems = parsed(data, path, MAX_BYTES, CONFIG)
     settings = Settings()
     if node is not None and not problems.any_error:
-        settings = _Reading(problems).settings(node)
+        given = record.value(_CONFIGURATION, node, Place("", problems, kind=CONFIG, key="configuration"))
+        settings = _Whole(node, problems, given or {}).settings()
     findings = problems.sorted()
     return (None if problems.any_error else settings), findings
 
 
-class _Reading:
-    """Turns nodes into settings and collects problems."""
+def _gates(node: Node, place: Place) -> dict[str, GateSettings]:
+    """Read the settings of gates and roles. A name that idumb does not know is a gate of the project's own."""
+    if not is_map(node):
+        raise BadValue(node)
+    gates = {}
+    for key, below in node.pairs:
+        name, inner = key.text.s, place.inner(key.text.s, key.start)
+        if name not in levels.KNOWN and {each.text.s for each in below.items}.isdisjoint(_OF_OWN_GATES):
+            inner.report("config.unknown-key", key.start, name, _GATE_NAMES, owner="`gates`")
+        elif name not in levels.KNOWN and not _OWN_NAME.fullmatch(name):
+            accepted = "a name of small letters and digits, with single hyphens between"
+            inner.report("config.bad-value", key.start, name, name=inner.name, accepted=accepted)
+        elif (gate := record.value(_GATE, below, inner)) is not None:
+            gates[name] = gate
+    return gates
 
-    def __init__(self, problems: Problems) -> None:
-        self._problems = problems
-        self._places: dict[str, int] = {}
 
-    def settings(self, node: Any) -> Settings:
-        top = self._section(node, "", _TOP)
-        bindings = self._bindings(top.pop("bindings", None))
-        git, git_keys = self._git(top.pop("git", None))
-        run = self._section(top.pop("run", None), "run", _RUN)
-        limits = self._section(top.pop("limits", None), "limits", _LIMITS)
-        gates = self._gates(top.pop("gates", None))
-        times = self._times(top.pop("levels", None))
-        profiles = self._profiles(top.pop("profiles", None))
-        ceilings = self._ceilings(top.pop("ceilings", None))
-        numbers: dict[str, Any] = {
-            name: self._section(top.pop(name, None), name, readers) for name, readers in _NUMBERS.items()
-        }
-        checks = self._section(top.pop("checks", None), "checks", _CHECKS)
-        checkout = self._section(top.pop("checkout", None), "checkout", _CHECKOUT)
-        sandbox = self._sandbox(top.pop("sandbox", None))
-        if "profile" in top:
-            top["profile"] = self._chosen("profile", top["profile"], profiles, "profiles")
+def _sandbox(node: Node, place: Place) -> SandboxSettings:
+    """Read the section, or the short form `sandbox: auto`."""
+    if is_text(node) and node.text.s in SANDBOXES:
+        return SandboxSettings(node.text.s)
+    read: SandboxSettings = _SANDBOX.read(node, place)
+    return read
+
+
+def _numbers(**keys: Key) -> Key:
+    return section(dict, keys)
+
+
+_ceiling = section(
+    lambda time=None, **others: Ceiling(seconds=time, **others),
+    {"attempts": COUNT, "time": DURATION, "tokens": COUNT, "cost_usd": MONEY},
+)
+_LIMITS = section(Limits, {"memory": SIZE, "cpu": DURATION, "processes": COUNT, "file_size": SIZE, "open_files": COUNT})
+_BINDING = section(
+    Binding,
+    {
+        "adapter": WORDS.must, "argv": ARGUMENTS, "prompt": choice("stdin", "file"), "environment": VARIABLES,
+        "timeout": DURATION, "idle_timeout": DURATION, "limits": _LIMITS, "options": DATA, "model": WORDS,
+    },
+    named=True,
+)  # fmt: skip
+_BINDINGS = each(
+    _BINDING,
+    f"a name without spaces, other than {', '.join(agent.BUILT_IN)}",
+    lambda name: name not in agent.BUILT_IN and NAME.fullmatch(name),
+)
+_ROLE = section(
+    RoleSettings,
+    {"binding": WORDS, "model": WORDS, "prompt": TEMPLATE_NAME, "timeout": DURATION, "ceiling": _ceiling},
+)
+_GATE = section(
+    GateSettings,
+    {
+        "level": LEVEL, "timeout": DURATION, "threshold": PERCENT,
+        "run": list_of(WORDS, "a text, or a list of texts", single=True, least=1), "entry_point": WORDS,
+    },
+)  # fmt: skip
+_SANDBOX = section(
+    SandboxSettings, {"level": choice(*SANDBOXES), "write": list_of(WORDS)}, f"one of {', '.join(SANDBOXES)}"
+)
+_GIT = section(
+    GitSettings,
+    {
+        "commit": choice(*COMMIT_POLICIES), "hooks": BOOLEAN, "reports": choice(*REPORTS), "message": MESSAGE,
+        "branch": choice(*BRANCHES), "branch_name": BRANCH, "network": BOOLEAN,
+    },
+)  # fmt: skip
+_RUN = section(
+    RunSettings,
+    {
+        "max_attempts": COUNT, "halt_after": COUNT, "on_deviation": choice(*DEVIATION_POLICIES),
+        "validator_timeout": DURATION, "check_timeout": DURATION, "output_limit": COUNT, "idle_timeout": DURATION,
+        "check_idle_timeout": DURATION,
+    },
+)  # fmt: skip
+KEYS: Mapping[str, Key] = {
+    "builder": WORDS,
+    "validator": WORDS,
+    "bindings": _BINDINGS,
+    "git": _GIT,
+    "run": _RUN,
+    "protected": GLOBS,
+    "environment": VARIABLES,
+    "limits": _LIMITS,
+    "gates": Key("keys with values", _gates),
+    "levels": _numbers(**{"1": DURATION, "2": DURATION}),
+    "roles": _numbers(**dict.fromkeys(agent.ROLES, _ROLE)),
+    "profile": WORDS,
+    "profiles": each(_numbers(**dict.fromkeys(agent.ROLES, WORDS)), "a name without spaces", NAME.fullmatch),
+    "ceilings": _numbers(task=_ceiling, run=_ceiling),
+    "breaker": _numbers(failures=COUNT, time=DURATION),
+    "retry": _numbers(calls=COUNT, pause=DURATION),
+    "ask": _numbers(timeout=DURATION),
+    "snapshot": _numbers(limit=COUNT, keep=COUNT),
+    "checks": section(
+        CheckSettings, {"home": choice(*HOMES), "control": choice(*CONTROLS), "network": choice(*NETWORKS)}
+    ),
+    "checkout": section(
+        CheckoutSettings, {"provide": GLOBS, "prepare": list_of(WORDS), "cache": GLOBS, "limit": COUNT}
+    ),
+    "sandbox": Key("keys with values", _sandbox),
+}
+_CONFIGURATION = Key(
+    "keys with values", lambda node, place: record.record(node, KEYS, place, "the configuration"), keys=KEYS
+)
+
+
+class _Whole:
+    """Checks what one setting says of another."""
+
+    def __init__(self, node: Node, problems: Problems, given: dict[str, Any]) -> None:
+        self._node, self._problems, self._given = node, problems, given
+
+    def settings(self) -> Settings:
+        given = self._given
+        self._chosen(("profile",), (), "profiles")
         for role in _NAMED_ROLES:
-            if role in top:
-                top[role] = self._binding_name(role, top[role], bindings)
-        roles = self._roles(top.pop("roles", None), bindings)
-        for role in _NAMED_ROLES:
-            own = roles[role].binding if role in roles else None
-            if own is not None and top.setdefault(role, own) != own:
-                self._wrong(f"roles.{role}.binding", self._places[role], own, f"{top[role]}, as `{role}` says")
-        if "environment" in top:
-            top["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *top["environment"])))
-        return Settings(
-            bindings=bindings,
-            git=git,
-            run=RunSettings(**run),
-            limits=Limits(**limits),
-            gates=gates,
-            levels=times,
-            roles=roles,
-            profiles=profiles,
-            ceilings=ceilings,
-            checks=CheckSettings(**checks) if checks else None,
-            checkout=CheckoutSettings(**checkout) if checkout else None,
-            sandbox=sandbox,
-            configured_keys=frozenset((*(f"run.{key}" for key in run), *git_keys)) & frozenset(NAMED),
-            **numbers,
-            **top,
+            self._filled((role,), role)
+        for role, settings in given.get("roles", {}).items():
+            self._filled(("roles", role, "binding"), role)
+            own = settings.binding if role in _NAMED_ROLES else None
+            if own is not None and given.setdefault(role, own) != own and not self._problems.any_error:
+                self._wrong(("roles", role, "binding"), own, f"{given[role]}, as `{role}` says")
+        if "environment" in given:
+            given["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *given["environment"])))
+        self._bindings(given.get("bindings", {}))
+        for number, timeout in given.get("levels", {}).items():
+            self._in_range(("levels", number), int(number), timeout)
+        for name, gate in given.get("gates", {}).items():
+            self._gate(name, gate)
+        validator = given.get("roles", {}).get(agent.VALIDATOR)
+        if validator is not None and validator.timeout is not None:
+            self._forbidden(("roles", agent.VALIDATOR, "timeout"), "set gates.validator.timeout")
+        named = tuple(key for key in NAMED if tree.find(self._node, *key.split("."))[1] is not None)
+        return Settings(**given, configured_keys=frozenset(named))
+
+    def _bindings(self, bindings: Mapping[str, Binding]) -> None:
+        for name, binding in bindings.items():
+            if binding.adapter == "command" and not binding.argv:
+                words = {"key": "argv", "owner": f"`bindings.{name}`", "accepted": "[program, argument, ...]"}
+                self._report("config.missing-key", ("bindings", name), "", **words)
+
+    def _filled(self, keys: tuple[str, ...], role: str) -> None:
+        self._chosen(
+            keys, {agent.BUILDER: tuple(agent.BUILT_IN), agent.VALIDATOR: (agent.HUMAN,)}.get(role, ()), "bindings"
         )
 
-    def _gates(self, node: Any) -> dict[str, GateSettings]:
-        """Read the settings of gates and roles. A name that idumb does not know is a gate of the project's own."""
-        gates: dict[str, GateSettings] = {}
-        for key, value in self._pairs(node, "gates"):
-            where = f"gates.{key.value}"
-            row = gate_table.of_name(key.value)
-            name = key.value
-            if name not in levels.KNOWN and not self._is_own_gate(where, key, value):
-                continue
-            gate = gates[name] = GateSettings(**self._section(value, where, _GATE))
-            if row is not None and gate.level is not None and gate.level < row.lowest:
-                allowed = " or ".join(str(number) for number in range(row.lowest, levels.CRITICAL + 1))
-                self._wrong(f"{where}.level", key.start, str(gate.level), f"{allowed}, because no setting disables it")
-            if gate.threshold is not None and name != gate_table.DESIGN:
-                self._not_allowed(f"{where}.threshold", key.start, str(gate.threshold), "only design has a score")
-            self._check_command(where, key, name, gate)
-            if gate.timeout is not None:
-                self._check_timeout(where, key, name, gate)
-        return gates
+    def _chosen(self, keys: tuple[str, ...], built_in: tuple[str, ...], section: str) -> None:
+        """Report a name that its section does not define."""
+        node, defined = tree.find(self._node, *keys)[1], tree.find(self._node, section)[1]
+        names = (*(key.text.s for key in (defined.items if is_map(defined) else ())), *built_in)
+        if is_text(node) and node.text.s.strip() and node.text.s not in names:
+            accepted = f"one of {', '.join(names)}" if names else f"defined under `{section}`"
+            fix = f"define {node.text.s} under `{section}`"
+            self._report("config.bad-value", keys, node.text.s, names, accepted=accepted, fix=fix)
 
-    def _is_own_gate(self, where: str, key: Node, value: Any) -> bool:
-        """Return whether an unknown name is that of a gate of the project's own; report what is neither."""
-        keys = {each.value for each, _ in value.pairs} if is_map(value) else set()
-        if not keys & _OF_OWN_GATES:
-            self._unknown(where, key, _GATE_NAMES)
-            return False
-        if not _OWN_NAME.fullmatch(key.value):
-            self._wrong(where, key.start, key.value, "a name of small letters and digits, with single hyphens between")
-            return False
-        return True
+    def _gate(self, name: str, gate: GateSettings) -> None:
+        row, known = gate_table.of_name(name), name in levels.KNOWN
+        if row is not None and gate.level is not None and gate.level < row.lowest:
+            allowed = " or ".join(str(number) for number in range(row.lowest, levels.CRITICAL + 1))
+            self._wrong(("gates", name, "level"), str(gate.level), f"{allowed}, because no setting disables it")
+        if gate.threshold is not None and name != gate_table.DESIGN:
+            self._forbidden(("gates", name, "threshold"), "only design has a score")
+        if (gate.run or gate.entry_point) and known and name not in levels.WITH_COMMANDS:
+            reason = f"only {', '.join(sorted(levels.WITH_COMMANDS))} and gates of your own run what you name"
+            self._forbidden(("gates", name, "run" if gate.run else "entry_point"), reason)
+        elif gate.entry_point and (gate.run or known):
+            self._forbidden(("gates", name, "entry_point"), "this gate runs a command")
+        if gate.timeout is not None:
+            self._timeout(("gates", name, "timeout"), name, gate.level, gate.timeout)
 
-    def _check_command(self, where: str, key: Node, name: str, gate: GateSettings) -> None:
-        if (gate.run or gate.entry_point) and name in levels.KNOWN and name not in levels.WITH_COMMANDS:
-            accepted = f"only {', '.join(sorted(levels.WITH_COMMANDS))} and gates of your own run what you name"
-            self._not_allowed(f"{where}.{'run' if gate.run else 'entry_point'}", key.start, key.value, accepted)
-        elif gate.entry_point and (gate.run or name in levels.KNOWN):
-            self._not_allowed(f"{where}.entry_point", key.start, gate.entry_point, "this gate runs a command")
-
-    def _check_timeout(self, where: str, key: Node, name: str, gate: GateSettings) -> None:
+    def _timeout(self, keys: tuple[str, ...], name: str, own: int | None, timeout: int) -> None:
         """Check a timeout against the level of its role or gate. Commands that you name may take any time."""
         kind, usual = levels.KNOWN.get(name, (levels.GATE, levels.ADVISORY))
-        level = usual if gate.level is None else gate.level
-        reason = ""
-        if kind == levels.GATE:
-            row = gate_table.of_name(name)
-            if row is not None and name not in gate_table.RUNS_COMMANDS:
-                self._in_range(f"{where}.timeout", key.start, max(level, levels.ADVISORY), gate.timeout or 0)
-            elif row is not None and name not in levels.WITH_COMMANDS:
-                reason = "run.check_timeout limits each command of the gate"
-        elif name == agent.BUILDER:
-            reason = "the task or roles.builder sets the timeout of builders"
-        elif gate.timeout is not None:
-            self._in_range(f"{where}.timeout", key.start, level, gate.timeout)
-        if reason:
-            self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", reason)
+        level = usual if own is None else own
+        row = gate_table.of_name(name)
+        if kind == levels.ROLE and name == agent.BUILDER:
+            self._forbidden(keys, "the task or roles.builder sets the timeout of builders")
+        elif kind == levels.ROLE:
+            self._in_range(keys, level, timeout)
+        elif row is not None and name not in gate_table.RUNS_COMMANDS:
+            self._in_range(keys, max(level, levels.ADVISORY), timeout)
+        elif row is not None and name not in levels.WITH_COMMANDS:
+            self._forbidden(keys, "run.check_timeout limits each command of the gate")
 
-    def _sandbox(self, node: Any) -> SandboxSettings | None:
-        """Read the section, or the short form `sandbox: auto`."""
-        if is_text(node) and node.value in SANDBOXES:
-            return SandboxSettings(node.value)
-        if is_text(node) and not values.is_null(node):
-            self._wrong("sandbox", node.start, node.value, f"one of {', '.join(SANDBOXES)}")
-            return None
-        fields = self._section(node, "sandbox", _SANDBOX)
-        return SandboxSettings(**fields) if fields else None
-
-    def _times(self, node: Any) -> dict[str, int]:
-        """Read the default timeout of each level, and check its range."""
-        times: dict[str, int] = self._section(node, "levels", _LEVELS)
-        for number, timeout in times.items():
-            self._in_range(f"levels.{number}", node.start, int(number), timeout)
-        return times
-
-    def _in_range(self, where: str, at: int, level: int, timeout: int) -> None:
+    def _in_range(self, keys: tuple[str, ...], level: int, timeout: int) -> None:
         problem = levels.problem(level, timeout)
         if problem is not None:
-            self._wrong(where, at, f"{timeout}s", problem)
+            self._wrong(keys, f"{timeout}s", problem)
 
-    def _bindings(self, node: Any) -> dict[str, Binding]:
-        bindings: dict[str, Binding] = {}
-        for key, value in self._pairs(node, "bindings"):
-            where = f"bindings.{key.value}"
-            if key.value in agent.BUILT_IN or not values.NAME.fullmatch(key.value):
-                self._wrong(
-                    where, key.start, key.value, f"a name without spaces, other than {', '.join(agent.BUILT_IN)}"
-                )
-                continue
-            fields = self._section(value, where, _BINDING)
-            adapter = fields.pop("adapter", None)
-            if "limits" in fields:
-                fields["limits"] = Limits(**self._section(fields["limits"], f"{where}.limits", _LIMITS))
-            if adapter is None:
-                self._missing(where, key.start, "adapter", "adapter: command")
-            elif adapter == "command" and not fields.get("argv"):
-                self._missing(where, key.start, "argv", "argv: [program, argument, ...]")
-            bindings[key.value] = Binding(key.value, adapter or "", **fields)
-        return bindings
+    def _wrong(self, keys: tuple[str, ...], found: str, accepted: str) -> None:
+        self._report("config.bad-value", keys, found, accepted=accepted)
 
-    def _binding_name(
-        self, role: str, choice: tuple[str, int], bindings: Mapping[str, Binding], where: str = ""
-    ) -> str | None:
-        built_in = {agent.BUILDER: tuple(agent.BUILT_IN), agent.VALIDATOR: (agent.HUMAN,)}.get(role, ())
-        return self._chosen(where or role, choice, (*bindings, *built_in), "bindings")
+    def _forbidden(self, keys: tuple[str, ...], reason: str) -> None:
+        self._report("config.not-allowed", keys, "", reason=reason)
 
-    def _chosen(self, where: str, choice: tuple[str, int], defined: Iterable[str], section: str) -> str | None:
-        """Return the name if it is defined in the section; report it otherwise."""
-        name, at = choice
-        defined = tuple(defined)
-        if name in defined:
-            return name
-        fix = did_you_mean(name, defined, f"Define {name} under `{section}`.", values.DID_YOU_MEAN)
-        self._wrong(where, at, name, ", ".join(defined) or f"defined under `{section}`", fix)
-        return None
-
-    def _roles(self, node: Any, bindings: Mapping[str, Binding]) -> dict[str, RoleSettings]:
-        """Read the settings of each role; `_places` keeps the offset of its binding."""
-        role_settings: dict[str, RoleSettings] = {}
-        for key, value in self._of_roles(node, "roles"):
-            where = f"roles.{key.value}"
-            fields = self._section(value, where, _ROLE)
-            if "binding" in fields:
-                self._places[key.value] = fields["binding"][1]
-                fields["binding"] = self._binding_name(key.value, fields["binding"], bindings, f"{where}.binding")
-            if "ceiling" in fields:
-                fields["ceiling"] = self._ceiling(fields["ceiling"], f"{where}.ceiling")
-            if key.value == agent.VALIDATOR and "timeout" in fields:
-                self._not_allowed(f"{where}.timeout", key.start, f"{fields['timeout']}s", "set gates.validator.timeout")
-            role_settings[key.value] = RoleSettings(**fields)
-        return role_settings
-
-    def _profiles(self, node: Any) -> dict[str, dict[str, str]]:
-        """Read the profiles: for each, the model of each role."""
-        profiles: dict[str, dict[str, str]] = {}
-        for key, value in self._pairs(node, "profiles"):
-            where = f"profiles.{key.value}"
-            if not values.NAME.fullmatch(key.value):
-                self._wrong(where, key.start, key.value, "a name without spaces")
-                continue
-            profiles[key.value] = self._section(value, where, dict.fromkeys(agent.ROLES, values.words))
-        return profiles
-
-    def _git(self, node: Any) -> tuple[GitSettings, frozenset[str]]:
-        """Return the settings, and the names of those that the configuration sets."""
-        section = self._section(node, "git", _GIT)
-        return GitSettings(**section), frozenset(f"git.{key}" for key in section)
-
-    def _ceilings(self, node: Any) -> dict[str, Ceiling]:
-        read = self._section(node, "ceilings", {"task": values.node, "run": values.node})
-        return {name: self._ceiling(value, f"ceilings.{name}") for name, value in read.items()}
-
-    def _ceiling(self, node: Node, where: str) -> Ceiling:
-        fields = self._section(node, where, _CEILING)
-        if "time" in fields:
-            fields["seconds"] = fields.pop("time")
-        return Ceiling(**fields)
-
-    def _of_roles(self, node: Any, where: str) -> Iterable[tuple[Node, Node]]:
-        for key, value in self._pairs(node, where):
-            if key.value in agent.ROLES:
-                yield key, value
-            else:
-                self._unknown(f"{where}.{key.value}", key, agent.ROLES)
-
-    def _section(self, node: Node | None, where: str, readers: Mapping[str, values.Reader]) -> dict[str, Any]:
-        """Return the valid values of a mapping by key, and report the others."""
-        section: dict[str, Any] = {}
-        for key, value in self._pairs(node, where):
-            name = f"{where}.{key.value}" if where else key.value
-            if key.value not in readers:
-                self._unknown(name, key, readers)
-                continue
-            try:
-                section[key.value] = readers[key.value](value)
-            except values.WrongValue as wrong:
-                self._wrong(name, wrong.at, wrong.found, wrong.accepted, wrong.fix)
-        return section
-
-    def _pairs(self, node: Node | None, where: str) -> Iterable[tuple[Node, Node]]:
-        if node is None or (is_text(node) and values.is_null(node)):
-            return ()
-        if not is_map(node):
-            self._wrong(where or "configuration", node.start, values.shown(node), "keys with values")
-            return ()
-        return node.pairs
-
-    def _unknown(self, name: str, key: Node, accepted: Iterable[str]) -> None:
-        fix = did_you_mean(key.value, accepted, "Remove the key.", values.DID_YOU_MEAN)
-        self._error(name, key.start, f"Unknown key `{name}`", key.value, ", ".join(accepted), fix, "config.unknown-key")
-
-    def _missing(self, where: str, at: int, key: str, accepted: str) -> None:
-        self._error(where, at, f"{where} has no `{key}`", "", accepted, f"Add `{accepted}`.")
-
-    def _not_allowed(self, name: str, at: int, found: str, reason: str) -> None:
-        self._error(name, at, f"{name} is not allowed: {reason}", found, "no value", f"Remove {name}.")
-
-    def _wrong(self, name: str, at: int, found: str, accepted: str, fix: str = "") -> None:
-        self._error(name, at, f"{name}: {found!r} is not {accepted}", found, accepted, fix or f"Write {accepted}.")
-
-    def _error(
-        self, name: str, at: int, message: str, found: str, accepted: str, fix: str, code: str = "config.bad-value"
-    ) -> None:
-        Field(name, self._problems).error(code, at, message, found, accepted, fix)
+    def _report(self, code: str, keys: tuple[str, ...], found: str, near: Any = (), **words: Any) -> None:
+        at, node = tree.find(self._node, *keys)
+        name = ".".join(keys)
+        start = node.start if node is not None and code == "config.bad-value" else at
+        self._problems.report(code, start, found, near, field=name, name=name, **words)
 
 
-_NUMBERS: Mapping[str, Mapping[str, values.Reader]] = {
-    "breaker": {"failures": values.count, "time": values.duration},
-    "retry": {"calls": values.count, "pause": values.duration},
-    "ask": {"timeout": values.duration},
-    "snapshot": {"limit": values.count, "keep": values.count},
-}
-_TOP: Mapping[str, values.Reader] = {
-    "builder": values.placed,
-    "validator": values.placed,
-    "bindings": values.node,
-    "git": values.node,
-    "run": values.node,
-    "protected": values.list_of(values.glob),
-    "environment": values.list_of(values.variable),
-    "limits": values.node,
-    "gates": values.node,
-    "levels": values.node,
-    "roles": values.node,
-    "profile": values.placed,
-    "profiles": values.node,
-    "ceilings": values.node,
-    **dict.fromkeys(_NUMBERS, values.node),
-    "checks": values.node,
-    "checkout": values.node,
-    "sandbox": values.node,
-}
-_BINDING: Mapping[str, values.Reader] = {
-    "adapter": values.words,
-    "argv": values.list_of(values.argument),
-    "prompt": values.one_of(("stdin", "file")),
-    "environment": values.list_of(values.variable),
-    "timeout": values.duration,
-    "idle_timeout": values.duration,
-    "limits": values.node,
-    "options": values.options,
-    "model": values.words,
-}
-_ROLE: Mapping[str, values.Reader] = {
-    "binding": values.placed,
-    "model": values.words,
-    "prompt": values.template_name,
-    "timeout": values.duration,
-    "ceiling": values.node,
-}
-_CHECKS: Mapping[str, values.Reader] = {
-    "home": values.one_of(HOMES),
-    "control": values.one_of(CONTROLS),
-    "network": values.one_of(NETWORKS),
-}
-_CHECKOUT: Mapping[str, values.Reader] = {
-    "provide": values.list_of(values.glob),
-    "prepare": values.list_of(values.words),
-    "cache": values.list_of(values.glob),
-    "limit": values.count,
-}
-_CEILING: Mapping[str, values.Reader] = {
-    "attempts": values.count,
-    "time": values.duration,
-    "tokens": values.count,
-    "cost_usd": values.money,
-}
-_SANDBOX: Mapping[str, values.Reader] = {
-    "level": values.one_of(SANDBOXES),
-    "write": values.list_of(values.words),
-}
-_GIT: Mapping[str, values.Reader] = {
-    "commit": values.one_of(COMMIT_POLICIES),
-    "hooks": values.boolean,
-    "reports": values.one_of(REPORTS),
-    "message": values.message,
-    "branch": values.one_of(BRANCHES),
-    "branch_name": values.branch_name,
-    "network": values.boolean,
-}
-_RUN: Mapping[str, values.Reader] = {
-    "max_attempts": values.count,
-    "halt_after": values.count,
-    "on_deviation": values.one_of(DEVIATION_POLICIES),
-    "validator_timeout": values.duration,
-    "check_timeout": values.duration,
-    "output_limit": values.count,
-    "idle_timeout": values.duration,
-    "check_idle_timeout": values.duration,
-}
 _GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)
-_GATE: Mapping[str, values.Reader] = {
-    "level": values.level,
-    "timeout": values.duration,
-    "threshold": values.percentage,
-    "run": values.one_or_more(values.words),
-    "entry_point": values.words,
-}
 _OF_OWN_GATES = frozenset({"run", "entry_point"})
 _OWN_NAME = lazy_pattern.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-_LEVELS: Mapping[str, values.Reader] = {"1": values.duration, "2": values.duration}
-_LIMITS: Mapping[str, values.Reader] = {
-    "memory": values.size,
-    "cpu": values.duration,
-    "processes": values.count,
-    "file_size": values.size,
-    "open_files": values.count,
-}

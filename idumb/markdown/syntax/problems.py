@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import field, replace
+from typing import Any, NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain import wording
@@ -51,10 +51,8 @@ class Problems:
         accepted = str(words.get("accepted", ", ".join(near) or row.accepted))
         given = _Words(words | {"found": found, "field": field, "accepted": accepted}, self)
         known = nearest(found, near) if near and found and len(self.findings) < _MOST else None
-        fix = (
-            f"did you mean `{known}`?" if known and known != found else str(words.get("fix", row.fix)).format_map(given)
-        )
-        fix = f"{words.get('where', '')}{fix}"
+        fix = str(words["fix"]) if "fix" in words else row.fix.format_map(given)
+        fix = f"{words.get('where', '')}{f'did you mean `{known}`?' if known and known != found else fix}"
         severity = WARNING if row.warning else ERROR
         accepted = "" if row.warning else accepted.replace("{free}", str(given["free"]) if "{free}" in accepted else "")
         self._add(severity, code, at, row.message.format_map(given), (field, found, accepted, fix))
@@ -123,21 +121,52 @@ class _Words(dict[str, object]):
         return self.problems.source.free_id(self.problems.prefix) if word == "free" else ""
 
 
+class Kind(NamedTuple):
+    """A kind of document: what its codes begin with, and how its mappings are read.
+
+    `dotted`: findings name the whole path of a key. `lenient`: a key without a value is as if it were absent.
+    `own`: keys that begin with `x-` are the user's.
+    """
+
+    prefix: str
+    dotted: bool = False
+    lenient: bool = False
+    own: bool = False
+
+
+PLAN = Kind("plan")
+CONFIG = Kind("config", dotted=True, lenient=True)
+POLICY, SCRIPT = Kind("policy"), Kind("script")
+STEP = Kind("step", lenient=True)
+WORKFLOW = Kind("workflow", own=True)
+
+
 @dataclass(slots=True)
-class Field:
-    """A named part of a document, for problems in it."""
+class Place:
+    """A named part of a document, for findings in it: where it starts, and its own key in a mapping.
+
+    What its value may refer to: the phase, the declared ids by kind.
+    """
 
     label: str
     problems: Problems
+    at: int = 0
+    phase: str | None = None
+    declared: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    kind: Kind = PLAN
+    key: str = ""
 
-    def error(self, code: str, at: int, message: str, found: str = "", accepted: str = "", fix: str = "") -> None:
-        self.problems.error(code, at, message, field=self.label, found=found, accepted=accepted, fix=fix)
+    def inner(self, key: str, at: int) -> Place:
+        """Return the place of a key in a mapping."""
+        label = f"{self.label}.{key}" if self.kind.dotted and self.label else self.label
+        return Place(label or key, self.problems, at, self.phase, self.declared, self.kind, key)
+
+    @property
+    def name(self) -> str:
+        return (self.kind.dotted and self.label) or self.key or self.label
 
     def report(self, code: str, at: int, found: str = "", near: Sequence[str] = (), **words: Any) -> None:
-        self.problems.report(code, at, found, near, field=self.label, **words)
-
-    def warning(self, code: str, at: int, message: str, found: str = "", fix: str = "") -> None:
-        self.problems.warning(code, at, message, field=self.label, found=found, fix=fix)
+        self.problems.report(code, at, found, near, field=self.label or self.key, **words)
 
 
 def _once(repeated: list[Finding]) -> Finding:

@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import Any, TypeGuard
 
 from idumb import lazy_pattern
+from idumb.domain import whole_numbers
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax.inline import Text, joined
 from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
@@ -48,7 +49,7 @@ class Node:
 
     @property
     def is_null(self) -> bool:
-        return self.kind == TEXT and self.plain and not self.text.s
+        return self.kind == TEXT and self.plain and self.text.s in ("", "null" if self.json else "")
 
     @property
     def pairs(self) -> list[tuple[Node, Node]]:
@@ -91,6 +92,18 @@ def plain(node: Node) -> Any:
     if node.kind == MAP:
         return {key.text.s: plain(value) for key, value in node.pairs}
     return [plain(item) for item in node.items] if node.kind == LIST else node.text.s
+
+
+def find(node: Node, *keys: str) -> tuple[int, Node | None]:
+    """Return the offset of a nested key, or of its nearest parent, with its value."""
+    at, below = 0, None
+    for key in keys:
+        pair = next((pair for pair in node.pairs if pair[0].text.s == key), None) if node.kind == MAP else None
+        if pair is None:
+            return at, None
+        at, node = pair[0].start, pair[1]
+        below = node
+    return at, below
 
 
 # Markdown
@@ -163,7 +176,7 @@ def read_json(text: str, place: Callable[[int], int], problems: Problems, owner:
     """Do the same for JSON: what Python reads as JSON, YAML reads with places."""
     try:
         if text.strip():
-            json.loads(text, parse_constant=_constant)
+            json.loads(text, parse_constant=_constant, parse_int=whole_numbers.parse_json_int)
     except RecursionError:
         problems.report("plan.too-deep", place(0), field=owner)
         return None

@@ -8,8 +8,9 @@ from functools import cached_property
 
 from idumb.app.ports.planning import DefinitionFile, ParsedPlan
 from idumb.domain.errors import InputError
-from idumb.domain.finding import ERROR, Finding
 from idumb.domain.plans import workflow
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 from idumb.system.files import named_files, shipped_files, user_folders
 
 REPOSITORY, USER, PROGRAM = "repository", "user", "program"
@@ -62,7 +63,9 @@ class DefinitionFolders:
     def parse(self, definition: DefinitionFile) -> ParsedPlan:
         """Parse a definition as a plan of phase `W0` with the default inputs."""
         if definition.problem:
-            return ParsedPlan(None, (_unreadable_file(definition),))
+            problems = Problems(Source("", definition.path))
+            problems.report("workflow.unreadable", 0, why=definition.problem)
+            return ParsedPlan(None, problems.sorted())
         from idumb.markdown.workflows import workflow_parser
 
         return workflow_parser.parse(definition.data, definition.path, definition.name)
@@ -71,8 +74,3 @@ class DefinitionFolders:
 def _unreadable(path: str, problem: OSError) -> InputError:
     message = f"{path} cannot be read: {problem.strerror or problem}"
     return InputError("workflow.unreadable", message, hint=f"ls -ld {path}")
-
-
-def _unreadable_file(definition: DefinitionFile) -> Finding:
-    message, fix = f"The file cannot be read: {definition.problem}", "make it readable, or remove it"
-    return Finding("workflow.unreadable", ERROR, definition.path, 1, 1, "", "", "a readable file", message, fix)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import Any
 
-from idumb.domain.finding import did_you_mean
+from idumb.markdown.syntax.record import Keys
 
 _STEP_HEADING = "write it in the heading: ### step-id: Title"
 _NO_LOOP = "a workflow has a fixed number of steps: write a step for each item, or a loop in one script"
@@ -43,6 +43,6 @@ _FIXES = {
 }
 
 
-def fix(key: str, accepted: Collection[str]) -> str:
+def hint(name: str, _: Keys) -> dict[str, Any]:
     """Return what to write instead of an unknown key."""
-    return _FIXES.get(key) or did_you_mean(key, accepted, f"remove it, or rename it to x-{key}")
+    return {"near": (), "fix": _FIXES[name]} if name in _FIXES else {"fix": f"remove it, or rename it to x-{name}"}

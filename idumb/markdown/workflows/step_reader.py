@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.domain import paths, whole_numbers
-from idumb.domain.finding import did_you_mean
+from idumb.domain import paths
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.expression import Expression, ExpressionError, Reference
 from idumb.domain.plans.plan import STEPS, Criterion, FileClaim, Span, Step, Task
@@ -18,9 +17,12 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import steps, task_reader
 from idumb.markdown.plans.fields import Label
 from idumb.markdown.plans.task_reader import Reading
-from idumb.markdown.syntax.problems import Field, Problems
+from idumb.markdown.syntax import record, tree
+from idumb.markdown.syntax.problems import WORKFLOW, Place, Problems
+from idumb.markdown.syntax.record import BOOLEAN, NODE, BadValue, Key, choice, list_of, scalar, whole
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
-from idumb.markdown.workflows import value_reader
+from idumb.markdown.workflows import foreign_keys
+from idumb.markdown.workflows.value_reader import OUTPUTS
 
 _ALL = ("kind", "needs", "takes", "handoff_to", "priority", "preconditions", "notes", "references")
 _WORK = (
@@ -37,9 +39,31 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 _RENAMED = {"timeout_action": "on_timeout", "agent": "builder"}
 _ASKS = {"action": "human-action", "verify": "human-verify", "decision": "decision"}
 MOST_RETRIES = 100
-_NO_KIND = "write kind: and one of these words; there are no kinds for loops or parallel steps"
 _CHOSEN = "choice"
 """The output of a decision: the id of the chosen option."""
+
+
+def _run(node: Node, place: Place) -> dict[str, Any]:
+    """Return the arguments of the tool `run`."""
+    if is_list(node) and node.items:
+        return {"argv": list(_ARGV.read(node, place))}
+    if not is_text(node) or not node.text.s.strip():
+        raise BadValue(node)
+    return {"command": node.text.s.strip()}
+
+
+_ARGV = list_of(record.TEXT)
+_OF_TASK = Key("a value", lambda node, place: (node, place.at))
+_OWN: Mapping[str, Key] = {
+    **dict.fromkeys(("kind", "needs", "takes", "if", "then", "else"), NODE),
+    "run": Key("a command, or a list of arguments", _run),
+    "steps": Key("a list of tool calls", lambda node, place: steps.from_nodes(node, place.problems)),
+    "continue_on_error": BOOLEAN,
+    "retries": whole(0, MOST_RETRIES),
+    "outputs": OUTPUTS,
+    "ask": choice(*_ASKS),
+}
+"""The keys that tasks of plans do not have."""
 
 
 @dataclass(slots=True)
@@ -58,17 +82,22 @@ class Draft:
 
 @dataclass(slots=True)
 class _Step:
-    """A step with its keys; `values` are those that only workflows have, as nodes."""
+    """A step with its keys; `given` are the values of those that only workflows have."""
 
     draft: Draft
     kind: str
     reading: Reading
-    nodes: dict[str, Node]
-    outputs: tuple[Value, ...] = ()
+    place: Place
+    given: dict[str, Any] = field(default_factory=dict)
     run: tuple[Step, ...] = ()
 
     @property
-    def given(self) -> tuple[Value, ...]:
+    def outputs(self) -> tuple[Value, ...]:
+        declared: tuple[Value, ...] = self.given.get("outputs", ())
+        return declared
+
+    @property
+    def values(self) -> tuple[Value, ...]:
         """Return everything that later steps can name besides its outcome."""
         if self.kind == CONDITION:
             return (Value(workflow.RESULT, expression.BOOLEAN),)
@@ -84,17 +113,16 @@ def tasks(
     _unique(drafts, problems)
     context = task_reader.Context(phase, {}, problems)
     paths_of = _Paths({value.name for value in inputs}, values)
-    read = [step for draft in drafts if (step := _read(draft, ids, problems, context, paths_of)) is not None]
-    return _Linker(read, ids, inputs, problems, context).tasks()
+    read = [step for draft in drafts if (step := _read(draft, ids, context, paths_of)) is not None]
+    return _Linker(read, ids, inputs, context).tasks()
 
 
 def _unique(drafts: list[Draft], problems: Problems) -> None:
     first: dict[str, Draft] = {}
     for draft in drafts:
         if draft.id in first:
-            message = f"Duplicate step id `{draft.id}`, first used on line {first[draft.id].line}"
-            place = Field("step", problems)
-            place.error("workflow.duplicate-step", draft.start, message, draft.id, "unique ids", "rename one of them")
+            line = first[draft.id].line
+            problems.report("workflow.duplicate-step", draft.start, draft.id, field="step", first=line)
         elif draft.id:
             first[draft.id] = draft
 
@@ -109,117 +137,77 @@ class _Paths:
     declared: Collection[str]
     values: Mapping[str, Any]
 
-    def filled(self, claim: FileClaim, at: int, place: Field) -> FileClaim:
+    def filled(self, claim: FileClaim, at: int, place: Place) -> FileClaim:
         path, target = self._path(claim.path, at, place), claim.target
         return replace(claim, path=path, target=None if target is None else self._path(target, at, place))
 
-    def _path(self, path: str, at: int, place: Field) -> str:
+    def _path(self, path: str, at: int, place: Place) -> str:
         names = _INPUT.findall(path)
         unknown = next((name for name in names if name not in self.declared), None)
         if unknown is not None:
-            fix = did_you_mean(unknown, self.declared, "declare it in the frontmatter")
-            message = f"There is no input `{unknown}`"
-            place.error("workflow.unknown-input", at, message, path, "{inputs.NAME}", fix)
+            place.report("workflow.unknown-input", at, unknown, tuple(self.declared), accepted="{inputs.NAME}")
         if not names or any(name not in self.values for name in names):
             return path
         text = _INPUT.sub(lambda match: workflow.shown(self.values[match[1]]), path)
         if problem := paths.problem(text):
-            message = f"`{path}` becomes `{text[:80]}`, which {problem}"
-            place.error("workflow.bad-path", at, message, text, "an input that makes a path in the repository")
+            place.report("workflow.bad-path", at, text, path=path, shown=text[:80], problem=problem)
         return text
 
 
-def _read(
-    draft: Draft, ids: Mapping[str, str], problems: Problems, context: task_reader.Context, paths_of: _Paths
-) -> _Step | None:
-    place = Field(draft.id or "step", problems)
-    node = draft.node
-    kind = next((v for k, v in node.pairs if k.value == "kind"), None) if is_map(node) else None
-    if node is None or not is_text(kind) or kind.value not in KEYS:
-        if node is not None:
-            at, found = (node.start, "") if kind is None else (kind.start, value_reader.shown(kind))
-            message = f"The step `{draft.id}` has " + (f"the unknown kind `{found}`" if found else "no `kind`")
-            fix = did_you_mean(found, workflow.KINDS, _NO_KIND)
-            place.error("workflow.bad-kind", at, message, found, ", ".join(workflow.KINDS), fix)
+def _read(draft: Draft, ids: Mapping[str, str], context: task_reader.Context, paths_of: _Paths) -> _Step | None:
+    """Read the keys of a step, most of which tasks of plans have too."""
+    place, node = Place(draft.id or "step", context.problems, draft.start, context.phase, kind=WORKFLOW), draft.node
+    if node is None:
         return None
-    keys = value_reader.mapping(node, KEYS[kind.value], place, f"the {kind.value} step `{draft.id}`") or {}
-    reading = Reading("fence", ids.get(draft.id, ""), draft.title, draft.start, draft.end, draft.line)
+    at, kind = tree.find(node, "kind")
+    if not is_text(kind) or kind.text.s not in KEYS:
+        found = record.shown(kind, place) if kind is not None else ""
+        place.report("workflow.bad-kind", kind.start if kind else node.start, found, workflow.KINDS, id=draft.id)
+        return None
+    reading = Reading("fence", ids.get(draft.id, ""), draft.title, draft.start, draft.end, draft.line, called=draft.id)
     reading.values["description"] = draft.description
-    step = _Step(draft, kind.value, reading, keys)
-    _plan_fields(step, context)
+    step = _Step(draft, kind.text.s, reading, place)
+    keys = {name: _OWN.get(name, _OF_TASK) for name in KEYS[step.kind]}
+    owner = f"the {step.kind} step `{draft.id}`"
+    for name, value in record.record(node, keys, place, owner, hint=foreign_keys.hint).items():
+        if name in _OWN:
+            step.given[name] = value
+        else:
+            label = Label(name, _RENAMED.get(name, name), colon=True, end=0)
+            task_reader.read_field(reading, label.name or name, label, value[0], value[1], context)
     if files := reading.values.get("files"):
-        at = keys["files"].start
+        at = tree.find(node, "files")[0]
         reading.values["files"] = tuple(paths_of.filled(claim, at, place) for claim in files)
-    if "outputs" in keys:
-        step.outputs = value_reader.outputs(keys["outputs"], Field("outputs", problems))
     if step.kind == SCRIPT:
-        _script(step, place)
+        _script(step)
     elif step.kind == HUMAN:
-        _human(step, place)
+        _human(step)
     return step
 
 
-_OF_WORKFLOWS = frozenset(
-    {"kind", "needs", "takes", "run", "steps", "continue_on_error", "retries", "outputs", "if", "then", "else", "ask"}
-)
+def _has(step: _Step, name: str) -> bool:
+    return step.draft.node is not None and tree.find(step.draft.node, name)[1] is not None
 
 
-def _plan_fields(step: _Step, context: task_reader.Context) -> None:
-    """Read the keys that tasks of plans have too."""
-    keys = {key.value: key for key, _ in step.draft.node.pairs} if is_map(step.draft.node) else {}
-    for name, node in step.nodes.items():
-        if name not in _OF_WORKFLOWS and name[:2] != "x-":
-            field = _RENAMED.get(name, name)
-            label = Label(name, field, colon=True, end=0)
-            task_reader.read_field(step.reading, field, label, node, keys[name].start, context)
-
-
-def _script(step: _Step, place: Field) -> None:
+def _script(step: _Step) -> None:
     """Read `run`, or the tool calls under `steps`."""
-    run, calls = step.nodes.get("run"), step.nodes.get("steps")
-    if (run is None) == (calls is None):
-        message = f"The script step `{step.draft.id}` needs either `run` or `steps`"
-        place.error("workflow.no-script", step.draft.start, message, "", "run: COMMAND, or steps: a list of tool calls")
-        return
-    if calls is not None:
-        step.run = steps.from_nodes(calls, place.problems)
-        return
-    assert run is not None  # noqa: S101 - one of them is set
-    written = ledger.written_paths(step.reading.values.get("files"))
-    arguments: dict[str, Any] = {"command": value_reader.shown(run).strip()}
-    if is_list(run):
-        arguments = {"argv": [value_reader.text(item, place) for item in run.items]}
-    if not next(iter(arguments.values())) or is_map(run):
-        accepted = "a command, or a list of arguments"
-        place.error("workflow.bad-value", run.start, "`run` must be a command", value_reader.shown(run), accepted)
-        return
-    tolerated = _boolean(step.nodes.get("continue_on_error"), place)
-    line = place.problems.source.place(run.start)[0]
-    step.run = (Step(0, "run", step.draft.title, arguments, written, None, tolerated, line),)
+    if _has(step, "run") == _has(step, "steps"):
+        step.place.report("workflow.no-script", step.draft.start, id=step.draft.id)
+    elif arguments := step.given.get("run"):
+        written = ledger.written_paths(step.reading.values.get("files"))
+        tolerated = step.given.get("continue_on_error", False)
+        node = step.draft.node and tree.find(step.draft.node, "run")[1]
+        line = step.place.problems.source.place(node.start if node else 0)[0]
+        step.run = (Step(0, "run", step.draft.title, arguments, written, None, tolerated, line),)
+    else:
+        step.run = step.given.get("steps", ())
 
 
-def _boolean(node: Node | None, place: Field) -> bool:
-    if node is None:
-        return False
-    if is_text(node) and node.value in {"true", "false"}:
-        return node.value == "true"
-    shown = value_reader.shown(node)
-    place.error("workflow.bad-value", node.start, "`continue_on_error` must be true or false", shown, "true, false")
-    return False
-
-
-def _human(step: _Step, place: Field) -> None:
-    node, options = step.nodes.get("ask"), step.reading.values.get("options", ())
-    asks = value_reader.shown(node) if node is not None else ("decision" if options else "action")
-    if asks not in _ASKS:
-        at = node.start if node is not None else step.draft.start
-        fix = did_you_mean(asks, _ASKS, "write one of these words")
-        place.error("workflow.bad-value", at, f"`ask` cannot be `{asks}`", asks, ", ".join(_ASKS), fix)
-        step.reading.bad = True
-        return
-    if (asks == "decision") != bool(options):
-        message = "A decision needs `options`, and only a decision has them"
-        place.error("workflow.no-options", step.draft.start, message, "", "options: {id: text} with ask: decision")
+def _human(step: _Step) -> None:
+    options = step.reading.values.get("options", ())
+    asks = step.given.get("ask", "decision" if options else "action")
+    if (asks == "decision") != bool(options) and ("ask" in step.given or not _has(step, "ask")):
+        step.place.report("workflow.no-options", step.draft.start)
     step.reading.values["kind"] = _ASKS[asks]
 
 
@@ -231,16 +219,14 @@ class _Linker:
         read: list[_Step],
         ids: Mapping[str, str],
         inputs: tuple[Value, ...],
-        problems: Problems,
         context: task_reader.Context,
     ) -> None:
         self._steps = read
         self._ids = ids
         self._inputs = {value.name: value.expression_type for value in inputs}
-        self._problems = problems
         self._context = context
-        self._given = {(step.draft.id, value.name): value.expression_type for step in read for value in step.given}
-        self._chosen_by: dict[str, str] = {}
+        self._given = {(step.draft.id, value.name): value.expression_type for step in read for value in step.values}
+        self._chosen_by: dict[str, tuple[str, str]] = {}  # the condition of a task, and its key
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the tasks in the order of the document."""
@@ -252,22 +238,21 @@ class _Linker:
         return tuple(linked)
 
     def _flow(self, step: _Step) -> Flow:
-        place = Field(step.draft.id, self._problems)
-        flow = Flow(step.draft.id, step.kind, step.draft.phase, outputs=step.outputs)
-        if "retries" in step.nodes:
-            flow = replace(flow, retries=_retries(step.nodes["retries"], place))
-        if "takes" in step.nodes:
-            flow = replace(flow, takes=self._takes(step.nodes["takes"], place))
+        given = step.given
+        flow = Flow(step.draft.id, step.kind, step.draft.phase, given.get("retries"), outputs=step.outputs)
+        if "takes" in given:
+            flow = replace(flow, takes=record.value(self._takes, given["takes"], step.place.inner("takes", 0)) or {})
         if step.kind == CONDITION:
-            flow = replace(flow, condition=self._condition(step, place), text=value_reader.shown(step.nodes.get("if")))
-            flow = replace(flow, then=self._branch(step, "then", place), otherwise=self._branch(step, "else", place))
+            text = record.shown(given["if"], step.place) if "if" in given else ""
+            flow = replace(flow, condition=self._condition(step), text=text)
+            flow = replace(flow, then=self._branch(step, "then"), otherwise=self._branch(step, "else"))
         return flow
 
     def _task(self, step: _Step, flow: Flow, previous: str) -> Task:
-        place = Field(step.draft.id, self._problems)
-        needs = self._named(step.nodes["needs"], place) if "needs" in step.nodes else tuple(filter(None, (previous,)))
+        needs = tuple(filter(None, (previous,)))
+        needs = self._named(step.given["needs"], step.place) if "needs" in step.given else needs
         chooser = self._chosen_by.get(step.reading.id)
-        needs += (chooser,) if chooser else ()
+        needs += (chooser[0],) if chooser else ()
         needs += tuple(take.step for take in flow.takes.values())
         if flow.condition is not None:
             needs += tuple(self._ids[r[1]] for r in flow.condition.references() if r[0] == "steps")
@@ -283,67 +268,62 @@ class _Linker:
             task = replace(task, files=(), builder="steps")
         return replace(task, acceptance=(*task.acceptance, *_own_criterion(step, task)))
 
-    def _named(self, node: Node, place: Field) -> tuple[str, ...]:
+    def _named(self, node: Node, place: Place) -> tuple[str, ...]:
         """Return the tasks of a list of step ids; `none` is an empty list."""
-        if is_text(node) and node.value == "none":
+        if is_text(node) and node.text.s == "none":
             return ()
-        items = node.items if is_list(node) else [node]
-        named = []
-        for item in items:
-            id = value_reader.shown(item) if is_text(item) else ""
-            if id in self._ids and id:
-                named.append(self._ids[id])
-            else:
-                fix = did_you_mean(id, filter(None, self._ids), "name a step of this workflow")
-                accepted = "ids of steps, or none"
-                place.error("workflow.unknown-step", item.start, f"There is no step `{id}`", id, accepted, fix)
-        return tuple(named)
+        known = tuple(filter(None, self._ids))
+        found = [(item, item.text.s if is_text(item) else "") for item in (node.items if is_list(node) else [node])]
+        for item, id in found:
+            if id not in known:
+                place.report("workflow.unknown-step", item.start, id, known, accepted="ids of steps, or none")
+        return tuple(self._ids[id] for _, id in found if id in known)
 
-    def _takes(self, node: Node, place: Field) -> dict[str, Take]:
-        takes: dict[str, Take] = {}
-        if not is_map(node):
-            accepted = "a map of variables to outputs, such as {TAG: build.tag}"
-            place.error("workflow.bad-value", node.start, "`takes` must be a map", value_reader.shown(node), accepted)
-            return takes
-        for key, below in node.pairs:
-            if not workflow.VARIABLE.fullmatch(key.value) or key.value.startswith(("IDUMB_", "INPUT_")):
-                accepted = "upper-case letters, digits and `_`; not IDUMB_… or INPUT_…"
-                message = f"`{key.value}` cannot name a variable of a step"
-                place.error("workflow.bad-name", key.start, message, key.value, accepted)
-            take = self._take(below, place)
-            if take is not None:
-                takes[key.value] = take
-        return takes
+    @property
+    def _takes(self) -> Key:
+        """Return the row of a map of variables to outputs."""
 
-    def _take(self, node: Node, place: Field) -> Take | None:
+        def read(node: Node, place: Place) -> dict[str, Take]:
+            if not is_map(node):
+                raise BadValue(node)
+            for key in node.items:
+                if not workflow.VARIABLE.fullmatch(key.text.s) or key.text.s.startswith(("IDUMB_", "INPUT_")):
+                    accepted = "upper-case letters, digits and `_`; not IDUMB_… or INPUT_…"
+                    words = {"what": "a variable of a step", "accepted": accepted}
+                    place.report("workflow.bad-name", key.start, key.text.s, **words)
+            taken = {key.text.s: self._take(below, place) for key, below in node.pairs}
+            return {name: take for name, take in taken.items() if take is not None}
+
+        return Key("a map of variables to outputs, such as {TAG: build.tag}", read)
+
+    def _take(self, node: Node, place: Place) -> Take | None:
         source, default = node, None
         if is_map(node):
-            fields = value_reader.mapping(node, ("from", "default"), place, "`takes`") or {}
-            source = fields.get("from", node)
-            default = value_reader.shown(fields["default"]) if "default" in fields else None
-        shown = value_reader.shown(source)
+            keys = {"from": NODE.must, "default": scalar("a text", lambda text: text)}
+            given = record.record(node, keys, place, "`takes`", hint=foreign_keys.hint)
+            source, default = given.get("from", node), given.get("default")
+        shown = record.shown(source, place)
         step, _, output = shown.removeprefix("steps.").partition(".")
         if (step, output) in self._given or (step in self._ids and output == workflow.OUTCOME):
             return Take(self._ids[step], output, default)
-        known = [f"{step}.{output}" for step, output in self._given]
-        fix = did_you_mean(shown, known, "declare it under `outputs` of that step")
-        message = f"There is no output `{shown}`"
-        place.error("workflow.unknown-output", source.start, message, shown, "STEP.OUTPUT of another step", fix)
+        known = tuple(f"{step}.{output}" for step, output in self._given)
+        words = {"accepted": "STEP.OUTPUT of another step"}
+        place.report("workflow.unknown-output", source.start, shown, known, **words)
         return None
 
-    def _condition(self, step: _Step, place: Field) -> Expression | None:
-        node = step.nodes.get("if")
+    def _condition(self, step: _Step) -> Expression | None:
+        node = step.given.get("if")
         if not is_text(node):
-            at = step.draft.start if node is None else node.start
-            message = f"The condition step `{step.draft.id}` has no `if`"
-            place.error("workflow.no-condition", at, message, value_reader.shown(node), "if: a condition")
+            words = {"id": step.draft.id, "key": "if", "accepted": "if: a condition"}
+            step.place.report("workflow.no-condition", step.draft.start if node is None else node.start, **words)
             return None
         try:
-            return expression.parse(node.value, self._type_of)
+            return expression.parse(node.text.s, self._type_of)
         except ExpressionError as wrong:
             start = node.start if node.plain else node.start + 1
             at = min(start + wrong.at, max(node.end - 1, node.start))
-            place.error("workflow.bad-condition", at, str(wrong), node.value[:80], wrong.fix)
+            words = {"why": str(wrong), "accepted": wrong.fix}
+            step.place.report("workflow.bad-condition", at, node.text.s[:80], **words)
             return None
 
     def _type_of(self, reference: Reference) -> str | None:
@@ -353,37 +333,20 @@ class _Linker:
             return expression.TEXT if reference[1] in self._ids else None
         return self._given.get((reference[1], reference[2]))
 
-    def _branch(self, step: _Step, name: str, place: Field) -> tuple[str, ...]:
-        node = step.nodes.get(name)
-        if node is None and name == "then":
-            message = f"The condition step `{step.draft.id}` has no `then`"
-            place.error("workflow.no-condition", step.draft.start, message, "", "then: [ids of steps]")
-        named = self._named(node, place) if node is not None else ()
+    def _branch(self, step: _Step, name: str) -> tuple[str, ...]:
+        node = step.given.get(name)
+        if node is None:
+            if name == "then":
+                words = {"id": step.draft.id, "key": name, "accepted": "then: [ids of steps]"}
+                step.place.report("workflow.no-condition", step.draft.start, **words)
+            return ()
+        named = self._named(node, step.place)
         for task in named:
-            if self._chosen_by.setdefault(task, step.reading.id) != step.reading.id or (
-                name == "else" and node is not None and task in self._named_in(step, "then")
-            ):
-                at = node.start if node is not None else step.draft.start
+            own = (step.reading.id, name)
+            if self._chosen_by.setdefault(task, own) != own:
                 id = next(id for id, known in self._ids.items() if known == task)
-                message, fix = f"`{id}` is in two branches", "nest the conditions, so that each step is in one branch"
-                place.error("workflow.two-branches", at, message, id, "one branch for each step", fix)
+                step.place.report("workflow.two-branches", node.start, id)
         return named
-
-    def _named_in(self, step: _Step, name: str) -> tuple[str, ...]:
-        node = step.nodes.get(name)
-        items = node.items if is_list(node) else [node]
-        return tuple(self._ids.get(value_reader.shown(item), "") for item in items if item is not None)
-
-
-def _retries(node: Node, place: Field) -> int | None:
-    number = (
-        whole_numbers.parse(node.value) if is_text(node) and node.value.isascii() and node.value.isdecimal() else None
-    )
-    if number is None or number > MOST_RETRIES:
-        shown, accepted = value_reader.shown(node), f"a whole number up to {MOST_RETRIES}"
-        place.error("workflow.bad-value", node.start, "`retries` must be a whole number", shown, accepted)
-        return None
-    return number
 
 
 def _own_criterion(step: _Step, task: Task) -> tuple[Criterion, ...]:

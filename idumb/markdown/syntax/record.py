@@ -1,0 +1,264 @@
+"""The one reader of mappings: front matter, configuration, policies, workflows, steps, scripts. Each key is a row.
+
+A row says in words what its key accepts, and reads it. Every mistake is reported, at its place, with the nearest name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from idumb import lazy_pattern
+from idumb.domain import whole_numbers
+from idumb.markdown.syntax.problems import Place
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
+
+_DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
+_INTEGER = lazy_pattern.compile(r"[-+]?\d+")
+_DECIMAL = lazy_pattern.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_MOST_DIGITS = 300  # of a number for an adapter; a float has no more
+_MOST = 10**15
+
+Reader = Callable[[Node, Place], Any]
+
+
+class BadValue(Exception):
+    """A node that its key does not accept; `accepted` and `fix` replace the words of the key."""
+
+    def __init__(self, node: Node, accepted: str = "", fix: str = "") -> None:
+        super().__init__(accepted)
+        self.node, self.accepted, self.fix = node, accepted, fix
+
+
+class Key(NamedTuple):
+    """What a key accepts, and its reader. `keys` are those of its mapping, `words` the only texts that it takes.
+
+    `code` is that of the finding about a value that it does not accept.
+    """
+
+    accepted: str
+    read: Reader
+    required: bool = False
+    keys: Mapping[str, Key] = {}
+    words: tuple[str, ...] = ()
+    code: str = "bad-value"
+
+    @property
+    def must(self) -> Key:
+        return self._replace(required=True)
+
+
+Keys = Mapping[str, Key]
+Hint = Callable[[str, Keys], Mapping[str, Any]]
+"""What else to say about an unknown key."""
+_NO_HINT: Hint = lambda *_: {}  # noqa: E731
+
+
+def record(
+    node: Node, keys: Keys, place: Place, owner: str, *, noun: str = "key", hint: Hint = _NO_HINT
+) -> dict[str, Any]:
+    """Return the values of a mapping by key; `owner` names it in messages. Raises BadValue for any other node."""
+    if not is_map(node):
+        raise BadValue(node)
+    kind, given, start = place.kind, dict[str, Any](), place.at if noun == "argument" else node.start
+    missing = {name: start for name, key in keys.items() if key.required}
+    for key, below in node.pairs:
+        name, inner = key.text.s, place.inner(key.text.s, key.start)
+        if name not in keys:
+            if not kind.own or not is_own(name):
+                words = {"owner": owner, "near": tuple(keys), "accepted": ", ".join(keys), **hint(name, keys)}
+                inner.report(f"{kind.prefix}.unknown-{noun}", key.start, name, **words)
+        elif kind.lenient and (below.is_null or (kind.dotted and _is_empty(below, keys[name]))):
+            missing |= {name: key.start} if name in missing else {}
+        else:
+            missing.pop(name, None)
+            if below.is_null:
+                inner.report(f"{kind.prefix}.empty-value", key.start, name=inner.name, accepted=keys[name].accepted)
+            elif (made := value(keys[name], below, inner)) is not None:
+                given[name] = made
+    for name, at in missing.items():
+        words = {"key": name, "owner": owner, "accepted": keys[name].accepted}
+        place.inner(name, at).report(f"{kind.prefix}.missing-{noun}", at, **words)
+    return given
+
+
+def is_own(name: str) -> bool:
+    """Whether a key is the user's, which is not read."""
+    return name[:2].lower() == "x-" and len(name) > 2
+
+
+def _is_empty(node: Node, key: Key) -> bool:
+    return is_null(node) or (is_map(node) and not node.items and bool(key.keys))
+
+
+def value(key: Key, node: Node, place: Place) -> Any:
+    """Read one value; None, with a finding, if its key does not accept it."""
+    try:
+        return key.read(node, place)
+    except BadValue as bad:
+        words = {"accepted": bad.accepted or key.accepted} | ({"fix": bad.fix} if bad.fix else {})
+        found, near = shown(bad.node, place), () if bad.fix else key.words
+        place.report(f"{place.kind.prefix}.{key.code}", bad.node.start, found, near, name=place.name, **words)
+    return None
+
+
+def shown(node: Node, place: Place) -> str:
+    """Return a text, or the first line of any other value as it is written."""
+    source = place.problems.source.text
+    return node.text.s if is_text(node) else source[node.start : node.end].partition("\n")[0].strip()
+
+
+# Rows of mappings and lists
+
+
+def section(
+    make: Callable[..., Any],
+    keys: Keys,
+    accepted: str = "keys with values",
+    *,
+    named: bool = False,
+    hint: Hint = _NO_HINT,
+) -> Key:
+    """Return the row of a mapping whose keys are the arguments of `make`; with `named`, so is `name`, its own key."""
+    blank = {name: "" for name, key in keys.items() if key.required}  # reported
+
+    def read(node: Node, place: Place) -> Any:
+        given = record(node, keys, place, f"`{place.name}`", hint=hint)
+        lacks = blank.keys() - {key.text.s for key in node.items}
+        return None if lacks else make(**(blank | given | ({"name": place.key} if named else {})))
+
+    return Key(accepted, read, keys=keys)
+
+
+def each(of: Key, accepted: str, valid: Callable[[str], Any]) -> Key:
+    """Return the row of a mapping from names to values of one kind; `accepted` are the valid names."""
+
+    def read(node: Node, place: Place) -> dict[str, Any]:
+        if not is_map(node):
+            raise BadValue(node)
+        made = {}
+        for key, below in node.pairs:
+            inner = place.inner(key.text.s, key.start)
+            if not valid(key.text.s):
+                words = {"name": inner.name, "accepted": accepted}
+                inner.report(f"{place.kind.prefix}.bad-value", key.start, key.text.s, **words)
+            elif (one := value(of, below, inner)) is not None:
+                made[key.text.s] = one
+        return made
+
+    return Key("keys with values", read)
+
+
+def list_of(item: Key, accepted: str = "a list of texts", *, single: bool = False, least: int = 0) -> Key:
+    """Return the row of a list with at least so many items; with `single`, one text needs no list."""
+
+    def read(node: Node, place: Place) -> tuple[Any, ...]:
+        if single and is_text(node):
+            return (item.read(node, place),)
+        if not is_list(node) or len(node.items) < least:
+            raise BadValue(node)
+        return tuple(one for below in node.items if (one := value(item, below, place)) is not None)
+
+    return Key(accepted, read, keys=item.keys)
+
+
+# Rows of single values
+
+
+def scalar(accepted: str, convert: Callable[[str], Any], *, plain: bool = False) -> Key:
+    """Return the row of a text, or with `plain` of a number or a word of YAML; None from `convert` is not accepted."""
+
+    def read(node: Node, _: Place) -> Any:
+        made = convert(node.text.s) if is_text(node) and (node.plain if plain else not node.json) else None
+        if made is None:
+            raise BadValue(node)
+        return made
+
+    return Key(accepted, read)
+
+
+def choice(*words: str) -> Key:
+    row = scalar(f"one of {', '.join(words)}", lambda text: text if text in words else None)
+    return row._replace(words=words)
+
+
+def matching(accepted: str, valid: Callable[[str], Any]) -> Key:
+    """Return the row of a text for which `valid` is true."""
+    return scalar(accepted, lambda text: text.strip() if valid(text) else None)
+
+
+def whole(low: int, high: int = _MOST, accepted: str = "") -> Key:
+    """Return the row of a whole number in a range."""
+    bounds = f"from {low} to {high}" if high < _MOST else f"of at least {low}"
+
+    def convert(text: str) -> int | None:
+        number = whole_numbers.parse(text) if text.isascii() and text.isdecimal() else None
+        return number if number is not None and low <= number <= high else None
+
+    return scalar(accepted or f"a whole number {bounds}", convert, plain=True)
+
+
+@lru_cache(maxsize=256)
+def seconds(text: str, *, bare: bool = False) -> int | None:
+    """Return a duration such as `1h30m` in seconds; None for anything else and for zero.
+
+    With `bare`, a number alone is seconds too. In the fields of a task it needs a unit: 30 may mean minutes there.
+    """
+    m = _DURATION.fullmatch(f"{text}s" if bare and text.isdecimal() else text)
+    return (int(m[1] or 0) * 3600 + int(m[2] or 0) * 60 + int(m[3] or 0) or None) if m else None
+
+
+def _duration(node: Node, _: Place) -> int:
+    total = seconds(node.text.s, bare=node.plain) if is_text(node) else None
+    if total is None:
+        raise BadValue(node)
+    return total
+
+
+TEXT = matching("a text", str.strip)
+EXACT = scalar("a text that is not empty", lambda text: text if text.strip() and "\0" not in text else None)
+TEXTS = list_of(TEXT)
+COUNT = whole(1)
+BOOLEAN = scalar("true or false", lambda text: {"true": True, "false": False}.get(text.lower()), plain=True)
+DURATION = Key("a time such as 90s, 45m, 1h30m or a number of seconds", _duration)
+NODE = Key("a value", lambda node, _: node)
+
+
+# Any value
+
+
+def is_null(node: Node) -> bool:
+    return is_text(node) and node.plain and node.text.s in _NULLS
+
+
+def anything(node: Node, _: Place | None = None) -> Any:
+    """Read any value by YAML's core schema."""
+    if is_map(node):
+        return {key.text.s: anything(below) for key, below in node.pairs}
+    return [anything(item) for item in node.items] if is_list(node) else _scalar(node)
+
+
+def _scalar(node: Node) -> Any:
+    text = node.text.s
+    if not node.plain:
+        return text
+    if is_null(node):
+        return None
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if _INTEGER.fullmatch(text):
+        if len(text) > _MOST_DIGITS:
+            raise BadValue(node, f"a number of at most {_MOST_DIGITS} digits")
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def _data(node: Node, _: Place) -> dict[str, Any]:
+    if not is_map(node):
+        raise BadValue(node)
+    return {key.text.s: anything(below) for key, below in node.pairs}
+
+
+DATA = Key("keys with values", _data)
