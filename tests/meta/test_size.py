@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 9_288,
-    "markdown": 7_797,
+    "markdown": 7_407,
     "app, engine rooms": 8_013,
     "app, use cases": 10_011,
     "composition": 786,
