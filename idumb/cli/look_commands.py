@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _view() -> Result:
@@ -31,18 +28,14 @@ def status_command() -> Result:
     return _view()
 
 
-def _view_option(name: str, words: str) -> Callable[[F], F]:
-    return click.option(f"--{name}", "view", flag_value=name, help=words)
-
-
 @options.command("show")
 @click.argument("task")
-@_view_option("plan", "Print the plan as the run had it, also if no file has it.")
-@_view_option("diff", "Print what the task changed since its first attempt started.")
-@_view_option("envelope", "Print everything that its newest attempt ran under.")
+@options.view("plan", "Print the plan as the run had it, also if no file has it.")
+@options.view("diff", "Print what the task changed since its first attempt started.")
+@options.view("envelope", "Print everything that its newest attempt ran under.")
 @click.option("--attempt", type=click.IntRange(1), help="With --envelope: another attempt.")
-@_view_option("usage", "Print the time, tokens and money that agents used. TASK can be a phase.")
-@_view_option("debug", "Collect the facts about its failures, with possible fixes.")
+@options.view("usage", "Print the time, tokens and money that agents used. TASK can be a phase.")
+@options.view("debug", "Collect the facts about its failures, with possible fixes.")
 @options.negative("--facts-only", "asks", "With --debug: do not ask the debugger.")
 @options.approve("With --debug: consent to this debugger.")
 def show_command(task: str, view: str | None, attempt: int | None, **flags: Any) -> Result:

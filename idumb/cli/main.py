@@ -20,7 +20,6 @@ _GROUPS = {
         "check-plan": "Check the plans of a phase and print every finding.",
         "discuss": "Answer the questions that planning a phase depends on.",
         "research": "Research a phase before it is planned.",
-        "plan-diff": "Show how the plans differ from what was approved or locked.",
         "amend": "Change a locked plan; its run continues under it.",
         "graph": "Show the tasks of a phase in the order they run.",
     },

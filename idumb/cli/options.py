@@ -37,7 +37,7 @@ def command(name: str, *, person: bool = False) -> Callable[[Callable[..., Resul
 
     def decorate(function: Callable[..., Result | None]) -> click.Command:
         @functools.wraps(function)
-        def invoke(*, as_json: bool, events: bool = False, verbose: bool = False, **values: Any) -> int:
+        def invoke(*, as_json: bool, events: bool = False, **values: Any) -> int:
             if person:
                 require_person(f"idumb {name}")
             if events and as_json:
@@ -45,8 +45,7 @@ def command(name: str, *, person: bool = False) -> Callable[[Callable[..., Resul
             result = function(**values)
             if result is None:
                 return 0
-            view = "verbose" if verbose else values.get("view")
-            shown_as = f"{name} --{view}" if view else None
+            shown_as = f"{name} --{values['view']}" if values.get("view") else None
             return output.finish(name, result, as_json=as_json, quiet=events, shown_as=shown_as)
 
         click_command = click.command(name)(invoke)
@@ -54,6 +53,11 @@ def command(name: str, *, person: bool = False) -> Callable[[Callable[..., Resul
         return click_command
 
     return decorate
+
+
+def view(name: str, words: str) -> Callable[[F], F]:
+    """Add an option that selects another text for the answer; the command receives its name as `view`."""
+    return click.option(f"--{name}", "view", flag_value=name, help=words)
 
 
 def flag(name: str) -> bool:

@@ -146,8 +146,11 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
     is_flag=True,
     help="Also run the checks of unfinished tasks before their work, on a copy of HEAD. Needs consent to the plan.",
 )
-@click.option("--verbose", is_flag=True, help="Also print hashes, the self-check and the next free id.")
-def check_plan_command(phase: str, expected: str | None, mode: str | None, run_checks: bool) -> Result:
+@options.view("verbose", "Also print hashes, the self-check and the next free id.")
+@options.view("diff", "Print only how the plans differ from the newest approval or lock of a run.")
+def check_plan_command(
+    phase: str, expected: str | None, mode: str | None, run_checks: bool, view: str | None
+) -> Result:
     """Check the plans of a phase and print every finding.
 
     Instead of a phase, name a plan file to see only its findings, also a plan of GSD or of the first iDumb.
@@ -159,6 +162,13 @@ def check_plan_command(phase: str, expected: str | None, mode: str | None, run_c
     Also lists plans and settings that are not committed, with the command that commits them: idumb commits reports,
     so a clone would have the reports without the plan.
     """
+    if view == "diff":
+        if expected or mode or run_checks:
+            raise click.UsageError("--diff compares the plans; it takes none of --hash, --mode and --run-checks.")
+        from idumb.app.contract import plan_changes
+
+        with options.services() as services:
+            return _with_next(services, plan_changes.show(services, options.phase_id(phase, services.root)))
     import gc
 
     if not run_checks:
@@ -233,20 +243,6 @@ def research_command(phase: str, source: str | None, **flags: Any) -> Result:
     offered = None if source is None else options.read_text(source, "research")
     with options.services(writes=True, progress=True) as services:
         return phase_research.research(services, phase, options.progress_writer(), offered=offered, **flags)
-
-
-@options.command("plan-diff")
-@click.argument("phase")
-def plan_diff_command(phase: str) -> Result:
-    """Show how the plans differ from what was approved or locked.
-
-    Compares tasks and fields with the newest approval or the lock of the newest run, whichever is newer. Runs nothing
-    and writes nothing.
-    """
-    from idumb.app.contract import plan_changes
-
-    with options.services() as services:
-        return _with_next(services, plan_changes.show(services, options.phase_id(phase, services.root)))
 
 
 def _with_next(services: Services, result: Result) -> Result:

@@ -131,7 +131,7 @@ def plain(value: Any) -> Any:
 
 
 def as_dict(diff: PlanDiff) -> dict[str, Any]:
-    """Return the form that `idumb plan-diff --json` prints."""
+    """Return the form that `idumb check-plan --diff --json` prints."""
     return {
         "plans": {
             "added": list(diff.plans_added),

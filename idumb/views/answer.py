@@ -25,7 +25,7 @@ _MODULES = {
         "import",
     ),
     "run": ("execute-phase", "execute", "quick", "resume", "stop", "verify-work", "rollback", "undo"),
-    "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
+    "decide": ("check-plan --diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
     "look": ("show", "show --plan", "show --diff", "show --envelope", "show --usage", "report", "log", "audit"),
     "status": ("status", "next", "roadmap"),
     "debug": ("show --debug",),
@@ -36,6 +36,7 @@ _MODULES = {
 # Functions that do not have the name of their command.
 _FUNCTIONS = {
     "check-plan --verbose": "check_plan_in_full",
+    "check-plan --diff": "plan_diff",
     **{f"show --{view}": view for view in ("plan", "diff", "envelope", "usage", "debug")},
     "plan": "new_plan",
     "import": "import_plan",

@@ -1,4 +1,4 @@
-"""`idumb amend` and `plan-diff`: the user changes a locked plan, and the same run continues under it."""
+"""`idumb amend` and `check-plan --diff`: the user changes a locked plan, and the same run continues under it."""
 
 from __future__ import annotations
 
@@ -221,11 +221,11 @@ def test_a_hand_edited_plan_stops_resume_and_each_choice_is_a_command(project: P
     commands = {choice["id"]: choice["command"] for choice in details["choices"]}
     assert list(commands) == ["look", "amend", "put-back", "start-fresh"]
     shown = project.quick(*commands["look"].split()[1:], "--json")
-    validate(shown.data, "plan-diff")
+    validate(shown.data, "check-plan-diff")
     assert shown.data["lines"] == ["T1-03: title: Task T1-03 -> Another title"]
     subprocess.run(commands["put-back"], shell=True, cwd=project.folder, check=True)
     assert project.read(PLAN) == before
-    assert project.quick("plan-diff", "1", "--json").data["same"]
+    assert project.quick("check-plan", "1", "--diff", "--json").data["same"]
     assert project.quick("resume", "1", "--json").code == 5  # it goes on, and the task still waits for an answer
 
 
@@ -261,7 +261,7 @@ def test_after_a_kill_before_the_write_the_amendment_is_dropped(project: Project
     assert project.read(PLAN) == before
     ended = project.quick("resume", "1", "--retry-failed", "--json")
     assert ended.code == 5, ended
-    assert project.quick("plan-diff", "1", "--json").data["since"]["version"] == 1
+    assert project.quick("check-plan", "1", "--diff", "--json").data["since"]["version"] == 1
     assert len(project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"]) == 1
 
 
@@ -441,13 +441,13 @@ def test_changes_since_an_approval_are_reported_before_any_run(sandbox: GitSandb
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt", fields=FIELDS)], head=STRICT)
     approve(project)
-    same = project.quick("plan-diff", "1", "--json").data
+    same = project.quick("check-plan", "1", "--diff", "--json").data
     assert (same["same"], same["since"]["what"]) == (True, "approval")
     edit(project, "T1-01: Task T1-01", "T1-01: Another title")
-    difference = project.quick("plan-diff", "1", "--json").data
-    validate(difference, "plan-diff")
+    difference = project.quick("check-plan", "1", "--diff", "--json").data
+    validate(difference, "check-plan-diff")
     assert difference["lines"] == ["T1-01: title: Task T1-01 -> Another title"]
     project.commit_own()  # and now nobody has the bytes that were approved
-    unknown = project.quick("plan-diff", "1", "--json").data
+    unknown = project.quick("check-plan", "1", "--diff", "--json").data
     assert unknown["unknown"] == [PLAN]
     assert not unknown["same"]

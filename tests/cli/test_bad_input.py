@@ -316,7 +316,7 @@ def test_a_number_of_thousands_of_digits_is_bad_input_or_text_in_every_file(
     codes = {
         command: project.quick(command, *arguments, "--json").code
         for command, *arguments in (
-            ("check-plan", "1"), ("status",), ("next",), ("graph", "1"), ("roadmap", "--add", "A"), ("plan-diff", "1")
+            ("check-plan", "1"), ("status",), ("next",), ("graph", "1"), ("roadmap", "--add", "A")
         )
     }  # fmt: skip
     assert set(codes.values()) <= {0, 3, 4}, codes

@@ -171,17 +171,17 @@ def test_one_interrupt_leaves_a_question(verified: Project, command: tuple[str, 
 
 def test_the_next_step_after_the_plan_of_a_verified_phase_is_that_of_status(verified: Project) -> None:
     """R-ASK-1: execute-phase would refuse it, and resume has nothing to do."""
-    checked, compared = verified.quick("check-plan", "1").out, verified.quick("plan-diff", "1").out
+    checked, compared = verified.quick("check-plan", "1").out, verified.quick("check-plan", "1", "--diff").out
     assert checked.endswith("\nThis contract is verified.\n")
     assert compared == "No changes in phase 1 since run 1.\n"
     verified.plan([making("T2-01", "b.txt")], phase="2")
     following = verified.json("status").data["next"]["command"]
     assert following == "idumb execute-phase 2"
-    for command in ("check-plan", "plan-diff"):
-        answer = verified.json(command, "1").data
-        validate(answer, command)
+    for schema, view in (("check-plan", ()), ("check-plan-diff", ("--diff",))):
+        answer = verified.json("check-plan", "1", *view).data
+        validate(answer, schema)
         assert (answer["verified"], answer["next"]) == (True, [following])
-        assert verified.quick(command, "1").out.endswith(f"\nNext: {following}\n")
+        assert verified.quick("check-plan", "1", *view).out.endswith(f"\nNext: {following}\n")
 
 
 def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run(prepared: Prepared) -> None:

@@ -119,15 +119,13 @@ def test_after_a_plan_changed_between_two_commands(project: Project, first: str,
     assert choices.refused(project, refused) == {}
 
 
-def test_a_paused_step_plan_offers_a_replan_with_its_consequences(project: Project) -> None:
+def test_a_changed_step_plan_offers_the_ways_to_adopt_it(project: Project) -> None:
     """R-ASK-1, R-RUN-12: a strict plan is approved before the run adopts the change."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"))
     assert project.json("execute", "web.yaml").code == 1
-    paused = project.json("pause", "web.yaml")
-    assert (paused.code, paused.data["choices"][0]["id"]) == (0, "replan")
     write_steps(project, write("a.txt", "a"), shell("echo y > c.txt"))
-    commands = paused.data["choices"][0]["command"].split("; ")
-    assert [command.split()[1] for command in commands] == ["plan-diff", "approve", "amend"]
+    commands = [choice["command"] for choice in project.json("resume", "web.yaml").error["details"]["choices"]][:3]
+    assert [command.split()[1] for command in commands] == ["check-plan", "approve", "amend"]
     assert project.json(*commands[0].split()[1:]).code == 0
     approved = project.json(*commands[1].split()[1:])
     assert approved.error["code"] == "approval.not-given"

@@ -8,7 +8,7 @@ from tests.support.project import Project, making
 
 COMMANDS = (
     *(("check-plan",), ("prove",), ("audit", "workspace"), ("audit", "bundle"), ("log",)),
-    *(("next",), ("graph",), ("plan-diff",), ("verify-work",)),
+    *(("next",), ("graph",), ("verify-work",)),
 )
 WITHOUT_PLAN = (("log",),)
 

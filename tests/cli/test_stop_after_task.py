@@ -66,7 +66,7 @@ def test_the_current_task_is_finished_and_the_reason_is_kept(stopped: Project) -
     refused = stopped.execute()
     assert (refused.code, refused.error["code"]) == (4, "run.paused")
     assert [(c["id"], c["command"]) for c in refused.error["details"]["choices"]] == [
-        ("replan", "idumb plan-diff 1; idumb amend 1 --from-file"),
+        ("replan", "idumb check-plan 1 --diff; idumb amend 1 --from-file"),
         ("go-on", "idumb resume 1"),
         ("start-fresh", "idumb rollback 1 --to start"),
     ]
@@ -96,7 +96,7 @@ def test_a_stopped_run_adopts_the_changed_plan_and_continues_with_resume_alone(s
     """R-RUN-12: replanning; it stays the same run, stays stopped and keeps completed work."""
     plan = stopped.folder / ".planning/phases/1/01-PLAN.md"
     plan.write_text(plan.read_text(encoding="utf-8").replace("later.txt", "b.txt"), encoding="utf-8")
-    assert stopped.json("plan-diff", "1").code == 0
+    assert stopped.json("check-plan", "1", "--diff").code == 0
     amended = stopped.json("amend", "1", "--from-file", "--yes")
     assert amended.code == 0, amended
     assert stopped.json("status").data["phases"][0]["state"] == "paused"

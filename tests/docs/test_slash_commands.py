@@ -18,9 +18,7 @@ NAMES = (
     "approve", "check-plan", "debug", "discuss-phase", "execute-phase", "init", "next", "plan-phase", "quick",
     "research-phase", "resume", "roadmap", "rollback", "status", "verify-work",
 )  # fmt: skip
-LOOKING = frozenset(
-    {"status", "next", "check-plan", "plan-diff", "graph", "show", "decisions", "log", "diff", "envelope"}
-)
+LOOKING = frozenset({"status", "next", "check-plan", "graph", "show", "decisions", "log"})
 COMMANDS = {name: hosts.read(name, text) for name, text in shipped_files.commands().items()}
 
 

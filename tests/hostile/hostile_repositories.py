@@ -40,7 +40,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "status": ("status",),
     "next": ("next",),
     "check-plan": ("check-plan", "1"),
-    "plan-diff": ("plan-diff", "1"),
+    "check-plan --diff": ("check-plan", "1", "--diff"),
     "graph": ("graph", "1", "--format", "mermaid"),
     "roadmap": ("roadmap",),
     "show": ("show", "T1-01"),

@@ -51,7 +51,7 @@ def versions(project: Project) -> list[dict[str, Any]]:
 
 
 def run_id(project: Project) -> str:
-    return str(project.quick("plan-diff", "1", "--json").data["since"]["run"])
+    return str(project.quick("check-plan", "1", "--diff", "--json").data["since"]["run"])
 
 
 def die_before(function: Mapping[str, str]) -> None:

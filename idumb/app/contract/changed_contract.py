@@ -56,7 +56,7 @@ def hint(state: RunState, offered: Sequence[Choice]) -> str:
         return f"idumb give-up {task} --why REASON ends the attempt; or revert the change and run idumb submit {task}"
     if AMEND in commands:
         first = f"idumb approve {phase}, then " if state.mode == STRICT else ""
-        return f"idumb plan-diff {phase} shows the change; {first}{commands[AMEND]} amends the run"
+        return f"idumb check-plan {phase} --diff shows the change; {first}{commands[AMEND]} amends the run"
     if FRESH in commands:
         return f"Revert it and run idumb resume {phase}, or {commands[FRESH]}"
     return f"idumb check-plan {phase} shows the errors; or revert it and run idumb resume {phase}"
@@ -103,7 +103,7 @@ def _correct_choice(phase: str) -> Choice:
 
 
 def _review_choice(phase: str) -> Choice:
-    return Choice("look", "see what changed", "nothing is written or run", f"idumb plan-diff {phase}")
+    return Choice("look", "see what changed", "nothing is written or run", f"idumb check-plan {phase} --diff")
 
 
 def _approve_choice(phase: str) -> Choice:

@@ -114,7 +114,7 @@ def _changed_meanwhile(path: str, phase: str) -> Refusal:
     return Refusal(
         "amend.changed-meanwhile",
         f"{path} changed while idumb was about to write it, so it was not written.",
-        hint=f"idumb plan-diff {phase}",
+        hint=f"idumb check-plan {phase} --diff",
         details={"phase": phase},
     )
 

@@ -33,7 +33,7 @@ class ChangesSinceLock:
 
 
 def show(services: Services, phase: str) -> Result:
-    """`idumb plan-diff N`: compare the plans with the newest approval or lock of a run. Reads only."""
+    """`idumb check-plan N --diff`: compare the plans with the newest approval or lock of a run. Reads only."""
     preconditions.require_initialised(services)
     now = loading.require_contract(services, phase)
     state = run_lookup.latest_run(services, now.phase)
@@ -138,7 +138,7 @@ def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSin
     loaded = loading.load_locked(services, state, now.folder)
     if loaded.contract is None:
         raise Refusal(
-            "plan-diff.not-kept",
+            "contract.not-kept",
             f"The locked plans of run {state.number} of phase {state.phase} are no longer in the repository.",
             hint="idumb doctor",
         )

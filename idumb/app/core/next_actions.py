@@ -29,7 +29,7 @@ def replan(phase: str, *, strict: bool = False) -> Choice:
         "replan",
         "change the plan first",
         "edit its tasks, review the difference, and amend the run; finished tasks that did not change are kept",
-        f"idumb plan-diff {phase}; {approve}idumb amend {phase} --from-file",
+        f"idumb check-plan {phase} --diff; {approve}idumb amend {phase} --from-file",
     )
 
 

@@ -97,7 +97,7 @@ def _checked(services: Services, state: RunState, loaded: Loaded, text: str) -> 
         return {"problem": refused.words}
     draft_path = services.backups.keep(BACKUP_FOLDER, path.rpartition("/")[2], data)
     copied = f"cp {shlex.quote(draft_path)} {shlex.quote(path)}"
-    steps = [copied, f"idumb plan-diff {state.phase}", f"idumb amend {state.phase} --from-file"]
+    steps = [copied, f"idumb check-plan {state.phase} --diff", f"idumb amend {state.phase} --from-file"]
     return {"path": draft_path, "plan": path, "what": list(plan_diff.lines(changes.diff)), "next": steps}
 
 

@@ -306,7 +306,7 @@ def _require_same_tasks(services: Services, state: RunState, event: Event) -> No
         raise Refusal(
             "undo.amended",
             f"{_describe(services, state, event)} cannot be undone: an amendment changed {wording.listed(changed)}.",
-            hint=f"idumb resume {state.phase} runs it again; idumb plan-diff {state.phase}",
+            hint=f"idumb resume {state.phase} runs it again; idumb check-plan {state.phase} --diff",
             details={"phase": state.phase, "tasks": changed},
         )
 

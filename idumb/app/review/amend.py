@@ -139,7 +139,7 @@ def _amended(
         raise Refusal(
             refused.code,
             f"{refused.words}.",
-            hint=f"idumb plan-diff {state.phase}; idumb rollback {state.phase} --to TASK reverts work first",
+            hint=f"idumb check-plan {state.phase} --diff; idumb rollback {state.phase} --to TASK reverts work first",
             details={
                 "phase": state.phase,
                 "tasks": list(refused.tasks),

@@ -41,7 +41,7 @@ FAMILIES = (
     Family("config policy prompt checks sandbox setup", "Use the configuration", "Correct the errors"),
     Family("git", "Work in this repository", ways=(GIT_STATUS,)),
     Family("checkout", "Run programs in a checkout"),
-    Family("store audit doctor snapshots plan-diff", "Rely on the event log", ways=(DOCTOR,)),
+    Family("store audit doctor snapshots contract", "Rely on the event log", ways=(DOCTOR,)),
     Family("lock stop", "Continue the run in this working tree", ways=(STATUS,)),
     Family("backup", "Write or use a backup", "Choose another name"),
     Family("file system ask", "Use that path", "Check its owner and its mode, then run the command again"),
