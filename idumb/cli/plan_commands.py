@@ -364,7 +364,7 @@ def _read(name: str) -> str:
 @click.option(
     "--format",
     "form",
-    type=mistyped.Choice(["text", "mermaid", "svg"]),
+    type=mistyped.Choice(["text", "mermaid"]),
     default="text",
     show_default=True,
     help="The output format.",

@@ -106,7 +106,7 @@ def test_answers_about_a_successful_phase_follow_their_schemas(shell: Shell) -> 
     )
     for command in ("status", "next", "roadmap", "decisions"):
         shell.run(command)
-    shell.run("graph", "1", "--format", "svg")
+    shell.run("graph", "1", "--format", "mermaid")
     ended = shell.run("execute-phase", "1", "--approve", contract)
     assert ended["data"]["outcome"] == "complete"
     for arguments in (

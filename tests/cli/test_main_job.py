@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from tests.support import doctor as doctors
@@ -63,7 +62,7 @@ def _sha256(place: Path) -> str:
     return hashlib.sha256(place.read_bytes()).hexdigest()
 
 
-def test_the_graph_is_drawn_in_three_formats(project: Project) -> None:
+def test_the_graph_is_drawn_in_two_formats(project: Project) -> None:
     """R-PLAN-6: topological order, waves."""
     project.plan([making("T1-02", "b", after="T1-01"), making("T1-01", "a"), making("T1-03", "c", after="T1-01")])
     data = project.json("graph", "1").data
@@ -72,8 +71,6 @@ def test_the_graph_is_drawn_in_three_formats(project: Project) -> None:
     assert ["T1-01", "T1-02"] in data["edges"]
     assert "T1-02" in project.quick("graph", "1").out
     assert "T1-01" in project.quick("graph", "1", "--format", "mermaid").out
-    svg = project.quick("graph", "1", "--format", "svg").out
-    assert ET.fromstring(svg).tag.endswith("svg")
 
 
 def test_roadmap_status_and_next_follow_the_phases(project: Project) -> None:

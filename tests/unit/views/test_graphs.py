@@ -1,18 +1,13 @@
-"""R-PLAN-6: the graph as text, Mermaid and SVG."""
+"""R-PLAN-6: the graph as text and Mermaid."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Mapping
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from idumb.domain.contract import Contract
-from idumb.domain.plans import graph
-from idumb.views.graph import layout as graph_layout
-from idumb.views.graph import mermaid, svg
+from idumb.views.graph import mermaid
 from idumb.views.graph import text as graph_text
 from tests.support.growth import assert_linear
 from tests.unit.views import examples
@@ -64,56 +59,6 @@ def test_mermaid_can_omit_tasks() -> None:
     assert "T1-01" not in drawn
 
 
-def _svg(contract: Contract, statuses: Mapping[str, str] | None = None) -> ET.Element:
-    return ET.fromstring(svg.render(contract, statuses))
-
-
-def _texts(root: ET.Element) -> list[str]:
-    return ["".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")]
-
-
-def test_svg_shows_every_task_wave_and_status_as_text() -> None:
-    """R-PLAN-6."""
-    log = examples.partial_run()
-    root = _svg(log.contract, log.statuses)
-    texts = _texts(root)
-    assert {"T1-01", "T1-02", "Unique slugs", "failed", "blocked", "Wave 3: 1 task"} <= set(texts)
-    assert "2 completed, 1 failed, 1 blocked, 1 waiting" in texts
-    lines = [e for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("class") == "line"]
-    assert len(lines) == 3
-    assert "prefers-color-scheme: dark" in svg.render(log.contract)
-
-
-def test_svg_escapes_foreign_text() -> None:
-    contract = examples.slugs(title=examples.NASTY)
-    assert "<script" not in svg.render(contract)
-    assert any("<script>" in text for text in _texts(_svg(contract)))
-
-
-def test_boxes_of_a_column_never_overlap_and_lines_run_forward() -> None:
-    tasks = [
-        examples.task(f"T1-{n:02d}", *(f"T1-{m:02d}" for m in range(n) if (n * 7 + m) % 5 == 0)) for n in range(30)
-    ]
-    contract = examples.phase(*tasks)
-    layout = graph_layout.place(graph.waves(contract.dependencies, contract.order), contract.dependencies)
-    columns: dict[int, list[float]] = {}
-    for column, row in layout.at.values():
-        columns.setdefault(column, []).append(row)
-    for rows in columns.values():
-        assert all(b - a > 0.999 for a, b in itertools.pairwise(sorted(rows)))
-    assert all(a[0] < b[0] for line in layout.lines for a, b in itertools.pairwise(line))
-    assert len(layout.lines) == sum(map(len, contract.dependencies.values()))
-
-
-def test_a_long_edge_gets_its_own_lane_in_each_column_it_crosses() -> None:
-    contract = examples.phase(
-        examples.task("T1-01"), examples.task("T1-02", "T1-01"), examples.task("T1-03", "T1-02", "T1-01")
-    )
-    layout = graph_layout.place(graph.waves(contract.dependencies, contract.order), contract.dependencies)
-    long = next(line for line in layout.lines if len(line) == 3)
-    assert abs(long[1][1] - layout.at["T1-02"][1]) >= 1
-
-
 def _large(needs: str, count: int) -> Contract:
     """Return a phase of that many tasks: alone, in a chain, or in layers of 25 that need the whole layer before."""
 
@@ -129,7 +74,6 @@ def _large(needs: str, count: int) -> Contract:
 @pytest.mark.parametrize("needs", ["none", "chain", "layers"])
 def test_each_edge_of_a_large_phase_is_drawn_once_and_in_linear_time(needs: str) -> None:
     contract = _large(needs, 200)
-    drawn = svg.render(contract)
-    assert drawn.count('class="box"') == 200
-    assert drawn.count('class="line"') == sum(map(len, contract.dependencies.values()))
-    assert_linear(svg.render, lambda count: _large(needs, count))
+    drawn = mermaid.render(contract)
+    assert drawn.count(" --> ") == sum(map(len, contract.dependencies.values()))
+    assert_linear(mermaid.render, lambda count: _large(needs, count))
