@@ -81,9 +81,7 @@ class Container:
         """
         self._open(project or project_folder.find(start))
         self.start = os.path.realpath(start)
-        self._make_asker = asker
-        self._make_reporter = reporter
-        self._farewell = farewell
+        self._make_asker, self._make_reporter, self._farewell = asker, reporter, farewell
 
     def of_folder(self, folder: str) -> Container:
         """Return the services of the project in a folder below this one."""

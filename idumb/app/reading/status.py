@@ -19,7 +19,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans import numbered_phases, step_plan
-from idumb.domain.runs.run import ACTIVE, COMPLETED, PAUSED, RunState
+from idumb.domain.runs.run import ACTIVE, COMPLETED, INTERRUPTED, PAUSED, RunState
 from idumb.domain.runs.task_state import TaskState
 
 SHOWN = 20
@@ -343,24 +343,32 @@ def _inside(projects: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _next(phases: list[dict[str, Any]], questions: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
-    """Return the next command, and why. Quick tasks come first.
+    """Return the next command, and why: what is under way, then what waits for a person, then what can run.
 
-    `questions` belong to no phase: consent to the agents that judge.
+    Quick tasks come first. `questions` belong to no phase: consent to the agents that judge.
     """
     if not initialised:
         return {"command": "idumb init", "why": "idumb is not set up here"}
-    if questions:
+    left = (row for row in phases if row.get("restoring") or not (_is_done(row) or _is_dropped(row)))
+    first = min(left, key=_turn, default=None)
+    if questions and (first is None or _turn(first) > _UNDER_WAY):
         return {"command": "idumb decisions", "why": f"a question needs an answer: {questions[0]['what']}"}
-    for row in sorted(phases, key=lambda row: not numbered_phases.is_numbered(row["phase"])):
-        number, state = row["phase"], row["state"]
-        if (_is_done(row) or _is_dropped(row)) and not row.get("restoring"):
-            continue
-        return {"phase": number, **_for_phase(row, number, state)}
+    if first is not None:
+        return {"phase": first["phase"], **_for_phase(first, first["phase"], first["state"])}
     if not phases:
         return {"command": None, "why": "no phase is planned; write .planning/phases/1/01-PLAN.md"}
     elsewhere = [row["phase"] for row in phases if row["state"] != "verified" and not _is_dropped(row)]
     more = f"; {', '.join(elsewhere)} elsewhere, according to reports" if elsewhere else ""
     return {"command": None, "why": f"every phase is verified{more}"}
+
+
+_UNDER_WAY = (0, True)
+
+
+def _turn(row: Mapping[str, Any]) -> tuple[int, bool]:
+    """Return the place of a phase among those that are not done."""
+    under_way = row.get("open") or row.get("restoring") or row["state"] in (ACTIVE, INTERRUPTED)
+    return 0 if under_way else 1 if row["decisions"] else 2, not numbered_phases.is_numbered(row["phase"])
 
 
 def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
