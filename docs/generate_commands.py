@@ -36,10 +36,16 @@ def contents() -> str:
 def section(context: click.Context, name: str) -> str:
     command = main.group.get_command(context, name)
     assert command is not None
+    parts = command.commands if isinstance(command, click.Group) else {}
+    below = (described(one, f"{name} {word}", "###") for word, one in parts.items())
+    return "\n".join([described(command, name, "##"), *below])
+
+
+def described(command: click.Command, name: str, heading: str) -> str:
     own = click.Context(command, info_name=f"idumb {name}")
     usage = " ".join(["idumb", name, *command.collect_usage_pieces(own)])
     lines = [
-        f"## {name}",
+        f"{heading} {name}",
         "",
         f"    {usage}",
         "",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
 from idumb.system.files import user_folders
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @options.command("decide", person=True)
@@ -135,80 +137,121 @@ def skip_command(task: str, why: str, yes: bool) -> Result:
         return task_overrides.skip(services, task, why, user_folders.user_name(), yes=yes, tell=tell)
 
 
-_HANDOFF_ARGUMENTS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
-_STATUSES = ["pending", "in_progress", "complete", "blocked", "failed"]
-
-
-@options.command("handoff")
-@click.argument("action", type=mistyped.Action([*_HANDOFF_ARGUMENTS]))
-@click.argument("values", nargs=-1, metavar="[ID] [STATUS]")
-@click.option("--run", metavar="ID", help="list, stats: only this run.")
-@click.option("--phase", metavar="N", help="list, stats: only this phase.")
-@click.option("--status", type=mistyped.Choice(_STATUSES), help="list, stats: only this status.")
-@click.option("--agent", metavar="NAME", help="list, stats: only this receiver.")
-@click.option("--why", default="", help="update: the reason, which is recorded.")
-def handoff_command(action: str, values: tuple[str, ...], why: str, **filters: Any) -> Result:
+handoff_command = options.Group(
+    "handoff",
     """List, show, update and count handoffs.
 
-    A finished task hands its work to each receiver that the plan lists under "Handoff to".
+    A finished task hands its work to each receiver that the plan lists under "Handoff to". ID is the id of a handoff,
+    the beginning of an id, or a task with a single handoff.
+    """,
+)
+_STATUS = mistyped.Choice(["pending", "in_progress", "complete", "blocked", "failed"])
 
-    ID is the id of a handoff, the beginning of an id, or a task with a single handoff. STATUS is pending, in_progress,
-    complete, blocked or failed.
-    """
+
+def _which_handoffs(function: F) -> F:
+    for option in (
+        click.option("--run", metavar="ID", help="Only this run."),
+        click.option("--phase", metavar="N", help="Only this phase."),
+        click.option("--status", type=_STATUS, help="Only this status."),
+        click.option("--agent", metavar="NAME", help="Only this receiver."),
+    ):
+        function = option(function)
+    return function
+
+
+@options.command("list", group=handoff_command)
+@_which_handoffs
+def list_handoffs_command(**filters: Any) -> Result:
+    """List handoffs."""
     from idumb.app.reading import handoffs
 
-    _require_arguments("handoff", action, values, _HANDOFF_ARGUMENTS)
-    selection = handoffs.HandoffFilter(**filters)
-    with options.services(writes=action == "update") as services:
-        if action == "list":
-            return handoffs.listing(services, selection)
-        if action == "stats":
-            return handoffs.stats(services, selection)
-        if action == "show":
-            return handoffs.show(services, values[0])
-        return handoffs.update(services, values[0], values[1], user_folders.user_name(), why)
+    with options.services() as services:
+        return handoffs.listing(services, handoffs.HandoffFilter(**filters))
 
 
-def _require_arguments(
-    command: str, action: str, values: tuple[str, ...], arguments: Mapping[str, tuple[str, ...]]
-) -> None:
-    if len(values) != len(arguments[action]):
-        raise click.UsageError(f"Usage: idumb {command} {' '.join((action, *arguments[action]))}")
+@options.command("stats", group=handoff_command)
+@_which_handoffs
+def count_handoffs_command(**filters: Any) -> Result:
+    """Count handoffs by status and receiver."""
+    from idumb.app.reading import handoffs
+
+    with options.services() as services:
+        return handoffs.stats(services, handoffs.HandoffFilter(**filters))
 
 
-_DLQ_ARGUMENTS = {"list": (), "show": ("ID",), "retry": ("ID",), "remove": ("ID",)}
+@options.command("show", group=handoff_command)
+@click.argument("id")
+def show_handoff_command(id: str) -> Result:
+    """Show a handoff."""
+    from idumb.app.reading import handoffs
+
+    with options.services() as services:
+        return handoffs.show(services, id)
 
 
-@options.command("dlq")
-@click.argument("action", type=mistyped.Action([*_DLQ_ARGUMENTS]))
-@click.argument("ids", nargs=-1, metavar="[ID]")
-@click.option(
-    "--class",
-    "class_",
-    type=mistyped.Choice(["transient", "permanent", "system"]),
-    help="list: only this class.",
-)
-@click.option("--phase", metavar="N", help="list: only this phase.")
-@click.option("--agent", metavar="NAME", help="list: only tasks that this binding built.")
-@click.option("--all", "every", is_flag=True, help="list: include removed, settled and replaced ones.")
-@options.approve("retry: consent to all that would run.")
-@click.option("--why", default="", help="remove: the reason, which is recorded.")
-def dlq_command(action: str, ids: tuple[str, ...], approve: tuple[str, ...], why: str, **filters: Any) -> Result:
+@options.command("update", group=handoff_command)
+@click.argument("id")
+@click.argument("status", metavar="STATUS")
+@click.option("--why", default="", help="The reason, which is recorded.")
+def update_handoff_command(id: str, status: str, why: str) -> Result:
+    """Change the status of a handoff: pending, in_progress, complete, blocked or failed."""
+    from idumb.app.reading import handoffs
+
+    with options.services(writes=True) as services:
+        return handoffs.update(services, id, status, user_folders.user_name(), why)
+
+
+dlq_command = options.Group(
+    "dlq",
     """List failed tasks and runs; retry or remove one.
 
     A dead letter is a task or run that failed and has no attempt left. Its class is transient (a retry may succeed),
-    permanent (the plan or the files must change) or system (the machine or its programs must be fixed). `retry` makes
-    one more attempt of the same task under the same checks. `remove` hides the letter until the task fails again and
-    deletes nothing. ID may be a task.
-    """
+    permanent (the plan or the files must change) or system (the machine or its programs must be fixed). ID may be a
+    task.
+    """,
+)
+
+
+@options.command("list", group=dlq_command)
+@click.option("--class", "class_", type=mistyped.Choice(["transient", "permanent", "system"]), help="Only this class.")
+@click.option("--phase", metavar="N", help="Only this phase.")
+@click.option("--agent", metavar="NAME", help="Only tasks that this binding built.")
+@click.option("--all", "every", is_flag=True, help="Include removed, settled and replaced ones.")
+def list_letters_command(**filters: Any) -> Result:
+    """List dead letters."""
     from idumb.app.failures import dead_letters
 
-    _require_arguments("dlq", action, ids, _DLQ_ARGUMENTS)
-    with options.services(progress=action == "retry", writes=action == "remove") as services:
-        if action == "list":
-            return dead_letters.listing(services, **filters)
-        if action == "show":
-            return dead_letters.show(services, ids[0])
-        if action == "retry":
-            return dead_letters.retry(services, ids[0], approve)
-        return dead_letters.remove(services, ids[0], user_folders.user_name(), why)
+    with options.services() as services:
+        return dead_letters.listing(services, **filters)
+
+
+@options.command("show", group=dlq_command)
+@click.argument("id")
+def show_letter_command(id: str) -> Result:
+    """Show a dead letter."""
+    from idumb.app.failures import dead_letters
+
+    with options.services() as services:
+        return dead_letters.show(services, id)
+
+
+@options.command("retry", group=dlq_command)
+@click.argument("id")
+@options.approve("Consent to all that would run.")
+def retry_command(id: str, approve: tuple[str, ...]) -> Result:
+    """Make one more attempt of the task, under the same checks."""
+    from idumb.app.failures import dead_letters
+
+    with options.services(progress=True) as services:
+        return dead_letters.retry(services, id, approve)
+
+
+@options.command("remove", group=dlq_command)
+@click.argument("id")
+@click.option("--why", default="", help="The reason, which is recorded.")
+def remove_command(id: str, why: str) -> Result:
+    """Hide the letter until the task fails again. Deletes nothing."""
+    from idumb.app.failures import dead_letters
+
+    with options.services(writes=True) as services:
+        return dead_letters.remove(services, id, user_folders.user_name(), why)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import mistyped, options
+from idumb.cli import options
 
 
 def _view() -> Result:
@@ -155,33 +155,41 @@ def log_command(**filters: Any) -> Result:
         return event_history.list_events(services, **filters)
 
 
-@options.command("audit")
-@click.argument("action", type=mistyped.Action(["verify", "workspace", "bundle"]))
-@click.argument("phase", required=False)
-def audit_command(action: str, phase: str | None) -> Result:
-    """Verify the event log, or what a run left behind.
+audit_command = options.Group("audit", "Verify the event log, or what a run left behind.")
 
-    `verify` recomputes every hash of the event log. It reports up to which event the chain is intact, and up to which
-    event the copy in your state directory confirms it. To detect events that were cut off after that one, compare the
-    head with one that you kept elsewhere.
 
-    `workspace N` reports whether files, plans, git's own files and the event log are as the newest run of phase N left
-    them.
+@options.command("verify", group=audit_command)
+def verify_command() -> Result:
+    """Verify the event log.
 
-    `bundle N` prints run, plans, commits, evidence and the head of the event log as one object with its digest. The
-    object is not signed.
+    Recomputes every hash of it. Reports up to which event the chain is intact, and up to which event the copy in your
+    state directory confirms it. To detect events that were cut off after that one, compare the head with one that you
+    kept elsewhere.
     """
-    if (phase is None) != (action == "verify"):
-        raise click.UsageError("audit verify takes no phase; audit workspace and audit bundle need one.")
+    from idumb.app.reading import event_history
+
     with options.services() as services:
-        if phase is None:
-            from idumb.app.reading import event_history
+        return event_history.audit(services)
 
-            return event_history.audit(services)
-        from idumb.app.verify import attestation
 
-        attest = attestation.workspace if action == "workspace" else attestation.bundle
-        return attest(services, phase)
+@options.command("workspace", group=audit_command)
+@click.argument("phase")
+def workspace_command(phase: str) -> Result:
+    """Report whether files, plans, git's own files and the event log are as the newest run of a phase left them."""
+    from idumb.app.verify import attestation
+
+    with options.services() as services:
+        return attestation.workspace(services, phase)
+
+
+@options.command("bundle", group=audit_command)
+@click.argument("phase")
+def bundle_command(phase: str) -> Result:
+    """Print run, plans, commits, evidence and the head of the event log as one object with its digest, not signed."""
+    from idumb.app.verify import attestation
+
+    with options.services() as services:
+        return attestation.bundle(services, phase)
 
 
 @options.command("prove")

@@ -14,12 +14,10 @@ from idumb.domain import errors
 
 _GROUPS = {
     "Plan": {
-        "plan": "Write a new plan from a template, or add a task to a plan.",
+        "plan": "Write a plan, add a task to one, or prepare planning.",
         "plan-phase": "Write the plan of a phase.",
         "import": "Import the plan of another tool.",
         "check-plan": "Check the plans of a phase and print every finding.",
-        "discuss": "Answer the questions that planning a phase depends on.",
-        "research": "Research a phase before it is planned.",
         "amend": "Change a locked plan; its run continues under it.",
         "graph": "Show the tasks of a phase in the order they run.",
     },

@@ -199,7 +199,7 @@ class Session:
     async def _audit(self, action: str) -> Answer:
         if self.phase is None:
             return _not_begun("audit")
-        return await self._idumb("audit", "--", action, self.phase)
+        return await self._idumb("audit", action, "--", self.phase)
 
     @_with_ways
     async def end_session(self, give_up: str = "") -> Answer:
@@ -277,14 +277,17 @@ def _refused(
     return answer.whole(command, data={}, error={"code": code, "message": message, "hint": hint, "details": details})
 
 
+def with_json(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments with the option before those that are no options."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    return (*argv[:end], "--json", *argv[end:])
+
+
 async def run(*argv: str) -> Answer:
     """Run one command in the current folder and return its answer, or a refusal if it gave none."""
-    command, *rest = argv
     process = await asyncio.create_subprocess_exec(
         *_PROGRAM,
-        command,
-        "--json",
-        *rest,
+        *with_json(argv),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -301,9 +304,9 @@ async def run(*argv: str) -> Answer:
         answer = None
     if isinstance(answer, dict):
         return answer
-    message = f"idumb {command} exited with {process.returncode} and no answer."
+    message = f"idumb {argv[0]} exited with {process.returncode} and no answer."
     return _refused(
-        command, "session.no-answer", message, "idumb doctor", [mcp_next_actions.by_command("idumb doctor")]
+        argv[0], "session.no-answer", message, "idumb doctor", [mcp_next_actions.by_command("idumb doctor")]
     )
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from idumb.cli import options
+
     _Choice = click.Choice[str]
 else:
     _Choice = click.Choice  # not a generic class before click 8.2
@@ -33,20 +35,21 @@ class Choice(_Choice):
             raise Mistyped(suggest(problem.format_message(), nearest), str(value), nearest, ctx) from None
 
 
-class Action(Choice):
-    """The word that follows a command's name, as in `idumb dlq list`."""
+def subcommand(group: options.Group, arguments: Sequence[str], ctx: click.Context) -> click.UsageError:
+    """Return the error for an unknown command of a group."""
+    import shlex
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return super().convert(value, param, ctx)
-        except Mistyped as problem:
-            name = ctx.info_name if ctx else ""
-            message = f"No such command '{name} {value}'."
-            if problem.nearest:
-                message = suggest(message, f"{name} {problem.nearest}")
-            else:
-                message = f"{message} {name} takes {', '.join(self.choices)}."
-            raise Mistyped(message, problem.word, problem.nearest, ctx) from None
+    from idumb.domain import errors
+
+    word, name = arguments[0], str(group.name)
+    if word in group.elsewhere:
+        shown = group.elsewhere[word].format(shlex.quote(next(iter(arguments[1:]), "W1")))
+        words = f"No such command '{name} {word}'. A run of a workflow is a phase, such as W1."
+        raise errors.UsageError("usage", words, hint=shown)
+    nearest, message = nearest_of(word, group.commands), f"No such command '{name} {word}'."
+    if nearest is None:
+        return Mistyped(f"{message} {name} takes {', '.join(group.commands)}.", word, None, ctx)
+    return Mistyped(suggest(message, f"{name} {nearest}"), word, nearest, ctx)
 
 
 def command(word: str, names: Sequence[str], ctx: click.Context) -> Mistyped:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -29,27 +29,52 @@ _EVERYWHERE = (
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-def command(name: str, *, person: bool = False) -> Callable[[Callable[..., Result | None]], click.Command]:
+class Group(click.Group):
+    """Commands under one name, as in `idumb dlq list`. `elsewhere`: words of other programs, with what to type here."""
+
+    def __init__(self, name: str, words: str, elsewhere: Mapping[str, str] | None = None) -> None:
+        super().__init__(name, help=words, no_args_is_help=False)
+        self.elsewhere = elsewhere or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            raise mistyped.subcommand(self, args, ctx)
+        return super().resolve_command(ctx, args)
+
+
+def command(
+    name: str, *, person: bool = False, group: Group | None = None
+) -> Callable[[Callable[..., Result | None]], click.Command]:
     """Decorate a function as a command: adds the options of every command, and prints the result that it returns.
 
-    With `person`, only a person may run the command.
+    With `person`, only a person may run the command. `group` is that of a subcommand, whose answer has its name.
     """
+    answers = name if group is None else str(group.name)
 
     def decorate(function: Callable[..., Result | None]) -> click.Command:
         @functools.wraps(function)
         def invoke(*, as_json: bool, events: bool = False, **values: Any) -> int:
             if person:
-                require_person(f"idumb {name}")
+                require_person(f"idumb {name}" if group is None else f"idumb {answers} {name}")
             if events and as_json:
                 raise click.UsageError("--events and --json both write to standard output; choose one.")
             result = function(**values)
             if result is None:
                 return 0
-            shown_as = f"{name} --{values['view']}" if values.get("view") else None
-            return output.finish(name, result, as_json=as_json, quiet=events, shown_as=shown_as)
+            shown_as = f"{answers} {name}" if group is not None else None
+            if values.get("view"):
+                shown_as = f"{answers} --{values['view']}"
+            return output.finish(answers, result, as_json=as_json, quiet=events, shown_as=shown_as)
 
         click_command = click.command(name)(invoke)
         click_command.params += _EVERYWHERE
+        if group is not None:
+            group.add_command(click_command)
         return click_command
 
     return decorate

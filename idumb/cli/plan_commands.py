@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,87 +16,107 @@ from idumb.system.files import user_folders
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
 
-_TASK = (str, str, str)
+F = TypeVar("F", bound=Callable[..., Any])
 
-
-@options.command("plan")
-@click.argument("action", type=mistyped.Action(["new", "add-task"]))
-@click.argument("phase")
-@click.option(
-    "--template",
-    default="feature",
-    show_default=True,
-    help="feature, bugfix, refactor, migration, docs, spike or yours.",
-)
-@click.option("--goal", default="", help="new: what is true when the phase is done.")
-@click.option("--requirement", default="", help="new: the text of REQ-1, by default the goal. add-task: an id.")
-@click.option(
-    "--task",
-    "tasks",
-    type=_TASK,
-    multiple=True,
-    metavar="TITLE FILES COMMAND",
-    help="A task, the files it may change, and the command that proves it. Repeatable.",
-)
-@click.option(
-    "--builder",
-    metavar="NAME",
-    help="The binding that builds the tasks; by default that of the plan or the configuration, or you.",
-)
-@click.option("--plan", metavar="ID", help="add-task: the plan that receives it; the last one by default.")
-@click.option(
-    "--depends-on", multiple=True, metavar="ID", help="add-task: a dependency, or none; by default the last task."
-)
-@click.option("--why", default="", help="add-task: the reason, which is recorded.")
-@click.option("--hash", "agreed", metavar="HASH", help="add-task: agree to the amended contract with this hash.")
-@options.yes
-def plan_command(action: str, phase: str, tasks: tuple[tuple[str, str, str], ...], **flags: Any) -> Result:
-    """Write a new plan from a template, or add a task to a plan.
-
-    At a terminal, `plan new` asks for what the options leave out. `plan add-task` adds behind the last task and changes
-    no other byte of the plan; if the phase has a run, the change is an amendment, as with `idumb amend --add-task`.
-    Only a plan without errors is written, and none is overwritten.
+plan_command = options.Group(
+    "plan",
+    """Write a plan, add a task to one, or prepare planning.
 
     Each task depends on the one before it. FILES is written as in a plan, such as 'create a.py, modify b.py'; a path
     without a verb is modified if it exists, else created.
 
     A file .idumb/templates/NAME.md is a template of your own, or replaces the one of that name.
-    """
-    from idumb.app.planning import add_task, new_plan
-    from idumb.domain.documents.new_task import NewTask
-    from idumb.system.files import shipped_files
+    """,
+)
+
+
+def _of_new_tasks(function: F) -> F:
+    for option in (
+        click.option(
+            "--template",
+            default="feature",
+            show_default=True,
+            help="feature, bugfix, refactor, migration, docs, spike or yours.",
+        ),
+        click.option(
+            "--task",
+            "tasks",
+            type=(str, str, str),
+            multiple=True,
+            metavar="TITLE FILES COMMAND",
+            help="A task, the files it may change, and the command that proves it. Repeatable.",
+        ),
+        click.option(
+            "--builder",
+            metavar="NAME",
+            help="The binding that builds the tasks; by default that of the plan or the configuration, or you.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _asked(services: Services) -> Any:
+    """Return how a person at a terminal is asked for words; None without one."""
     from idumb.views.terminal import ask
 
-    given = {**_flags_of(action, flags), "tasks": tuple(NewTask(*task) for task in tasks)}
+    asker = services.asker
+    return asker.words if isinstance(asker, ask.Terminal) else None
+
+
+def _shipped(name: str) -> Any:
+    from idumb.system.files import shipped_files
+
+    return shipped_files.template(f"plans/{name}.md")
+
+
+@options.command("new", group=plan_command)
+@click.argument("phase")
+@click.option("--goal", default="", help="What is true when the phase is done.")
+@click.option("--requirement", default="", help="The text of REQ-1; by default the goal.")
+@_of_new_tasks
+def new_command(phase: str, tasks: tuple[tuple[str, str, str], ...], **given: Any) -> Result:
+    """Write a new plan from a template.
+
+    At a terminal, asks for what the options leave out. Only a plan without errors is written, and none is overwritten.
+    """
+    from idumb.app.planning import new_plan
+    from idumb.domain.documents.new_task import NewTask
+
+    request = new_plan.Request(phase, tasks=tuple(NewTask(*task) for task in tasks), **given)
     with options.services(writes=True) as services:
-        asker, shipped = services.asker, lambda name: shipped_files.template(f"plans/{name}.md")
-        read = asker.words if isinstance(asker, ask.Terminal) else None
-        if action == "new":
-            return new_plan.create(services, new_plan.Request(phase, **given), shipped, read)
-        options.require_person("idumb plan add-task")
-        request = add_task.Request(options.phase_id(phase, services.root), **given)
-        return add_task.add(services, request, shipped, read, user_folders.user_name())
+        return new_plan.create(services, request, _shipped, _asked(services))
 
 
-_FLAGS = {
-    "new": ("template", "goal", "requirement", "builder"),
-    "add-task": ("template", "requirement", "builder", "plan", "depends_on", "why", "agreed", "yes"),
-}
+@options.command("add-task", group=plan_command, person=True)
+@click.argument("phase")
+@click.option("--requirement", metavar="ID", help="The requirement that the task serves.")
+@_of_new_tasks
+@click.option("--plan", metavar="ID", help="The plan that receives it; the last one by default.")
+@click.option("--depends-on", multiple=True, metavar="ID", help="A dependency, or none; by default the last task.")
+@click.option("--why", default="", help="The reason, which is recorded.")
+@click.option("--hash", "agreed", metavar="HASH", help="Agree to the amended contract with this hash.")
+@options.yes
+def add_task_command(
+    phase: str, tasks: tuple[tuple[str, str, str], ...], depends_on: tuple[str, ...], **given: Any
+) -> Result:
+    """Add a task behind the last one.
 
+    Changes no other byte of the plan. If the phase has a run, the change is an amendment, as with
+    `idumb amend --add-task`.
+    """
+    from idumb.app.planning import add_task
+    from idumb.domain.documents.new_task import NewTask
 
-def _flags_of(action: str, flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of an action's `Request`; UsageError if a flag of the other action is given."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        if flags.get(name) and name not in _FLAGS[action]:
-            raise click.UsageError(f"idumb plan {action} does not take {parameter.opts[0]}.")
-    given = {name: flags[name] for name in _FLAGS[action]}
-    if action == "add-task":
-        given["requirement"] = given["requirement"] or None
-        chosen = given["depends_on"]
-        given["depends_on"] = tuple(id for id in chosen if id != "none") if chosen else None
-    return given
+    needed = tuple(id for id in depends_on if id != "none") if depends_on else None
+    with options.services(writes=True) as services:
+        request = add_task.Request(
+            options.phase_id(phase, services.root),
+            tasks=tuple(NewTask(*task) for task in tasks),
+            depends_on=needed,
+            **given,
+        )
+        return add_task.add(services, request, _shipped, _asked(services), user_folders.user_name())
 
 
 @options.command("plan-phase")
@@ -184,7 +204,7 @@ def check_plan_command(
         return _with_next(services, result)
 
 
-@options.command("discuss")
+@options.command("discuss", group=plan_command)
 @click.argument("phase")
 @click.option(
     "--answer",
@@ -225,7 +245,7 @@ def _pairs(answers: tuple[str, ...]) -> dict[str, str]:
     return texts
 
 
-@options.command("research")
+@options.command("research", group=plan_command)
 @click.argument("phase")
 @click.option("--again", is_flag=True, help="Research again even if nothing changed.")
 @click.option("--from", "source", metavar="FILE", help="Use this report; - reads standard input.")

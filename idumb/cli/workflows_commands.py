@@ -1,4 +1,4 @@
-"""The command `workflow`: list, show and check definitions, run them, and report their runs."""
+"""The commands of `workflow`: list, show and check definitions, run them, and report their runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import mistyped, options
-from idumb.domain.errors import UsageError
+from idumb.cli import options
 from idumb.system.files import user_folders
 
-_NEEDS_NAME = frozenset({"show", "check"})
 _ELSEWHERE = {
     "resume": "idumb resume {}", "cancel": "idumb stop", "pause": "idumb stop --after-task",
     "rollback": "idumb rollback {}", "undo": "idumb undo",
@@ -22,57 +20,70 @@ _ELSEWHERE = {
     "graph": "idumb graph {}", "validate": "idumb workflow check {}",
 }  # fmt: skip
 """What other workflow engines do with a run, and the command that does it with every phase."""
-_OF_RUN = ("approval", "mode", "max_attempts", "on_deviation")
 
-
-class _Action(mistyped.Action):
-    """The word that follows `workflow`; words of other commands are left for a better error."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value if value in _ELSEWHERE else super().convert(value, param, ctx)
-
-
-@options.command("workflow")
-@click.argument("action", type=_Action(["list", "show", "check", "run", "status"]))
-@click.argument("name", required=False)
-@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="run: an input. Repeatable.")
-@click.option("--from", "source", default="", metavar="HANDOFF", help="run: take up this handoff; it gives inputs.")
-@options.running
-def workflow_command(action: str, name: str | None, inputs: tuple[str, ...], source: str, **flags: Any) -> Result:
+workflow_command = options.Group(
+    "workflow",
     """List, show, check and run workflows.
 
     A workflow is a Markdown file in .idumb/workflows, in workflows of your configuration folder, or in idumb itself, in
-    this order. `run` copies it with its inputs to .planning/workflows as phase W1, W2 and so on, asks for consent, and
-    runs it. Other commands, such as resume, rollback and log, accept that phase. Without a terminal, the answer names
-    the hash for --approve. `status` takes a workflow, a phase, or nothing.
-    """
-    _require_usage(action, name, inputs, source, flags)
-    if action == "run":
-        return _run(name, inputs, source, flags)
-    from idumb.app.workflows import definitions, runs
+    this order. A run of it is a phase, such as W1: other commands, such as resume, rollback and log, accept it.
+    """,
+    _ELSEWHERE,
+)
+
+
+@options.command("list", group=workflow_command)
+def list_command() -> Result:
+    """List the workflows that can run here."""
+    from idumb.app.workflows import definitions
 
     with options.services() as services:
-        if action == "list":
-            return definitions.listing(services)
-        if action == "status":
-            return runs.status(services, name)
-        return (definitions.show if action == "show" else definitions.check)(services, str(name))
+        return definitions.listing(services)
 
 
-def _require_usage(action: str, name: str | None, inputs: tuple[str, ...], source: str, flags: dict[str, Any]) -> None:
-    if action in _ELSEWHERE:
-        message = f"No such command 'workflow {action}'. A run of a workflow is a phase, such as W1."
-        raise UsageError("usage", message, hint=_ELSEWHERE[action].format(shlex.quote(name or "W1")))
-    if (action in _NEEDS_NAME and not name) or (action == "run" and not (name or source)):
-        raise click.UsageError(f"Usage: idumb workflow {action} NAME")
-    if action == "list" and name:
-        raise click.UsageError("Usage: idumb workflow list")
-    given = inputs or source or flags["approve"] or any(flags.get(flag) for flag in _OF_RUN)
-    if action != "run" and given:
-        raise click.UsageError(f"idumb workflow {action} takes no options of `run`.")
+@options.command("show", group=workflow_command)
+@click.argument("name")
+def show_command(name: str) -> Result:
+    """Show a workflow with its inputs and steps."""
+    from idumb.app.workflows import definitions
+
+    with options.services() as services:
+        return definitions.show(services, name)
 
 
-def _run(name: str | None, inputs: tuple[str, ...], source: str, flags: dict[str, Any]) -> Result:
+@options.command("check", group=workflow_command)
+@click.argument("name")
+def check_command(name: str) -> Result:
+    """Check a workflow and print every finding."""
+    from idumb.app.workflows import definitions
+
+    with options.services() as services:
+        return definitions.check(services, name)
+
+
+@options.command("status", group=workflow_command)
+@click.argument("name", required=False)
+def status_command(name: str | None) -> Result:
+    """Show the runs of a workflow, the run of a phase, or all runs."""
+    from idumb.app.workflows import runs
+
+    with options.services() as services:
+        return runs.status(services, name)
+
+
+@options.command("run", group=workflow_command)
+@click.argument("name", required=False)
+@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="An input. Repeatable.")
+@click.option("--from", "source", default="", metavar="HANDOFF", help="Take up this handoff; it gives inputs.")
+@options.running
+def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags: Any) -> Result:
+    """Run a workflow.
+
+    Copies it with its inputs to .planning/workflows as phase W1, W2 and so on, asks for consent, and runs it. Without a
+    terminal, the answer names the hash for --approve.
+    """
+    if not (name or source):
+        raise click.UsageError("Name a workflow, or --from HANDOFF.")
     from idumb.app.running import resume
     from idumb.app.running.run_request import Request
     from idumb.app.workflows import start

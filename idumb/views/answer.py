@@ -16,8 +16,8 @@ _MODULES = {
     "set_up": ("init", "install", "doctor", "backup", "archive", "deinit", "schema", "help"),
     "plan": (
         "plan",
-        "discuss",
-        "research",
+        "plan discuss",
+        "plan research",
         "plan-phase",
         "check-plan",
         "check-plan --verbose",
@@ -39,6 +39,8 @@ _FUNCTIONS = {
     "check-plan --diff": "plan_diff",
     **{f"show --{view}": view for view in ("plan", "diff", "envelope", "usage", "debug")},
     "plan": "new_plan",
+    "plan discuss": "discuss",
+    "plan research": "research",
     "import": "import_plan",
     "next": "upcoming",
     **dict.fromkeys(("execute-phase", "execute", "quick", "resume"), "ended"),
@@ -55,7 +57,8 @@ def render(command: str, data: Data) -> str:
     """Return the text for people, ending with a newline unless empty. `data` is the `data` of the JSON answer."""
     from importlib import import_module
 
-    module = next(name for name, commands in _MODULES.items() if command in commands)
+    names = (command, command.partition(" ")[0])
+    module, command = next((name, word) for word in names for name, own in _MODULES.items() if word in own)
     function = _FUNCTIONS.get(command, command.replace("-", "_"))
     renderer: Callable[[Data], str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
     return renderer(data)

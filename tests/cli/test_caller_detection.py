@@ -27,7 +27,7 @@ WORDS = [
     ("rollback", "1", "--to", "start", "--yes"),
     ("undo", "--yes"),
     ("stop",),
-    ("discuss", "1", "--answer", "Q-1=yes"),
+    ("plan", "discuss", "1", "--answer", "Q-1=yes"),
     ("deinit", "--yes"),
     ("install", "--host", "claude"),
     ("install", "--host", "claude", "--user", "--remove"),

@@ -1,4 +1,4 @@
-"""`idumb discuss` and `idumb roadmap --add`: what people say before there is a plan."""
+"""`idumb plan discuss` and `idumb roadmap --add`: what people say before there is a plan."""
 
 from __future__ import annotations
 
@@ -25,33 +25,34 @@ def planning(sandbox: GitSandbox, tmp_path: Path) -> PlanningProject:
 def test_questions_are_written_to_the_context_file_and_answered_once(planning: PlanningProject) -> None:
     """R-ADAPT-4, R-ASK-2."""
     run = planning.project.quick
-    answer = run("discuss", "2", "--json")
+    answer = run("plan", "discuss", "2", "--json")
     assert (answer.code, answer.error["code"]) == (5, "question.waiting")
     first, second = answer.data["open"][:2]
-    answered = run("discuss", "2", "--answer", f"{first}=everybody", "--json")
+    answered = run("plan", "discuss", "2", "--answer", f"{first}=everybody", "--json")
     assert (answered.code, answered.data["answered"]) == (0, [first])
     place = planning.project.folder / CONTEXT
     place.write_text(place.read_text().replace("_Not answered yet._", "By hand.", 1))
-    again = run("discuss", "2", "--json")
+    again = run("plan", "discuss", "2", "--json")
     assert (again.code, len(again.data["open"])) == (5, len(answer.data["open"]) - 2)
     assert [q["answer"] for q in again.data["questions"]][:2] == ["everybody", "By hand."]
     before = place.read_bytes()
     for identity, code in ((first, "question.answered"), (second, "question.answered"), ("Q-99", "question.unknown")):
-        assert run("discuss", "2", "--answer", f"{identity}=x", "--json").error["code"] == code
-    assert run("discuss", "2", "--answer", f"{again.data['open'][0]}= ", "--json").error["code"] == "question.no-answer"
+        assert run("plan", "discuss", "2", "--answer", f"{identity}=x", "--json").error["code"] == code
+    empty = run("plan", "discuss", "2", "--answer", f"{again.data['open'][0]}= ", "--json")
+    assert empty.error["code"] == "question.no-answer"
     assert place.read_bytes() == before
 
 
 def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(planning: PlanningProject) -> None:
     """R-ADAPT-4: open questions are shown as open."""
     planning.answers(researcher=[ASKED, "# Found"], planner=["no"])
-    answer = planning.run("discuss", "2")
+    answer = planning.run("plan", "discuss", "2")
     assert [(q["text"], q["why"]) for q in answer.data["questions"]] == [
         ("Who is greeted?", "It is the list"),
         ("How?", ""),
     ]
     assert "Ask nothing that the texts above answer" in planning.prompts("researcher")[0]
-    assert planning.project.quick("discuss", "2", "--answer", "Q-1=the cat").code == 0
+    assert planning.project.quick("plan", "discuss", "2", "--answer", "Q-1=the cat").code == 0
     planning.run("plan-phase", "2")
     report, prompt = planning.prompts("researcher")[1], planning.prompts("planner")[0]
     assert "Ask nothing that the texts above answer" not in report
@@ -64,7 +65,7 @@ def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(planning:
 def test_without_an_answer_of_the_researcher_the_default_questions_are_asked(planning: PlanningProject) -> None:
     """R-ADAPT-4."""
     planning.answers(researcher=["What a nice phase."])
-    answer = planning.run("discuss", "2")
+    answer = planning.run("plan", "discuss", "2")
     assert answer.code == 5
     assert "These are the usual questions" in answer.object["warnings"][0]
     assert len(answer.data["open"]) > 2

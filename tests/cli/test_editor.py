@@ -14,7 +14,6 @@ import pytest
 import referencing
 
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -304,16 +303,6 @@ def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbo
     accepted = project.json("submit", "T1-01", "--no-verify")
     assert accepted.data["accepted"], accepted.out
     assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt", "b.txt", "old.txt"]
-
-
-@pytest.mark.parametrize("text", seed.one_on_a_push(["right\n", "wrong\n"], "submitted while paused"))
-def test_after_a_pause_submit_suggests_resume(open_one: Project, text: str) -> None:
-    """R-ADAPT-7: `start` is refused until the run continues, whatever happened to the work."""
-    assert open_one.json("pause", "1").code == 0
-    put(open_one, "a.txt", text)
-    assert open_one.json("submit", "T1-01").data["next"] == ["idumb resume 1"]
-    assert open_one.json("resume", "1").error["code"] == "run.in-editor"
-    assert open_one.json("start", "T1-02" if text == "right\n" else "T1-01").code == 0
 
 
 def test_a_task_of_another_builder_cannot_be_started_here(sandbox: GitSandbox) -> None:

@@ -97,7 +97,7 @@ def test_a_session_drives_a_phase_from_start_to_end(project: Project) -> None:
     """R-OPS-6: the tools, without the protocol."""
 
     async def run(*argv: str) -> dict[str, Any]:
-        return project.quick(argv[0], "--json", *argv[1:]).object
+        return project.quick(*mcp_tools.with_json(argv)).object
 
     session = mcp_tools.Session(run)
 
@@ -120,7 +120,7 @@ def test_a_tool_s_command_answers_for_the_current_folder(project: Project, monke
 
 def _session(project: Project) -> mcp_tools.Session:
     async def run(*argv: str) -> dict[str, Any]:
-        return project.quick(argv[0], "--json", *argv[1:]).object
+        return project.quick(*mcp_tools.with_json(argv)).object
 
     return mcp_tools.Session(run)
 
@@ -241,7 +241,7 @@ class Tools:
 
     async def _run(self, *argv: str) -> dict[str, Any]:
         self.said.append(argv)
-        return self.project.quick(argv[0], "--json", *argv[1:]).object
+        return self.project.quick(*mcp_tools.with_json(argv)).object
 
     def call(self, name: str, **given: str) -> dict[str, Any]:
         answer: dict[str, Any] = asyncio.run(getattr(self.session, name)(**given))
@@ -368,7 +368,8 @@ def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
         asyncio.run(tool(**dict.fromkeys(parameters, "--approve=x")))  # type: ignore[arg-type]
     assert {argv[0] for argv in outputs}.isdisjoint(PERSONS)
     given = [word for argv in outputs for word in argv[1 : argv.index("--") if "--" in argv else None]]
-    assert {word.partition("=")[0] for word in given} <= {"--by", "--say", "--why", "--guidance", "--retry"}
+    allowed = {"--by", "--say", "--why", "--guidance", "--retry", "workspace", "bundle"}
+    assert {word.partition("=")[0] for word in given} <= allowed
 
 
 def test_a_command_is_matched_with_the_tool_that_does_the_same() -> None:

@@ -203,11 +203,11 @@ def test_missing_research_is_made_and_outdated_research_is_repeated(planning: Pl
     assert len(planning.prompts("researcher")) == 1
     place = planning.project.folder / ".planning/PROJECT.md"
     place.write_text(place.read_text() + "\nIt is for children.\n")
-    answer = planning.run("research", "2")
+    answer = planning.run("plan", "research", "2")
     assert "Another file." in planning.project.read(RESEARCH)
     assert "It is for children." in planning.prompts("researcher")[1]
     assert Path(answer.data["kept"]).read_text() == first
-    assert planning.run("research", "2").data["written"] is False
+    assert planning.run("plan", "research", "2").data["written"] is False
     place.write_text(place.read_text() + "\nAnd for adults.\n")
     planning.run("plan-phase", "2")
     assert "A third file." in planning.project.read(RESEARCH)
@@ -218,15 +218,16 @@ def test_the_prompt_can_be_given_to_any_agent_and_its_answer_used(planning: Plan
     """R-ADAPT-2, R-ADAPT-4: ask mode shows the prompt byte for byte, and runs and writes nothing."""
     planning.answers(researcher=["# Found"], planner=[GOOD])
     before = planning.project.repo.ledger()
-    prompts = {name: planning.project.quick(name, "2", "--ask", "--json").data for name in ("research", "plan-phase")}
+    asking = {"research": ("plan", "research"), "plan-phase": ("plan-phase",)}
+    prompts = {name: planning.project.quick(*words, "2", "--ask", "--json").data for name, words in asking.items()}
     assert before.changed_paths(planning.project.repo.ledger()) == []
     planning.run("plan-phase", "2", "--no-research")
     assert planning.prompts("planner") == [prompts["plan-phase"]["prompt"]]
     (planning.place / "report.md").write_text("# Elsewhere\n\nA file does.\n")
-    assert planning.project.quick("research", "2", "--from", str(planning.place / "report.md")).code == 0
+    assert planning.project.quick("plan", "research", "2", "--from", str(planning.place / "report.md")).code == 0
     assert planning.project.read(RESEARCH).endswith("# Elsewhere\n\nA file does.\n")
-    assert planning.run("research", "2").data["written"] is False
-    planning.run("research", "2", "--again")
+    assert planning.run("plan", "research", "2").data["written"] is False
+    planning.run("plan", "research", "2", "--again")
     assert planning.prompts("researcher") == [prompts["research"]["prompt"]]
 
 
@@ -238,7 +239,7 @@ def test_research_by_a_person_is_used_and_never_replaced(planning: PlanningProje
     planning.answers(researcher=["# Other"], planner=[GOOD])
     assert planning.run("plan-phase", "2").code == 0
     assert "Use a file." in planning.prompts("planner")[0]
-    assert planning.run("research", "2").error["code"] == "research.own"
+    assert planning.run("plan", "research", "2").error["code"] == "research.own"
     assert place.read_text() == "# Mine\n\nUse a file.\n"
 
 
@@ -313,9 +314,9 @@ def test_verification_gaps_become_another_plan(planning: PlanningProject) -> Non
 
 def test_special_files_are_refused_without_blocking(planning: PlanningProject, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for command in ("plan-phase", "research"):
+    for command in (("plan-phase",), ("plan", "research")):
         for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path):
-            answer = planning.project.quick(command, "1", "--from", str(path), "--json")
+            answer = planning.project.quick(*command, "1", "--from", str(path), "--json")
             assert (answer.code, answer.error["code"]) == (3, "file.unreadable")
             assert str(path) in answer.error["message"]
             assert "standard input" in answer.error["hint"]

@@ -199,9 +199,9 @@ WRONG = (
     (("run", "--from", "0000"), "handoff.unknown", "idumb handoff list"),
     (("status", "W9"), "workflow.no-run", "idumb workflow list"),
     (("run", "greet", "--input", "name"), "usage", "needs a value"),
-    (("list", "--input", "a=b"), "usage", "takes no options of `run`"),
+    (("list", "--input", "a=b"), "usage", "No such option '--input'"),
     (("shw", "greet"), "usage", "workflow show"),
-    (("show",), "usage", "Usage: idumb workflow show NAME"),
+    (("show",), "usage", "Missing argument 'NAME'"),
 )
 
 

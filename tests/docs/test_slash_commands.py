@@ -33,6 +33,8 @@ def problem(line: str) -> str | None:
     command = main.group.get_command(click.Context(main.group), name)
     if command is None:
         return f"there is no command {name}"
+    if isinstance(command, click.Group):
+        command = command.commands[words[0]]
     options = {option for p in command.params if isinstance(p, click.Option) for option in (*p.opts, *p.secondary_opts)}
     unknown = [word for word in words if word.startswith("-") and word not in options]
     return f"{name} has no {', '.join(unknown)}" if unknown else None
@@ -94,7 +96,7 @@ def answered(line: str) -> set[str]:
     """The keys that the data of a command's answer can have, by its published schema."""
     page = (FOLDER.parent / "docs/json.md").read_text(encoding="utf-8")
     rows = [row for row in page.splitlines() if row.startswith("|")]
-    views = [f"`{line.split()[1]} {word}`" for word in line.split() if word.startswith("--")]
+    views = [f"`{line.split()[1]} {word}`" for word in line.split()[2:]]
     row = next(row for name in (*views, f"`{line.split()[1]}`") for row in rows if name in row)
     file = re.search(r"\(schemas/([a-z-]+\.json)\)", row)
     assert file is not None

@@ -66,7 +66,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "resume": ("resume", "1"),
     "verify-work": ("verify-work", "1"),
     "prove": ("prove", "1"),
-    "research": ("research", "1"),
+    "plan research": ("plan", "research", "1"),
     "plan-phase": ("plan-phase", "1"),
     "approve": ("approve", "1"),
     "amend": ("amend", "1", "--widen", "T1-03", "modify x.txt"),
@@ -79,7 +79,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "deinit": ("deinit",),
 }
 """Commands that would run or write, but that nobody's word was given for."""
-WRITING = ("init", "discuss", "stop", "accept", "skip", "decide", "archive", "install", "plan", "import")
+WRITING = ("init", "stop", "accept", "skip", "decide", "archive", "install", "plan", "import")
 """Commands whose whole sense is to write; they run nothing of a plan."""
 ELSEWHERE = ("fake-model", "help", "mcp", "schema")
 """Commands that look at no repository themselves."""

@@ -12,7 +12,7 @@ import click
 
 from idumb.agents import registry
 from idumb.agents.adapter import Equipment
-from idumb.cli import main
+from idumb.cli import main, options
 from idumb.domain.errors import IdumbError
 from idumb.domain.finding import Finding
 from idumb.domain.settings import Binding, Settings
@@ -134,6 +134,10 @@ def commands() -> Iterator[str]:
 
 def _parts(command: click.Command | None, whole: click.Context) -> Iterator[str]:
     assert command is not None
+    if isinstance(command, options.Group):
+        for name, one in command.commands.items():
+            yield from (name, *_parts(one, whole))
+        return
     for parameter in command.get_params(click.Context(command, parent=whole)):
         choices = parameter.type.choices if isinstance(parameter.type, click.Choice) else ()
         if isinstance(parameter, click.Argument):

@@ -8,9 +8,9 @@ BUDGETS = {
     "domain": 9_288,
     "markdown": 7_407,
     "app, engine rooms": 8_013,
-    "app, use cases": 10_011,
+    "app, use cases": 10_014,
     "composition": 786,
-    "cli, views": 5_216,
+    "cli, views": 5_286,
     "git": 4_936,
     "store": 2_601,
     "system": 3_027,
@@ -18,7 +18,7 @@ BUDGETS = {
     "agents, fake_model": 5_180,
     "the root": 197,
 }
-TESTS = 78_168
+TESTS = 78_199
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -79,7 +79,7 @@ def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
             raise InputError(
                 "question.unknown",
                 f"Phase {phase} has no question {identity}; its questions: {', '.join(by_id) or 'none yet'}.",
-                hint=f"idumb discuss {phase}",
+                hint=f"idumb plan discuss {phase}",
             )
         if by_id[identity].answer:
             raise Refusal(
@@ -91,7 +91,7 @@ def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
             raise InputError(
                 "question.no-answer",
                 f"The answer to {identity} is empty.",
-                hint=f"idumb discuss {phase} --answer {identity}=TEXT",
+                hint=f"idumb plan discuss {phase} --answer {identity}=TEXT",
             )
 
 
@@ -102,7 +102,7 @@ def _new_questions(
     usual_questions = list(standard_questions(context.roadmap, context.project, context.requirements))
     if usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
         return usual_questions, []
-    command = f"idumb discuss {context.location.phase}{' --more' if more else ''}"
+    command = f"idumb plan discuss {context.location.phase}{' --more' if more else ''}"
     role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve, command=command)
     phase = f"phase {context.location.phase}"
     values = {**context.values(), "report": "", "discuss": phase}
@@ -155,7 +155,7 @@ def _result(services: Services, where: PhaseLocation, answered: Sequence[str], w
     waiting = [q for q in questions if not q.answer]
     phase, path = where.phase, where.path("CONTEXT")
     next_commands = (
-        [f"idumb discuss {phase} --answer {waiting[0].id}=TEXT"] if waiting else [f"idumb plan-phase {phase}"]
+        [f"idumb plan discuss {phase} --answer {waiting[0].id}=TEXT"] if waiting else [f"idumb plan-phase {phase}"]
     )
     data = {
         "phase": phase,
@@ -163,7 +163,7 @@ def _result(services: Services, where: PhaseLocation, answered: Sequence[str], w
         "questions": [{"id": q.id, "text": q.text, "why": q.why, "answer": q.answer or None} for q in questions],
         "answered": list(answered),
         "open": [q.id for q in waiting],
-        "next": next_commands if waiting else [*next_commands, f"idumb discuss {phase} --more"],
+        "next": next_commands if waiting else [*next_commands, f"idumb plan discuss {phase} --more"],
     }
     if not waiting or answered:
         return Result(data, warnings=tuple(warnings))

@@ -52,13 +52,13 @@ def research(
         )
     unchanged = {"written": False, "standing": context.research_state, "kept": None, "binding": None}
     if ask:
-        take_command = f"idumb research {location.phase} --from FILE"
+        take_command = f"idumb plan research {location.phase} --from FILE"
         return Result(
             {**data, **unchanged, "prompt": role_calls.prompt(services, _role_request(context)), "next": [take_command]}
         )
     if offered is not None:
         if not offered.strip():
-            raise InputError("research.empty", "The report is empty.", hint="idumb research --help")
+            raise InputError("research.empty", "The report is empty.", hint="idumb plan research --help")
         with operation.owned(services, "research") as owned:
             owned.record()
             written = _write(services, context, offered, None, None)
@@ -69,7 +69,7 @@ def research(
         services,
         needs.of_roles(services, [agent.RESEARCHER]),
         approve=approve,
-        command=f"idumb research {location.phase}",
+        command=f"idumb plan research {location.phase}",
     )
     with operation.owned(services, "research") as owner:
         owner.record()
@@ -80,7 +80,7 @@ def research(
             {**data, **unchanged},
             EXIT_FAILED,
             (),
-            failure_report(services, outcome_of_call, agent.RESEARCHER, f"idumb research {location.phase}"),
+            failure_report(services, outcome_of_call, agent.RESEARCHER, f"idumb plan research {location.phase}"),
         )
     return Result({**data, "written": True, "standing": phase_context.CURRENT, **outcome_of_call})
 

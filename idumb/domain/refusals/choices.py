@@ -174,7 +174,7 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     "import.not-confirmed": (Choice("yes", "agree to the change", "the plan changes as shown", "{command}"),),
     "research.own": (Choice("use", "plan with your file", "the planner reads it", "idumb plan-phase {phase}"),),
     "question.waiting": (Choice("answer", "answer each question in its file, or with --answer", "the answers are kept",
-                                "idumb discuss {phase}"),),
+                                "idumb plan discuss {phase}"),),
     "quick.no-files": (Choice("name", "name the files that the task may change", "any other change stops it",
                               "{again}"),),
     "consent.missing": (CHECK, Choice("agree", "consent to exactly this contract",
