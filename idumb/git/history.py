@@ -96,8 +96,8 @@ class GitHistory:
         return bool(git_program.read(self._place.root, arguments).out)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        staged = index_file.staged(self._place, self.repository, self._paths.all_stored(paths))
-        return {self._paths.shown(path): entry for path, entry in staged.items()}
+        staged, asked = index_file.staged(self._place, self.repository), self._paths.all_stored(paths)
+        return {self._paths.shown(path): staged[path] for path in asked if path in staged}
 
     def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
         """Return the paths whose file differs from the index, after filters."""

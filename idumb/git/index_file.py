@@ -1,4 +1,4 @@
-"""The user's index: its bytes and entries, and how entries are set; and what git would store for files."""
+"""The user's index: its entries, and how entries are set; and what git would store for files."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
+from idumb.git.objects.tree_objects import SUBMODULE
 from idumb.system import clock
 
 if TYPE_CHECKING:
     import pygit2
 
 INDEX = "index"
-"""Its name in git's folder, and in the commit of a snapshot."""
 _PAUSE, _PATIENCE = 0.1, 30.0  # seconds between two looks at a lock, and of waiting for it
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 _ON_A_LINE = 200
@@ -27,24 +28,36 @@ def path_of(place: Repository) -> str:
     return os.path.join(place.git_dir, INDEX)
 
 
-def read(place: Repository) -> bytes | None:
-    """Return the bytes; None if there is no file, as before the first `git add`."""
-    try:
-        with open(path_of(place), "rb") as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None
-
-
-def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry | None]:
-    """Return the index entries of these paths that differ from HEAD; None for a path that only HEAD has.
+def staged(place: Repository, repository: pygit2.Repository) -> dict[str, Entry | None]:
+    """Return the index entries that differ from HEAD; None for a path that only HEAD has. Conflicts are left out.
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
     tree = tree_objects.tree_of(repository, open_repository.head_of(repository))
-    present = entries(place.root, paths).items()
-    differing = {path: have for path, have in present if have != tree_objects.entry(repository, tree, path)}
-    return {path: have for path, have in differing.items() if have is None or have.oid != EMPTY}
+    if tree == tree_objects.EMPTY_TREE:
+        tree_objects.write(repository, {})
+    base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", tree]
+    rows = git_program.output(place.root, ["diff-index", *base]).split(b"\0")
+    found: dict[str, Entry | None] = {}
+    for about, path in zip(rows[::2], rows[1::2], strict=False):
+        _, mode, _, oid, kind = about.decode("ascii").split(" ")
+        if kind != "U" and not (kind == "A" and oid == EMPTY):
+            found[os.fsdecode(path)] = None if kind == "D" else Entry(int(mode, 8), oid)
+    return found
+
+
+def staged_tree(place: Repository, repository: pygit2.Repository) -> str:
+    """Return the tree that a commit of the index would have; "" if that is HEAD's, or the index or HEAD cannot be read.
+
+    The index refers to the blobs, but once they are unstaged, nothing keeps them.
+    """
+    try:
+        rows = staged(place, repository).items()
+        is_kept = {path: row for path, row in rows if row is None or row.mode == SUBMODULE or row.oid in repository}
+        head = tree_objects.tree_of(repository, open_repository.head_of(repository))
+        return tree_objects.put(repository, head, is_kept) if is_kept else ""
+    except errors.Refusal:
+        return ""
 
 
 def entries(root: str, paths: Iterable[str], variables: Mapping[str, str] | None = None) -> dict[str, Entry | None]:

@@ -11,17 +11,18 @@ Commits cannot be kept by a tree, so they keep their refs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pygit2
 from pygit2.enums import ObjectType
 
 from idumb import lazy_pattern
 from idumb.domain import errors
+from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-from idumb.git.objects.tree_objects import FOLDER, Item
+from idumb.git.objects.tree_objects import FOLDER, Rows
 
 _WORKTREE = rf"(?P<worktree>{refs.PREFIX}worktrees/[^/]+)"
 _OF_RUN = lazy_pattern.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
@@ -38,7 +39,7 @@ def find(repository: pygit2.Repository, name: str) -> str | None:
     if oid is None and of_run is not None:
         done = refs.current(repository, f"{of_run['worktree']}/done/{of_run['run']}")
         item = _rows(repository, done).get(of_run["name"].replace("/", ":"))
-        return None if item is None else item.oid.hex()
+        return None if item is None else item.oid
     return oid
 
 
@@ -49,7 +50,7 @@ def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict
     for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
         run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
         if run.startswith(prefix) or prefix.startswith(run):
-            folded |= {run + row.replace(":", "/"): item.oid.hex() for row, item in _rows(repository, done).items()}
+            folded |= {run + row.replace(":", "/"): item.oid for row, item in _rows(repository, done).items()}
     return {name: oid for name, oid in {**folded, **present}.items() if name.startswith(prefix)}
 
 
@@ -84,8 +85,8 @@ def fold(repository: pygit2.Repository, place: Repository, run: str) -> None:
         return
     done = _done(run)
     rows = dict(_rows(repository, refs.current(repository, done)))
-    rows |= {ref[len(run) :].replace("/", ":"): Item(FOLDER, bytes.fromhex(oid)) for ref, oid in trees.items()}
-    refs.move(repository, place, done, tree_objects.write(repository, rows).hex(), "a finished run")
+    rows |= {ref[len(run) :].replace("/", ":"): Entry(FOLDER, oid) for ref, oid in trees.items()}
+    refs.move(repository, place, done, tree_objects.write(repository, rows), "a finished run")
     refs.delete_all(place, trees)
 
 
@@ -102,7 +103,7 @@ def free(repository: pygit2.Repository, place: Repository, run: str, is_kept: Ca
     if tree is not None and not kept:
         dropped[done] = tree
     elif kept.keys() != rows.keys():
-        refs.move(repository, place, done, tree_objects.write(repository, kept).hex(), "freed")
+        refs.move(repository, place, done, tree_objects.write(repository, kept), "freed")
     if dropped:
         refs.delete_all(place, dropped)
 
@@ -121,10 +122,10 @@ def _is_tree(repository: pygit2.Repository, oid: str) -> bool:
         return False  # `doctor` reports it
 
 
-def _rows(repository: pygit2.Repository, tree: str | None) -> Mapping[str, Item]:
+def _rows(repository: pygit2.Repository, tree: str | None) -> Rows:
     """Return the rows of a finished run, none without a tree. Refusal `git.object-missing` if it cannot be read."""
     try:
-        return {} if tree is None else tree_objects.rows(repository, bytes.fromhex(tree))
+        return {} if tree is None else tree_objects.rows(repository, tree)
     except (KeyError, ValueError, pygit2.GitError) as problem:
         words = f"tree {tree} with the names of a finished run is missing or damaged: {problem}"
         raise errors.Refusal("git.object-missing", words, hint="idumb doctor --fix") from problem

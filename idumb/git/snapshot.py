@@ -1,7 +1,7 @@
-"""Snapshots: the working tree's bytes, the index file and the state of HEAD, in a tree with a name, read back.
+"""Snapshots: the working tree's bytes, what is staged and the state of HEAD, in a tree with a name, read back.
 
-A snapshot's tree holds `worktree/`, `index`, `staged/` (what only the index refers to), `head/` (the tree of HEAD, to
-which the index refers too) and `meta.json`.
+A snapshot's tree holds `worktree/`, `head/` (the tree of HEAD), `staged/` if the index differs from that, and
+`meta.json`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pygit2.enums import ObjectType
 
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
-from idumb.git import guarded_files, index_file, names, open_repository, status
+from idumb.domain.proof.ledger import Entry
+from idumb.git import guarded_files, index_file, names, open_repository
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
-from idumb.git.index_file import INDEX
 from idumb.git.objects import durable_files, tree_objects
-from idumb.git.objects.tree_objects import FILE, FOLDER, SUBMODULE, Item
+from idumb.git.objects.tree_objects import EMPTY_TREE, FILE, FOLDER, SUBMODULE, Rows
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
 from idumb.git.shadow_folder import ShadowFolder
@@ -50,7 +50,7 @@ class Snapshots:
         self.limit = limit
         self.has_secret = has_secret
         self._head: str | None = None
-        self._index: tuple[tuple[int, ...] | None, Mapping[str, Item]] = ((), {})
+        self._index: tuple[object, str] = ((), "")
 
     @functools.cached_property
     def repository(self) -> CheckedRepository:
@@ -64,7 +64,7 @@ class Snapshots:
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
         self.shadow.forget()
-        self._head, self._index = None, ((), {})
+        self._head, self._index = None, ((), "")
 
     def take(self, ref: str, reason: str, also: Iterable[str]) -> Snapshot:
         """Scan, and make a snapshot of all files and of the index. `also` are ignored paths to include."""
@@ -99,16 +99,13 @@ class Snapshots:
         meta: dict[str, Any] = {"head": head, "branch": branch, "in_progress": in_progress}
         omitted = sorted(self.shadow.omitted.items())[:_LISTED]
         meta |= {"omitted": dict(omitted)} if omitted else {}
-        index = self._index_items(head)
         text = json.dumps(meta, sort_keys=True)  # with `indent`, each call leaves cycles to the garbage collector
-        items = {
-            WORKTREE: Item(FOLDER, bytes.fromhex(tree)),
-            META: Item(FILE, self.repository.write(ObjectType.BLOB, text.encode("ascii")).raw),
-            **index,
-        }
+        items = {WORKTREE: Entry(FOLDER, tree), META: Entry(FILE, self.store(text.encode("ascii")))}
         if head is not None:
-            items[HEAD] = Item(FOLDER, bytes.fromhex(tree_objects.tree_of(self.repository, head)))
+            items[HEAD] = Entry(FOLDER, tree_objects.tree_of(self.repository, head))
             self._keep_head(head)
+        if staged := self._staged(head):
+            items[STAGED] = Entry(FOLDER, staged)
         return self._keep(ref, tree, reason, items)
 
     def _keep_head(self, head: str) -> None:
@@ -128,100 +125,81 @@ class Snapshots:
             own_refs.move(repository, place, f"{below}former/{last[:16]}", last)
         own_refs.move(repository, place, below + "head", head)
 
+    def _staged(self, head: str | None) -> str:
+        """Return the tree that a commit of the index would have; "" if it is HEAD's. Looks again if either changed."""
+        present = head, guarded_files.stat_key(index_file.path_of(self._place))
+        if self._index[0] != present:
+            self.repository.see_packs()
+            self._index = present, index_file.staged_tree(self._place, self.repository)
+        return self._index[1]
+
+    def store(self, data: bytes) -> str:
+        return str(self.repository.write(ObjectType.BLOB, data))
+
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
         """Keep a tree of files alone."""
-        return self._keep(ref, tree, reason, {WORKTREE: Item(FOLDER, bytes.fromhex(tree))})
+        return self._keep(ref, tree, reason, {WORKTREE: Entry(FOLDER, tree)})
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
-        items = {name: Item(FILE, bytes.fromhex(oid)) for name, oid in blobs.items()}
-        for name, item in items.items():
+        for name, oid in blobs.items():
             if "/" in name or not name:
                 message = f"a kept blob needs a plain name: {name!r}"
                 raise ValueError(message)
-            if not tree_objects.is_stored(self.repository, self.repository.folders[0], item.oid):
-                raise open_repository.unreadable(item.oid.hex())
-        oid = tree_objects.write(self.repository, items).hex()
-        names.put(self.repository, self._objects, ref, oid, reason)
-        return oid
+            if not tree_objects.is_stored(self.repository, oid):
+                raise open_repository.unreadable(oid)
+        tree = tree_objects.write(self.repository, {name: Entry(FILE, oid) for name, oid in blobs.items()})
+        names.put(self.repository, self._objects, ref, tree, reason)
+        return tree
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         kept = names.find(self.repository, ref)
-        rows = {} if kept is None else tree_objects.rows(self.repository, bytes.fromhex(kept))
-        return {name: item.oid.hex() for name, item in rows.items()}
+        rows = {} if kept is None else tree_objects.rows(self.repository, kept)
+        return {name: entry.oid for name, entry in rows.items()}
 
     def tree_at(self, snapshot: str) -> str:
         """Return the tree of the working tree's files in a snapshot."""
-        return tree_objects.rows(self.repository, bytes.fromhex(snapshot))[WORKTREE].oid.hex()
+        return tree_objects.rows(self.repository, snapshot)[WORKTREE].oid
 
-    def _keep(self, ref: str, tree: str, reason: str, items: dict[str, Item]) -> Snapshot:
+    def _keep(self, ref: str, tree: str, reason: str, items: Rows) -> Snapshot:
         """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
-        if tree == tree_objects.EMPTY_TREE:
+        if EMPTY_TREE in {entry.oid for entry in items.values()}:
             tree_objects.write(self.repository, {})
         oid = tree_objects.write(self.repository, items)
         durable_files.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
-        names.put(self.repository, self._objects, ref, oid.hex(), reason)
+        names.put(self.repository, self._objects, ref, oid, reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         self.repository.see_packs()
         self._require_stored(oid, items, whole=False)
         self.shadow.verified = tree
-        return Snapshot(oid.hex(), tree, ref)
+        return Snapshot(oid, tree, ref)
 
-    def _require_stored(self, oid: bytes, items: Mapping[str, Item], *, whole: bool) -> set[str]:
+    def _require_stored(self, oid: str, items: Rows, *, whole: bool) -> set[str]:
         """Return the objects of a snapshot that were looked at. Refusal if one is missing or, with `whole`, damaged.
 
         What was verified before still exists, and so does what HEAD reaches.
         """
-        verified = bytes.fromhex(self.shadow.verified)
-        if not verified or not tree_objects.is_stored(self.repository, self.repository.folders[0], verified):
+        verified = self.shadow.verified
+        if not verified or not tree_objects.is_stored(self.repository, verified):
             # It is the first, or somebody deleted the refs that keep it, and collected garbage.
-            verified = self._reached(items) or b""
+            verified = self._reached(items)
         tree, seen = items[WORKTREE], set[str]()
-        own = [item for item in items.values() if item.mode == FILE]
+        own = [Entry(FILE, oid), *(entry for entry in items.values() if entry.mode == FILE)]
         own += [] if tree.oid == verified else [tree]
-        new = tree_objects.new_items(self.repository, verified or None, tree.oid)  # read one after the other
-        for item in itertools.chain([Item(FILE, oid), *own], new):
-            if item.mode != SUBMODULE:
-                seen.add(item.oid.hex())
-                whole_one = whole or item.mode == FOLDER
-                if not tree_objects.is_stored(self.repository, self.repository.folders[0], item.oid, whole=whole_one):
-                    raise open_repository.unreadable(item.oid.hex())
+        new = tree_objects.new_rows(self.repository, verified, tree.oid)  # read one after the other
+        for entry in itertools.chain(own, new):
+            if entry.mode != SUBMODULE:
+                seen.add(entry.oid)
+                if not tree_objects.is_stored(self.repository, entry.oid, whole=whole or entry.mode == FOLDER):
+                    raise open_repository.unreadable(entry.oid)
         return seen
 
-    def _reached(self, items: Mapping[str, Item]) -> bytes | None:
-        """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made.
+    def _reached(self, items: Rows) -> str:
+        """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made; otherwise "".
 
         A repository that lends objects does not know the borrower's HEAD.
         """
         head = open_repository.head_of(self.repository)
         if head is None or HEAD not in items or len(open_repository.lenders(self._objects)) > 1:
-            return None
-        tree = bytes.fromhex(tree_objects.tree_of(self.repository, head))
-        return tree if tree == items[HEAD].oid else None
-
-    def _index_items(self, head: str | None) -> Mapping[str, Item]:
-        """Return the index file, and the staged blobs; stored again only if the file changed."""
-        present = guarded_files.stat_key(index_file.path_of(self._place))
-        if self._index[0] != present:
-            data, items = index_file.read(self._place), dict[str, Item]()
-            if data is not None:
-                items[INDEX] = Item(FILE, self.repository.write(ObjectType.BLOB, data).raw)
-                if (staged := self._store_staged(head)) is not None:
-                    items[STAGED] = staged
-            self._index = (present, items)
-        return self._index[1]
-
-    def _store_staged(self, head: str | None) -> Item | None:
-        """Return the blobs that only the index refers to.
-
-        The index file names them, but no garbage collection asks it.
-        """
-        try:
-            tree = tree_objects.tree_of(self.repository, head)
-            if tree == tree_objects.EMPTY_TREE:
-                tree_objects.write(self.repository, {})
-            staged = status.staged_blobs(self._place, tree)
-        except errors.Refusal:
-            return None  # an unreadable index refers to nothing; its bytes are stored all the same
-        self.repository.see_packs()
-        items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if oid in self.repository}
-        return Item(FOLDER, tree_objects.write(self.repository, items)) if items else None
+            return ""
+        tree = tree_objects.tree_of(self.repository, head)
+        return tree if tree == items[HEAD].oid else ""

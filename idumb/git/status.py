@@ -18,7 +18,6 @@ from idumb.git import git_program
 from idumb.git.discover import Repository
 
 _ON_A_LINE = 200
-_NO_FILE = (b"000000", b"160000")
 
 
 def changed(place: Repository, paths: Sequence[str]) -> tuple[str, ...]:
@@ -30,14 +29,6 @@ def changed(place: Repository, paths: Sequence[str]) -> tuple[str, ...]:
     arguments = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", git_program.NO_SUBMODULES]
     rows = git_program.output(place.root, [*arguments, *(["--", *paths] if literal else [])]).split(b"\0")
     return tuple(sorted(filter(path_rules.cover(paths), {os.fsdecode(row[3:]) for row in rows if row})))
-
-
-def staged_blobs(place: Repository, head_tree: str) -> frozenset[str]:
-    """Return the ids of staged files: no commit refers to them, so git may remove them once they are unstaged."""
-    base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", head_tree]
-    rows = git_program.output(place.root, ["diff-index", *base]).split(b"\0")[::2]
-    modes_and_ids = [row.split(b" ")[1:4:2] for row in rows if row]
-    return frozenset(oid.decode("ascii") for mode, oid in modes_and_ids if mode not in _NO_FILE)
 
 
 def ignored(place: Repository, paths: Iterable[str]) -> frozenset[str]:

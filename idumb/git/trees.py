@@ -6,8 +6,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from pygit2.enums import ObjectType
-
 from idumb.app.ports.repository import Conflict, Snapshot, Trees
 from idumb.domain import paths
 from idumb.domain.proof.ledger import Change, Entry
@@ -15,6 +13,7 @@ from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import git_program, guarded_files, index_file, links, status
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
+from idumb.git.objects.tree_objects import FOLDER
 from idumb.git.projects import ProjectPaths
 from idumb.git.restore.displaced import Shelf
 from idumb.git.snapshot import Snapshots
@@ -86,7 +85,8 @@ class GitTrees(Snapshots):
 
     def _part(self, tree: str) -> str:
         """Return the project's own tree in a tree of the repository; the empty tree if there is no such folder."""
-        return tree_objects.folder(self.repository, tree, self.paths.folder) or tree_objects.EMPTY_TREE
+        found = tree_objects.at(self.repository, tree, self.paths.folder)
+        return found.oid if found is not None and found.mode == FOLDER else tree_objects.EMPTY_TREE
 
     def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:
         if not self.paths.folder:
@@ -98,7 +98,8 @@ class GitTrees(Snapshots):
         return tree_objects.entry(self.repository, tree, self.paths.stored(path))
 
     def is_folder(self, tree: str, path: str) -> bool:
-        return tree_objects.is_folder(self.repository, tree, self.paths.stored(path))
+        found = tree_objects.at(self.repository, tree, self.paths.stored(path))
+        return found is not None and found.mode == FOLDER
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         return self.overlay_each(tree, [(source, paths)])
@@ -135,9 +136,6 @@ class GitTrees(Snapshots):
 
     def pieces(self, oid: str) -> Iterator[bytes]:
         return tree_objects.pieces(self.repository, self._objects.root, oid)
-
-    def store(self, data: bytes) -> str:
-        return str(self.repository.write(ObjectType.BLOB, data))
 
     def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
         from idumb.git.restore import write_back

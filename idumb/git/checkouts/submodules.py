@@ -50,7 +50,7 @@ class Submodules:
             private_folders.make(place)
             objects = os.path.join(repository.path, "objects")
             files = TreeFiles(GitFolder(place, partial(self._root, path), objects, self._settings), repository)
-            files.show(str(tree_objects.root_of(repository, commit)))
+            files.show(tree_objects.tree_of(repository, commit))
             self._shown[path] = files
             waiting += [(f"{path}/{inner}", oid) for inner, oid in files.submodules().items()]
         self.missing = tuple(missing[path] for path in sorted(missing))
@@ -78,7 +78,7 @@ class Submodules:
             try:
                 is_tree = os.path.lexists(os.path.join(place, ".git"))
                 repository = open_repository.repository(discover.at(place)) if is_tree else pygit2.Repository(place)
-                tree_objects.root_of(repository, commit)
+                tree_objects.tree_of(repository, commit)
             except (errors.Refusal, KeyError, ValueError, pygit2.GitError, OSError):
                 continue
             return repository
