@@ -217,17 +217,18 @@ def _run(
 
 def refuse_pipes(root: str) -> None:
     """Refusal `git.waits-for-pipe` if a file of rules is a pipe."""
-    for here, below, names in os.walk(root):
-        below[:] = [name for name in below if name != ".git"]
-        for path in (os.path.join(here, name) for name in names if name in _RULES):
-            with contextlib.suppress(FileNotFoundError):
-                if stat.S_ISFIFO(os.lstat(path).st_mode):
-                    raise errors.Refusal(
-                        "git.waits-for-pipe",
-                        f"{path} is a pipe, and git would wait for it forever.",
-                        hint=f"rm {shlex.quote(path)}, then run the command again",
-                        details={"path": path},
-                    )
+    folders = [root]  # they can nest deeper than Python recurses
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            rows = [(entry, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+            folders += [entry.path for entry, mode in rows if stat.S_ISDIR(mode) and entry.name != ".git"]
+            if pipe := next((entry.path for entry, mode in rows if entry.name in _RULES and stat.S_ISFIFO(mode)), None):
+                raise errors.Refusal(
+                    "git.waits-for-pipe",
+                    f"{pipe} is a pipe, and git would wait for it forever.",
+                    hint=f"rm {shlex.quote(pipe)}, then run the command again",
+                    details={"path": pipe},
+                )
 
 
 @contextlib.contextmanager

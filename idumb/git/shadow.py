@@ -11,18 +11,19 @@ repeated. What cannot be read, an untracked file that is too large, and a nested
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import pygit2
+
 from idumb import lazy_pattern
 from idumb.domain import errors
-from idumb.domain.paths import IGNORE_FILE
 from idumb.git import disk_space, git_program
 from idumb.git import status as git_status
 from idumb.git.discover import Repository
+from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
 from idumb.system import clock
 
@@ -45,8 +46,8 @@ _FILTER = lazy_pattern.compile(rb"fatal: (.*): clean filter '.*' failed")
 _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
 _ID = lazy_pattern.compile("[0-9a-f]{40}")
-_RULES, _YOUNG = "rules", "young.json"
-"""The file that says by which ignore rules outside the tree the index was made. It is removed if rules in it change."""
+_YOUNG = "young"
+"""Names of files that changed just before a process ended its last scan."""
 
 
 class _Moved(Exception):
@@ -64,12 +65,14 @@ class Shadow:
         self,
         place: Repository,
         objects: Repository,
+        repository: CheckedRepository,
         folder: ShadowFolder,
         limit: int,
         has_secret: Callable[[bytes], bool],
     ) -> None:
         self._place = place
         self._store = objects
+        self._repository = repository
         self._has_secret = has_secret
         self._limit = limit
         self._git = folder
@@ -131,27 +134,22 @@ class Shadow:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         with self._git.alone():
-            if self._git.signature() != self._index:
-                self._tree, self._given = "", self._young_of_others()
+            if self._git.signature() != self._index:  # another process scanned
+                self._tree, self._given = "", {}
+                young = os.fsencode(self._git.read(_YOUNG))
+                if young and self._git.signature() is not None:
+                    self._drop(young.split(b"\0"))
             yield
             if self._is_private:
                 self._git.remove(INDEX)
             self._index = self._git.signature()
             self._save_young()
 
-    def _young_of_others(self) -> dict[bytes, _State]:
-        """Return the files that changed just before another process ended its scan, as it saw them."""
-        with contextlib.suppress(ValueError, TypeError, AttributeError, KeyError):
-            index, young = json.loads(self._git.read(_YOUNG))
-            if tuple(index) == self._git.signature():
-                return {os.fsencode(path): (seen[0], seen[1], seen[2], seen[3]) for path, seen in young.items()}
-        return {}
-
     def _save_young(self) -> None:
         latest = clock.nanoseconds() - _SECOND
-        young = {os.fsdecode(path): seen for path, seen in self._given.items() if seen[0] >= latest}
-        if young and not self._is_private and not self._git.has_tracked:
-            self._git.write(_YOUNG, json.dumps([self._index, young]))
+        young = b"\0".join(path for path, seen in self._given.items() if seen[0] >= latest)
+        if (young or self._git.read(_YOUNG)) and not self._is_private and not self._git.has_tracked:
+            self._git.write(_YOUNG, young)
 
     def _scan(self, also: Sequence[bytes], *, begin: bool) -> str:
         if begin and self._git.signature() is None:
@@ -160,7 +158,8 @@ class Shadow:
         changed = self._changed()
         present = {*self._tracked_ignored, *(path for name in also for path in self._files_at(name))}
         changed |= self._unnoticed(present, changed)
-        self._apply_rules(changed, also)
+        if self._is_first and not self._git.has_tracked:
+            self._drop_ignored(changed, also)
         if changed:
             self._tree = ""
             disk_space.require(map(self._at, changed), self._store.common_dir)
@@ -276,21 +275,12 @@ class Shadow:
             if seen is not None and (path in present or seen[0] >= latest or _state(self._at(path)) != seen):
                 self._given[path] = seen
 
-    def _apply_rules(self, changed: set[bytes], also: Sequence[bytes]) -> None:
+    def _drop_ignored(self, changed: set[bytes], also: Sequence[bytes]) -> None:
         """Forget files that git ignores by now, once in each process: within one, no file may look deleted."""
-        if self._git.has_tracked:
-            return
-        new_rules = any(path.rpartition(b"/")[2] == IGNORE_FILE.encode() for path in changed)
-        rules = self._git.rules() if self._is_first else ""
-        if not self._is_first or (rules == self._git.read(_RULES) and not new_rules):
-            if new_rules:
-                self._git.remove(_RULES)
-            return
         ignored = {*_rows(self._git.required(["ls-files", "-z", "-c", "-i", *self._git.by_rules()]))}
         ignored -= self._tracked_ignored | changed
         if stale := [path for path in ignored if not any((path + b"/").startswith(name + b"/") for name in also)]:
             self._drop(stale)
-        self._git.write(_RULES, rules)
 
     def _update(self, paths: set[bytes]) -> None:
         """Give our index the present state of these paths; leave out those that git refuses, with the reason."""
@@ -328,13 +318,22 @@ class Shadow:
         self._tree = ""
 
     def _written(self) -> str:
-        result = self._git.git(["write-tree"])
-        if result.status != 0:
-            disk_space.explain(result.words, self._store.common_dir)
-            # `git gc --prune=now` removed what only our index knew, or the index is damaged.
-            self._git.remove(INDEX)
-            raise _Moved(result.words)
-        return result.out.decode("ascii").strip()
+        if self._is_first:  # git then notes in our index the trees of the folders; libgit2 uses these
+            result = self._git.git(["write-tree"])
+            tree, problem = result.out.decode("ascii").strip(), "" if result.status == 0 else result.words
+        else:
+            try:
+                self._repository.see_packs()
+                index = pygit2.Index(os.path.join(self._git.path, INDEX))
+                tree, problem = str(index.write_tree(self._repository)), ""
+            except (pygit2.GitError, KeyError, ValueError, OSError) as failed:
+                problem = str(failed) or "the index is damaged"
+        if not problem:
+            return tree
+        disk_space.explain(problem, self._store.common_dir)
+        # `git gc --prune=now` removed what only our index knew, or the index is damaged.
+        self._git.remove(INDEX)
+        raise _Moved(problem)
 
     def _at(self, path: bytes) -> bytes:
         return os.path.join(os.fsencode(self._place.root), path)

@@ -34,7 +34,6 @@ SETTINGS: tuple[str, ...] = (
     "core.splitIndex=false",
     "core.trustctime=true",
     "core.checkStat=default",
-    "index.skipHash=true",
 )
 
 
@@ -51,11 +50,11 @@ class OwnFolder:
         self.path = path
 
     def read(self, name: str) -> str:
-        """Return the text of a file in the folder; "" if there is none, or it is damaged."""
+        """Return the text of a file in the folder, decoded as names are; "" if there is none."""
         try:
-            with open(os.path.join(self.path, name), encoding="utf-8") as stream:
-                return stream.read()
-        except (OSError, ValueError):
+            with open(os.path.join(self.path, name), "rb") as stream:
+                return os.fsdecode(stream.read())
+        except OSError:
             return ""
 
     def write(self, name: str, data: str | bytes) -> None:
@@ -131,11 +130,6 @@ class ShadowFolder(OwnFolder):
     def tracked(self, arguments: Sequence[str]) -> bytes:
         """Return the output of a command of the git that knows which files are tracked; nothing if it fails."""
         return git_program.read(self._place.root, arguments).out
-
-    def rules(self) -> str:
-        """Return what differs if ignore rules outside the working tree may have changed."""
-        ignores = (self._excludes, *self._guarded.configuration.ignores)
-        return repr([(path, guarded_files.stat_key(path)) for path in ignores])
 
     def by_rules(self) -> list[str]:
         """Return the options of `git ls-files` for the rules in the tree, the user's own, and the repository's."""

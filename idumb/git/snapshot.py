@@ -59,7 +59,7 @@ class Snapshots:
     @functools.cached_property
     def shadow(self) -> Shadow:
         folder = ShadowFolder(self._place, self._objects)
-        return Shadow(self._place, self._objects, folder, self.limit(), self.has_secret)
+        return Shadow(self._place, self._objects, self.repository, folder, self.limit(), self.has_secret)
 
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""

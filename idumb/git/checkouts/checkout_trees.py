@@ -44,7 +44,7 @@ class CheckoutTrees(GitTrees):
     @functools.cached_property
     def shadow(self) -> Shadow:
         folder = _ScanFolder(self._place, self._objects, self._git)
-        return Shadow(self._place, self._objects, folder, self.limit(), self.has_secret)
+        return Shadow(self._place, self._objects, self.repository, folder, self.limit(), self.has_secret)
 
     def begin(self) -> None:
         """Begin the next scan with the index of the tree that is shown."""

@@ -432,7 +432,7 @@ def test_a_damaged_note_about_the_last_snapshot_stops_no_other(
     sandbox: GitSandbox, trees: GitTrees, damage: bytes
 ) -> None:
     trees.snapshot(REF, "before")
-    for name in ("verified", "rules"):
+    for name in ("verified", "young"):
         sandbox.git_dir.joinpath("idumb/shadow/main", name).write_bytes(damage)
     assert process(sandbox).snapshot(REF, "again").tree == trees.scan()
 
