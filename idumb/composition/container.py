@@ -112,7 +112,7 @@ class Container:
             self.worktree,
             self.clock,
             owner=self.repository.worktree_id,
-            kept_refs=self.repository.has_own_refs,
+            kept_refs=lambda: bool(discover.listed(self.repository.common_dir, discover.PREFIX)),
             may_create=partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
             redactor=lambda: self.redaction,
         )

@@ -6,14 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from idumb.domain import errors
-from idumb.git import git_program, index_file, open_repository
+from idumb.git import git_program, index_file, open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 
 if TYPE_CHECKING:
     import pygit2
-
-_NOTHING = "0" * 40
 
 
 def advance(
@@ -32,23 +30,22 @@ def advance(
     work if idumb were killed between the two. Return git's words if it refuses; the index is then as HEAD has it.
     Repeating the call is safe.
     """
-    if open_repository.head_of(repository) != commit:
-        before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
-        try:
-            followed = index_file.follow(place, repository, before, after, known)
-        except errors.Refusal as refusal:
-            return str(refusal)
-        # Before the branch: git does not force it, and its rename must not precede its bytes.
-        durable_files.force(path for path in (index_file.path_of(place), place.git_dir) if os.path.exists(path))
-        place.guard()
-        name = ["--no-deref", "HEAD"] if branch is None else [branch]
-        arguments = ["update-ref", "-m", message, *name, commit, expected or _NOTHING]
-        result = git_program.write(place.root, arguments)
-        if result.status != 0:
-            present = tree_objects.tree_of(repository, open_repository.head_of(repository))
-            index_file.set_to(place, repository, present, followed)
-            return result.words or f"git update-ref ended with status {result.status}"
-    _force(place, branch)
+    if open_repository.head_of(repository) == commit:
+        durable_files.force_below(place.common_dir, [branch] if branch is not None else [])
+        return ""
+    before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
+    try:
+        followed = index_file.follow(place, repository, before, after, known)
+    except errors.Refusal as refusal:
+        return str(refusal)
+    # Before the branch: git does not force it, and its rename must not precede its bytes.
+    durable_files.force(path for path in (index_file.path_of(place), place.git_dir) if os.path.exists(path))
+    try:
+        refs.swap(repository, place, branch or "HEAD", expected, commit, message)
+    except errors.Refusal as refusal:
+        present = tree_objects.tree_of(repository, open_repository.head_of(repository))
+        index_file.set_to(place, repository, present, followed)
+        return str(refusal)
     return ""
 
 
@@ -78,13 +75,4 @@ def _create(place: Repository, repository: pygit2.Repository, name: str, ref: st
             "git.branch-exists", words, hint=f"git switch {name}, or choose another name: --branch NAME"
         )
     if present is None:
-        place.guard()
-        git_program.change(place.root, ["update-ref", ref, commit, _NOTHING])
-        _force(place, ref)
-
-
-def _force(place: Repository, branch: str | None) -> None:
-    """Force the branch, then its folders: git forces the branch's file only, and a power cut would lose it."""
-    if branch is not None:
-        durable_files.force_below(place.common_dir, [branch])
-    durable_files.force([place.git_dir])
+        refs.swap(repository, place, ref, None, commit, f"on to {name}")

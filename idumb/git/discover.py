@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from idumb.domain import errors
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MAIN = "main"
+PREFIX = "refs/idumb/"
 _HINT = "run idumb in a folder of a git repository, or make one with: git init"
 
 
@@ -44,17 +46,6 @@ class Repository:
     def state_dir(self) -> str:
         """Return the folder of this working tree's own idumb files."""
         return os.path.join(self.common_dir, "idumb", "worktrees", self.worktree_id)
-
-    def has_own_refs(self) -> bool:
-        """Return whether any ref below refs/idumb exists, loose or packed. Raises OSError if that cannot be read."""
-        own = os.walk(os.path.join(self.common_dir, "refs", "idumb"))
-        packed = os.path.join(self.common_dir, "packed-refs")
-        if any(not name.endswith(".lock") for _, _, names in own for name in names):
-            return True
-        if not os.path.exists(packed):
-            return False
-        with open(packed, "rb") as stream:
-            return b" refs/idumb/" in stream.read()
 
     def history_state(self) -> str | None:
         """Return what differs if HEAD has another history, by files alone; None if they do not say it plainly."""
@@ -162,6 +153,31 @@ def _between(start: str, root: str) -> Iterator[str]:
     for name in here[len(inside) :].split("/"):
         folder = f"{folder}/{name}" if folder else name
         yield folder
+
+
+def listed(common_dir: str, folder: str) -> dict[str, str]:
+    """Return the refs in a folder such as `refs/tags/`, loose and packed, with their content. Raises OSError.
+
+    libgit2 would read them one by one, and some repositories have thousands.
+    """
+    loose: dict[str, str] = {}
+    top = os.path.join(common_dir, folder)
+    # Loose refs first: one that git packs meanwhile is then seen in at least one place.
+    for here, below, names in os.walk(top):
+        if here == top and folder == "refs/":
+            below[:] = [name for name in below if name != "idumb"]
+        for name in names:
+            with contextlib.suppress(FileNotFoundError), open(f"{here}/{name}", "rb") as stream:
+                if not name.endswith(".lock"):
+                    ref = os.path.relpath(f"{here}/{name}", common_dir)
+                    loose[ref] = os.fsdecode(stream.read().strip().removeprefix(b"ref: "))
+    packed, wanted = dict[str, str](), os.fsencode(folder)
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(common_dir, "packed-refs"), "rb") as stream:
+        for line in stream:
+            target, _, ref_name = line.rstrip(b"\n").partition(b" ")
+            if ref_name.startswith(wanted):
+                packed[os.fsdecode(ref_name)] = target.decode("ascii")
+    return packed | loose
 
 
 def at(root: str) -> Repository:

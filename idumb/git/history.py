@@ -17,6 +17,7 @@ from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
 from idumb.git import (
     branch,
+    discover,
     git_program,
     guarded_files,
     index_file,
@@ -202,7 +203,7 @@ class GitHistory:
         if (present := self.head().branch) != name:
             return f"HEAD is on {present or 'no branch'}, and no longer on {name or 'a detached commit'}"
         full = open_repository.branch_of(self.repository)
-        return branch.advance(self._place, self.repository, full, commit, expected, f"idumb: {message}", known)
+        return branch.advance(self._place, self.repository, full, commit, expected, message, known)
 
     def unfollow(self, tree: str) -> None:
         head = self.head_tree() or tree_objects.EMPTY_TREE
@@ -220,7 +221,7 @@ class GitHistory:
         return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
-        if prefix.startswith(own_refs.PREFIX):
+        if prefix.startswith(discover.PREFIX):
             return names.below(self.repository, self._place, prefix)
         found = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in found}

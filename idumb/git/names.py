@@ -19,12 +19,12 @@ from pygit2.enums import ObjectType
 from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import git_program, refs
+from idumb.git import discover, git_program, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import FOLDER, Rows
 
-_WORKTREE = rf"(?P<worktree>{refs.PREFIX}worktrees/[^/]+)"
+_WORKTREE = rf"(?P<worktree>{discover.PREFIX}worktrees/[^/]+)"
 _OF_RUN = lazy_pattern.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
 _OF_DONE = lazy_pattern.compile(rf"{_WORKTREE}/done/(?P<run>[^/]+)")
 _MANY = 250
@@ -46,7 +46,7 @@ def find(repository: pygit2.Repository, name: str) -> str | None:
 def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict[str, str]:
     """Return the names that start with a prefix of idumb's, with their objects."""
     folded: dict[str, str] = {}
-    present = refs.listed(place.common_dir, refs.PREFIX)
+    present = discover.listed(place.common_dir, discover.PREFIX)
     for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
         run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
         if run.startswith(prefix) or prefix.startswith(run):
@@ -80,7 +80,7 @@ def fold(repository: pygit2.Repository, place: Repository, run: str) -> None:
 
     The tree gets its name before the others are deleted.
     """
-    trees = {ref: oid for ref, oid in refs.listed(place.common_dir, run).items() if _is_tree(repository, oid)}
+    trees = {ref: oid for ref, oid in discover.listed(place.common_dir, run).items() if _is_tree(repository, oid)}
     if not trees:
         return
     done = _done(run)
@@ -96,7 +96,7 @@ def free(repository: pygit2.Repository, place: Repository, run: str, is_kept: Ca
     Refusal `git.ref-moved` if another process moved one meanwhile.
     """
     fold(repository, place, run)
-    done, dropped = _done(run), dict(refs.listed(place.common_dir, run))
+    done, dropped = _done(run), dict(discover.listed(place.common_dir, run))
     tree = refs.current(repository, done)
     rows = _rows(repository, tree)
     kept = {row: item for row, item in rows.items() if is_kept(row.replace(":", "/"))}

@@ -1,29 +1,23 @@
-"""Refs below `refs/idumb/`: created or moved by compare-and-swap, with their files and folders forced to disk.
-
-Refs are listed from plain files: libgit2 reads them one by one, and some repositories have thousands.
-"""
+"""Refs below `refs/idumb/`: created or moved by compare-and-swap, with their files and folders forced to disk."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from idumb.domain import errors
-from idumb.git import git_program
-from idumb.git.discover import Repository
+from idumb.git import discover, git_program
+from idumb.git.discover import PREFIX, Repository
 from idumb.git.objects import durable_files
 from idumb.system import clock
 
 if TYPE_CHECKING:
     import pygit2
 
-PREFIX = "refs/idumb/"
 _WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries to move a ref that git has locked."""
 _COMMITS = 2000
-_FASTER = "another process moved it"
 
 
 def current(repository: pygit2.Repository, ref: str) -> str | None:
@@ -40,15 +34,20 @@ def current(repository: pygit2.Repository, ref: str) -> str | None:
 
 
 def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, reason: str = "") -> None:
-    """Create `ref`, or move it from its present value, durably, and read it back.
+    """Create a ref of ours, or move it from its present value, as `swap` does. `reason` is for the reflog."""
+    _require_own(ref)
+    swap(repository, place, ref, current(repository, ref), oid, reason)
 
-    Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if another process was faster, or
-    git refuses it. `reason` is for the reflog, if the user wants one for each ref.
+
+def swap(repository: pygit2.Repository, place: Repository, ref: str, old: str | None, new: str, reason: str) -> None:
+    """Create `ref` (`old` is None), or move it from `old`, durably, and read it back. `HEAD` is one that is detached.
+
+    Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if it has another value, or git
+    refuses.
     """
     import pygit2
 
-    _require_own(ref)
-    old, path = current(repository, ref), os.path.join(place.common_dir, ref)
+    path = os.path.join(place.git_dir if ref == "HEAD" else place.common_dir, ref)
     folder = above = os.path.dirname(path)
     while not os.path.isdir(above):
         above = os.path.dirname(above)
@@ -58,41 +57,40 @@ def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, r
     place.guard()
     for wait in (*_WAITS, None):
         try:
-            _write(repository, ref, old, oid, f"idumb: {reason}", folder)
+            _write(repository, ref, old, new, f"idumb: {reason}")
             break
         except (pygit2.GitError, ValueError, OSError) as problem:
+            if "failed to fsync directory" in str(problem):
+                durable_files.failed.add(folder)
             # Whether git has the ref locked, or had it locked a moment ago.
             is_locked = "failed to lock" in str(problem) or os.path.lexists(f"{path}.lock")
             if isinstance(problem, OSError) and not is_locked:
                 raise
-            if current(repository, ref) != old:
-                raise _not_moved(ref, oid, _FASTER) from problem
+            _require_value(repository, ref, old, new)
             if wait is None or not is_locked:
                 hint = "idumb doctor tells whether the lock is left over" if is_locked else "idumb status"
-                raise _not_moved(ref, oid, str(problem), hint) from problem
+                raise _not_moved(ref, new, str(problem), hint) from problem
             clock.SystemClock().pause(wait)
-    if current(repository, ref) != oid:
-        raise _not_moved(ref, oid, "it does not have the value that was written")
+    _require_value(repository, ref, new, new)
     # With its new folders. `git pack-refs` may have packed it meanwhile, or before, and removed them.
     durable_files.force_below(above, [path])
 
 
-def _write(repository: pygit2.Repository, ref: str, old: str | None, new: str, message: str, folder: str) -> None:
-    """Create or move a ref. A folder that libgit2 could not force to disk is noted, so that it is not tried again."""
+def _write(repository: pygit2.Repository, ref: str, old: str | None, new: str, message: str) -> None:
     import pygit2
 
+    _require_value(repository, ref, old, new)
     present = repository.references.get(ref)
-    if (present and str(present.target)) != old:
-        raise _not_moved(ref, new, _FASTER)
-    try:
-        if present is None:
-            repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=message)
-        elif old != new:
-            present.set_target(new, message)
-    except (pygit2.GitError, OSError) as problem:
-        if "failed to fsync directory" in str(problem):
-            durable_files.failed.add(folder)
-        raise
+    if present is None:
+        repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=message)
+    elif old != new:
+        present.set_target(new, message)  # unless it was moved since it was read
+
+
+def _require_value(repository: pygit2.Repository, ref: str, value: str | None, new: str) -> None:
+    present = current(repository, ref)
+    if present != value:
+        raise _not_moved(ref, new, f"it is at {present} but expected {value}")
 
 
 def _require_own(ref: str) -> None:
@@ -119,29 +117,7 @@ def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
 
 def of_user(common_dir: str) -> dict[str, str]:
     """Return the user's refs: name to a commit or tag id, or to the name of another ref. Raises OSError."""
-    return {name: oid for name, oid in listed(common_dir, "refs/").items() if not name.startswith(PREFIX)}
-
-
-def listed(common_dir: str, folder: str) -> dict[str, str]:
-    """Return the refs in a folder such as `refs/tags/`, loose and packed, with their content. Raises OSError."""
-    loose: dict[str, str] = {}
-    top = os.path.join(common_dir, folder)
-    # Loose refs first: one that git packs meanwhile is then seen in at least one place.
-    for here, below, names in os.walk(top):
-        if here == top and folder == "refs/":
-            below[:] = [name for name in below if name != "idumb"]
-        for name in names:
-            with contextlib.suppress(FileNotFoundError), open(f"{here}/{name}", "rb") as stream:
-                if not name.endswith(".lock"):
-                    ref = os.path.relpath(f"{here}/{name}", common_dir)
-                    loose[ref] = os.fsdecode(stream.read().strip().removeprefix(b"ref: "))
-    packed, wanted = dict[str, str](), os.fsencode(folder)
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(common_dir, "packed-refs"), "rb") as stream:
-        for line in stream:
-            target, _, ref_name = line.rstrip(b"\n").partition(b" ")
-            if ref_name.startswith(wanted):
-                packed[os.fsdecode(ref_name)] = target.decode("ascii")
-    return packed | loose
+    return {name: oid for name, oid in discover.listed(common_dir, "refs/").items() if not name.startswith(PREFIX)}
 
 
 def bytes_on_disk(place: Repository) -> int | None:
@@ -159,16 +135,14 @@ def bytes_on_disk(place: Repository) -> int | None:
 class GitKeptRefs:
     """All refs under `refs/idumb/` of a repository, whose working trees share them.
 
-    Uses the git program alone, so that idumb can also be removed from repositories that libgit2 does not open.
+    Works without libgit2, so that idumb can also be removed from repositories that it does not open.
     """
 
     def __init__(self, place: Repository) -> None:
         self._place = place
 
     def list(self) -> Mapping[str, str]:
-        listed = git_program.output(self._place.root, ["for-each-ref", "--format=%(objectname) %(refname)", PREFIX])
-        rows = (os.fsdecode(line).partition(" ") for line in listed.splitlines())
-        return {name: oid for oid, _, name in rows}
+        return discover.listed(self._place.common_dir, PREFIX)
 
     def bundle(self, path: str) -> int:
         """Write every ref with its objects into a file that git can read, forced to disk. Return the number of refs."""

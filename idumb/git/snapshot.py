@@ -18,7 +18,7 @@ from pygit2.enums import ObjectType
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import guarded_files, index_file, names, open_repository
+from idumb.git import discover, guarded_files, index_file, names, open_repository
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
@@ -116,7 +116,7 @@ class Snapshots:
         if head == self._head:
             return
         place, repository = self._objects, self.repository
-        below = f"{own_refs.PREFIX}worktrees/{place.worktree_id}/"
+        below = f"{discover.PREFIX}worktrees/{place.worktree_id}/"
         last = own_refs.current(repository, below + "head")
         self._head = head
         if last == head:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from idumb import lazy_pattern
 from idumb.domain import paths
-from idumb.git import open_repository, refs
+from idumb.git import discover, open_repository
 from idumb.git.checkouts.user_git import EXCLUDE, UserGit
 from idumb.git.discover import Repository
 from idumb.system.files import private_folders
@@ -37,7 +37,7 @@ class VisibleGit:
     def show(self, top: str, head: str | None, rules: bytes) -> None:
         """Prepare it for the checkout `top`, on top of the commit `head`; `rules` say what git ignores."""
         branch = open_repository.branch_of(self._repository) or ("" if head else "refs/heads/main")
-        tags = sorted(refs.listed(self._user.common_dir, "refs/tags/").items())
+        tags = sorted(discover.listed(self._user.common_dir, "refs/tags/").items())
         rows = [f"{oid} {name}\n" for name, oid in tags if _OID.fullmatch(oid)]
         lenders = open_repository.lenders(self._user)
         folder = os.path.join(top, GIT)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import discover, git_program, index_file
+from idumb.git import discover, index_file, refs
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
@@ -499,15 +499,14 @@ def test_while_the_index_is_locked_the_branch_does_not_move_and_a_later_call_mov
 
 def before_the_branch(monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
     """Call this once, after the index was written and before the branch moves."""
-    write = git_program.write
+    swap = refs.swap
 
-    def late(root: str, arguments: Sequence[str], *more: Any, **options: Any) -> Any:
-        if arguments[0] == "update-ref":
-            monkeypatch.undo()
-            call()
-        return write(root, arguments, *more, **options)
+    def late(*arguments: Any) -> None:
+        monkeypatch.undo()
+        call()
+        swap(*arguments)
 
-    monkeypatch.setattr(git_program, "write", late)
+    monkeypatch.setattr(refs, "swap", late)
 
 
 def killed() -> None:

@@ -90,10 +90,10 @@ def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Rep
     for name in names[1:]:
         sandbox.git("update-ref", name, "two")
     one, two = commit(sandbox, "one"), commit(sandbox, "two")
-    assert refs.listed(place.common_dir, "refs/idumb/") == dict(zip(names, (one, two, two), strict=True))
+    assert discover.listed(place.common_dir, "refs/idumb/") == dict(zip(names, (one, two, two), strict=True))
     (sandbox.common_dir / f"{names[2]}.lock").touch()
     sandbox.git("tag", "four", "one")
-    assert refs.listed(place.common_dir, "refs/tags/").keys() == {
+    assert discover.listed(place.common_dir, "refs/tags/").keys() == {
         f"refs/tags/{n}" for n in ("one", "two", "three", "four")
     }
     assert refs.of_user(place.common_dir) == sandbox.refs("refs/heads/") | sandbox.refs("refs/tags/")
