@@ -231,6 +231,14 @@ def _read(path: str) -> bytes:
         return stream.readall()
 
 
+def content(path: str) -> bytes:
+    """Return the bytes of a file; nothing if there is none, or it cannot be read. A pipe is not opened."""
+    try:
+        return _read(path) if os.path.isfile(path) else b""
+    except OSError:
+        return b""
+
+
 def _digests(paths: Iterable[str]) -> dict[str, str | None]:
     return {path: digest(path) for path in paths}
 

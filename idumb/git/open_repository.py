@@ -11,7 +11,7 @@ import errno
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pygit2
@@ -259,8 +259,3 @@ def lenders(repository: Repository) -> tuple[str, ...]:
             borrowed = (os.path.normpath(os.path.join(folder, os.fsdecode(line))) for line in plain)
             folders += [path for path in borrowed if path not in folders][: _MOST_LENDERS - len(folders)]
     return tuple(folders)
-
-
-def alternates(folders: Iterable[str]) -> bytes:
-    """Return the content of the alternates file for these object folders."""
-    return b"".join(os.fsencode(folder) + b"\n" for folder in folders)

@@ -51,11 +51,7 @@ class OwnFolder:
 
     def read(self, name: str) -> str:
         """Return the text of a file in the folder, decoded as names are; "" if there is none."""
-        try:
-            with open(os.path.join(self.path, name), "rb") as stream:
-                return os.fsdecode(stream.read())
-        except OSError:
-            return ""
+        return os.fsdecode(guarded_files.content(os.path.join(self.path, name)))
 
     def write(self, name: str, data: str | bytes) -> None:
         with open(

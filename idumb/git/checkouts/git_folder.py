@@ -106,15 +106,10 @@ class GitFolder(OwnFolder):
         files.pop(EXCLUDE, None)  # `hide` writes it
         for name in (*files, *(_OPTIONAL - files.keys())):
             place, data = os.path.join(self.path, name), files.get(name)
-            present = _bytes(place) if os.path.isfile(place) else None
+            present = guarded_files.content(place) if os.path.isfile(place) else None
             if present != data:
                 self.remove(name) if data is None else self.write(name, data)
                 self.remove(SHOWN)
         keys = os.path.join(os.path.dirname(self._objects), _CRYPT)
         if os.path.isdir(keys) and not os.path.lexists(os.path.join(self.path, _CRYPT)):
             os.symlink(keys, os.path.join(self.path, _CRYPT))
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read()

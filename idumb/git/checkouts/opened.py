@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from idumb.git import guarded_files
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import BUILD, MARK, Additions, Checkout
 from idumb.git.checkouts.places import Pair
@@ -58,11 +59,9 @@ class Checkouts:
 
     def left(self) -> tuple[Left, ...]:
         """Return the checkouts in which an attempt worked when its command was killed. Some may be in use."""
-        found = []
-        for path, own in places.own_folders(self._place).items():
-            with contextlib.suppress(OSError), open(os.path.join(own, MARK), encoding="utf-8") as stream:
-                found.append(Left(path, stream.read()))
-        return tuple(found)
+        marks = {path: os.path.join(own, MARK) for path, own in places.own_folders(self._place).items()}
+        refs = ((path, os.fsdecode(guarded_files.content(mark))) for path, mark in marks.items())
+        return tuple(Left(path, ref) for path, ref in refs if ref)
 
     def keep_left(self) -> tuple[Left, ...]:
         """Keep the files of attempts whose commands were killed; return those that were not kept yet."""

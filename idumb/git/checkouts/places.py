@@ -277,8 +277,6 @@ def _unusable(place: str, why: str) -> errors.Refusal:
 
 
 def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as stream:
-            return stream.read()
-    except (OSError, ValueError):
-        return ""
+    from idumb.git import guarded_files  # `idumb status` imports this module
+
+    return os.fsdecode(guarded_files.content(path))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
-import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 
@@ -17,12 +16,14 @@ from idumb.git import disk_space, git_program
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.checkouts.places import Odd
 from idumb.git.objects import tree_objects
+from idumb.git.objects.tree_objects import LINK, SUBMODULE
+from idumb.git.restore import path_state
+from idumb.git.restore.path_state import Spot
 from idumb.system.files import private_folders
 
 ATTRIBUTES = ".gitattributes"
 _TREE = "tree"
 _MISSING = lazy_pattern.compile(rb"unable to read sha1 file of (.*) \(([0-9a-f]+)\)|unable to read tree \(?([0-9a-f]+)")
-_LINK, _SUBMODULE = 0o120000, 0o160000
 _FETCH = "git fetch --refetch --no-filter brings everything"
 _AT_ONCE = 500
 _WRITES = ("-f", "-q", "-u")
@@ -114,7 +115,7 @@ class TreeFiles:
 
     def submodules(self) -> dict[str, str]:
         """Return path to commit."""
-        return {path: item.oid for path, item in self.tracked.items() if item.mode == _SUBMODULE}
+        return {path: item.oid for path, item in self.tracked.items() if item.mode == SUBMODULE}
 
     def restore(self) -> list[str]:
         """Write the files again that a program changed, touched or removed; return those that differed.
@@ -125,16 +126,16 @@ class TreeFiles:
         if not touched:
             return []
         root = self._folder.root()
-        before = {path: _state(os.path.join(root, path)) for path in touched}
+        before = {path: _present(os.path.join(root, path)) for path in touched}
         self._remove_foreign_attributes(touched)
         if self._hides_writes:
             self.show_again(self._folder.read(_TREE))
-            return [path for path in touched if _state(os.path.join(root, path)) != before[path]]
+            return [path for path in touched if _present(os.path.join(root, path)) != before[path]]
         names = b"".join(os.fsencode(path) + b"\0" for path in touched)
         result = self._folder.without_required_filters(["checkout-index", *_WRITES, "-z", "--stdin"], names)
         if result.status != 0:
             raise Odd(result.words)
-        return [path for path in touched if _state(os.path.join(root, path)) != before[path]]
+        return [path for path in touched if _present(os.path.join(root, path)) != before[path]]
 
     def _touched(self) -> list[str]:
         """Return the files whose times are not those that git wrote, and those that are missing."""
@@ -157,16 +158,14 @@ class TreeFiles:
 
     def cleaned(self, path: str, data: bytes, *, mode: int = 0) -> str:
         """Return the object that git stores for these bytes at a path of the tree."""
-        filters = ["--no-filters"] if mode == _LINK else [f"--path={path}"]
+        filters = ["--no-filters"] if mode == LINK else [f"--path={path}"]
         return self._folder.required(["hash-object", *filters, "--stdin"], data).decode("ascii").strip()
 
     def checked_out(self, tree: str, names: Sequence[str]) -> dict[str, Entry]:
         """Return these files of a tree as git checks them out, stored as they are. Others are omitted."""
         entries = {path: tree_objects.entry(self._repository, tree, path) for path in names}
         files = {
-            path: entry
-            for path, entry in entries.items()
-            if entry is not None and entry.mode not in {_LINK, _SUBMODULE}
+            path: entry for path, entry in entries.items() if entry is not None and entry.mode not in {LINK, SUBMODULE}
         }
         if not files:
             return {}
@@ -187,18 +186,8 @@ class TreeFiles:
         return {path: Entry(entry.mode, oid) for (path, entry), oid in zip(files.items(), oids, strict=True)}
 
 
-def _state(place: str) -> tuple[int, bytes]:
-    """Return kind, execution bit and content of a file; nothing for a folder or a missing file."""
-    try:
-        mode = os.lstat(place).st_mode
-        if stat.S_ISLNK(mode):
-            return stat.S_IFLNK, os.fsencode(os.readlink(place))
-        if not stat.S_ISREG(mode):
-            return stat.S_IFMT(mode), b""
-        digest = hashlib.sha256()
-        with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-            while piece := stream.read(1 << 20):
-                digest.update(piece)
-        return mode & (stat.S_IFREG | 0o100), digest.digest()
-    except OSError:
-        return 0, b""
+def _present(place: str) -> Entry | None:
+    """Return mode and content of a file or a link; None for anything else, or if it cannot be read."""
+    with contextlib.suppress(OSError):
+        return path_state.look_at(Spot(None, place)).entry
+    return None

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from idumb.domain import paths
+from idumb.git.restore import path_state
 from idumb.system.files import private_folders
 
 GIT = ".git"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Kept(NamedTuple):
@@ -43,7 +43,7 @@ def remove(root: int, others: Sequence[Other]) -> tuple[list[str], tuple[str, ..
     removed = [other.path for other in others if not other.cache]
     for path in removed:
         above, _, name = path.rpartition("/")
-        folder = _opened(root, above)
+        folder = path_state.open_folder(root, filter(None, above.split("/")))
         try:
             private_folders.remove_at(name, folder)
         finally:
@@ -57,7 +57,7 @@ def found(root: int, kept: Kept) -> Iterator[Other]:
     stack = [("", "")]
     while stack:
         folder, cache = stack.pop()
-        opened = _opened(root, folder)
+        opened = path_state.open_folder(root, filter(None, folder.split("/")))
         try:
             with os.scandir(opened) as entries:
                 rows = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -79,15 +79,3 @@ def found(root: int, kept: Kept) -> Iterator[Other]:
                     yield Other(path)
         finally:
             os.close(opened)
-
-
-def _opened(root: int, folder: str) -> int:
-    """Open a folder below an open one, step by step. Raises OSError if a step is a link."""
-    opened = os.dup(root)
-    for name in folder.split("/") if folder else ():
-        try:
-            below = os.open(name, _FOLDER, dir_fd=opened)
-        finally:
-            os.close(opened)
-        opened = below
-    return opened

@@ -71,7 +71,7 @@ def read(user: Repository) -> UserGit:
         "info/sparse-checkout": os.path.join(user.git_dir, "info", "sparse-checkout"),
         _SHALLOW: os.path.join(user.common_dir, "shallow"),
     }
-    contents = {name: _content(path) for name, path in places.items()}
+    contents = {name: guarded_files.content(path) for name, path in places.items()}
     return UserGit(settings, {name: data for name, data in contents.items() if data})
 
 
@@ -82,13 +82,3 @@ def config_line(name: str, value: str) -> str:
     quoted = subsection.replace("\\", "\\\\").replace('"', '\\"')
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'[{section} "{quoted}"]\n\t{key} = "{escaped}"\n' if subsection else f'[{section}]\n\t{key} = "{escaped}"\n'
-
-
-def _content(path: str) -> bytes:
-    if not os.path.isfile(path):
-        return b""
-    try:
-        with open(path, "rb") as stream:
-            return stream.read()
-    except OSError:
-        return b""

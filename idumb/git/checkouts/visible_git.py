@@ -45,7 +45,7 @@ class VisibleGit:
             **self._settings.in_folder(folder, {"core.logallrefupdates": "true"}),
             "HEAD": os.fsencode(f"ref: {branch}\n" if branch else f"{head}\n"),
             "packed-refs": os.fsencode("".join(("# pack-refs with: sorted \n", *rows))),
-            "objects/info/alternates": open_repository.alternates(lenders),
+            "objects/info/alternates": b"".join(os.fsencode(folder) + b"\n" for folder in lenders),
             EXCLUDE: rules,
             **({branch: head.encode("ascii") + b"\n"} if branch and head else {}),
         }
