@@ -18,7 +18,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bench import against_peers, corpus, material, parsing, proving, running, snapshots, starting
+from bench import against_peers, corpus, git_part, material, parsing, proving, quick, running, snapshots, starting
 from bench.measure import Effort, Figure
 
 PAGE = "docs/performance.md"
@@ -34,7 +34,8 @@ GROUPS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "snapshot": snapshots.snapshot,
     "proving": proving.proving,
     "task": running.whole_task,
-    "quick": running.quick,
+    "git": git_part.git_part,
+    "quick": quick.quick,
     "orchestration": running.orchestration,
     "long": running.long_runs,
     "resume": running.resuming,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from bench import floors, material, measure, peers
 from bench.material import Place
 from bench.measure import Effort, Figure
-from bench.starting import CLICK, LIBRARIES, idumb
+from bench.starting import LIBRARIES, idumb
 from idumb.app.running import run_request
 from idumb.system.processes import process_tree
 
@@ -127,38 +127,6 @@ def _looped(
         return measure.Took(took / (_TASKS - 1), used / (_TASKS - 1))
 
     return case
-
-
-def quick(effort: Effort) -> Iterator[Figure]:
-    """Goal 9: the cost of `idumb quick` without its builder, from the start of the program to its end."""
-    place = material.project(f"{effort.folder}/quick", 100, 1, material.noop, "task")
-    numbers = iter(range(10**9))
-    config = "builder: b\nbindings:\n  b: {adapter: command, argv: [sh, -c, 'echo x >> %s']}\n"
-    place.write(".idumb/config.yaml", config % place.files[0])
-    place.settle()
-
-    def ours() -> float:
-        words = ("quick", f"Append line {next(numbers)}", "--files", place.files[0])
-        refused = json.loads(place.idumb(*words, "--json", expected=4))
-        approve = ("--approve", refused["error"]["details"]["consent_hash"])
-        agreed = measure.program((*idumb(), *words, *approve), place.root, place.env)
-        start = time.perf_counter()
-        agreed()
-        return time.perf_counter() - start
-
-    builder = measure.program(("sh", "-c", f"echo x >> {effort.folder}/built"), place.root, place.env)
-    cases = {
-        "ours": ours,
-        "builder": builder,
-        "click": measure.program(CLICK, place.root, place.env),
-        "libraries": measure.program(LIBRARIES, place.root, place.env),
-    }
-    times = measure.turns(cases, effort.starts)
-    beside = statistics.median(a - b for a, b in zip(times["ours"], times["builder"], strict=True))
-    yield Figure(9, "idumb quick, 100 files", "click hello", measure.ratio(times, "ours", "click"), None, effort.starts)
-    yield Figure(9, "idumb quick, 100 files: beside its builder", "", beside * 1e3, 250, effort.starts, "ms")
-    alone = measure.median(times, "libraries") * 1e3
-    yield Figure(9, "idumb quick: a program that only loads its libraries", "", alone, None, effort.starts, "ms")
 
 
 def orchestration(effort: Effort) -> Iterator[Figure]:
