@@ -1,11 +1,13 @@
 """Conditions of workflows: a small language over inputs, and over outcomes and outputs of earlier steps.
 
-It has a tokenizer and a recursive-descent parser of its own. Length and depth are bounded, every expression has a type
-before it runs, and evaluation always ends with a value. `docs/workflow-format.md` has the grammar.
+Python's parser reads them: names, texts and numbers become names for it, and only the nodes of the grammar in
+`docs/workflow-format.md` are accepted. Length and depth are bounded, every expression has a type before it runs, and
+evaluation always ends with a value.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -27,8 +29,12 @@ _TOKEN = lazy_pattern.compile(
     r"|(?P<text>'[^'\n]*'|\"[^\"\n]*\")"
     r"|(?P<sign>==|!=|<=|>=|[<>()\[\],]))"
 )
-_WORDS = frozenset({"and", "or", "not", "in", "true", "false", "null"})
-_COMPARING = ("==", "!=", "<=", ">=", "<", ">", "in")
+_SIGNS = frozenset({"and", "or", "not", "in"})
+_BEFORE_VALUES = frozenset({"(", "[", ",", "==", "!=", "<=", ">=", "<", ">", *_SIGNS})
+_CONSTANTS: Mapping[str, tuple[Any, str]] = {"true": (True, BOOLEAN), "false": (False, BOOLEAN), "null": (None, NULL)}
+_COMPARING: Mapping[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.In: "in",
+}  # fmt: skip
 
 
 class ExpressionError(ValueError):
@@ -71,9 +77,8 @@ def parse(text: str, types: Callable[[Reference], str | None]) -> Expression:
     """
     if len(text) > LONGEST:
         raise ExpressionError(f"The condition has {len(text)} characters", 0, f"at most {LONGEST} characters")
-    parser = _Parser(_tokens(text), types, len(text))
-    expression, kind = parser.disjunction(0)
-    parser.require_end()
+    reader = _Reader(text, types)
+    expression, kind = reader.read(reader.tree())
     if kind != BOOLEAN:
         fix = "compare it, for example with == 'text'"
         raise ExpressionError(f"The condition is {_a(kind)}, not true or false", 0, fix)
@@ -122,147 +127,117 @@ def _tokens(text: str) -> list[_Token]:
             fix = "a name, a number, a text in quotes, or one of == != < <= > >= ( ) [ ] ,"
             raise ExpressionError(f"Unexpected character {text[at]!r} in the condition", at, fix)
         kind = str(match.lastgroup)
-        word = match[kind]
-        tokens.append(_Token("sign" if word in _WORDS else kind, word, match.start(kind)))
+        tokens.append(_Token("sign" if match[kind] in _SIGNS else kind, match[kind], match.start(kind)))
         at = match.end()
     return tokens
 
 
-class _Parser:
-    """Reads tokens from left to right. Each method returns an expression and its type."""
+def _require_order(tokens: list[_Token], end: int) -> None:
+    """Refuse the first token that cannot follow those before it; Python's parser would name another one."""
+    closing, negations, before = list[str](), 0, "("
+    for token in (*tokens, _Token("end", "", end)):
+        word, shown = token.text, f"`{token.text}`" if token.text else "the end of the condition"
+        negations = negations + 1 if word == "not" else 0
+        if len(closing) + negations > DEEPEST + (word == "not") and word in {"(", "not"}:
+            raise ExpressionError(f"The condition is nested more than {DEEPEST} levels deep", token.at, "nest less")
+        if before in _BEFORE_VALUES and (before, word) != ("[", "]"):
+            if token.kind in {"sign", "end"} and word not in {"(", "[", "not"}:
+                raise ExpressionError(f"Expected a value, found {shown}", token.at, _VALUES)
+            closing += {"(": ")", "[": "]"}.get(word, "")
+        elif word not in _BEFORE_VALUES - {"not", "(", "[", ","} and (word != "," or closing[-1:] != ["]"]):
+            if closing[-1:] == [word]:
+                closing.pop()
+            elif closing:
+                raise ExpressionError(f"Expected `{closing[-1]}`, found {shown}", token.at, closing[-1])
+            elif word:
+                fix = "and, or, a comparison, or the end of the condition"
+                raise ExpressionError(f"Unexpected {shown} in the condition", token.at, fix)
+        before = word
 
-    def __init__(self, tokens: list[_Token], types: Callable[[Reference], str | None], end: int) -> None:
-        self._tokens = tokens
-        self._types = types
-        self._next = 0
-        self._end = _Token("end", "", end)
 
-    @property
-    def _token(self) -> _Token:
-        return self._tokens[self._next] if self._next < len(self._tokens) else self._end
+class _Reader:
+    """Reads the nodes of Python's parser. `read` returns an expression and its type."""
 
-    def _take(self, *texts: str) -> _Token | None:
-        """Take the next token if it is one of these words or signs."""
-        token = self._token
-        if token.kind != "sign" or token.text not in texts:
-            return None
-        self._next += 1
-        return token
+    def __init__(self, text: str, types: Callable[[Reference], str | None]) -> None:
+        self._tokens, self._types, self._size = _tokens(text), types, len(text)
+        _require_order(self._tokens, len(text))
+        self._start = self._tokens[0].at if self._tokens else len(text)
 
-    def require_end(self) -> None:
-        if self._token.kind != "end":
-            fix = "and, or, a comparison, or the end of the condition"
-            raise ExpressionError(f"Unexpected `{self._token.text}` in the condition", self._token.at, fix)
+    def tree(self) -> ast.expr:
+        """Return the condition as Python sees it: each value is a name as long as the value."""
+        masked = [" "] * self._size
+        for token in self._tokens:
+            name = token.text if token.kind == "sign" else "v" * len(token.text)
+            masked[token.at : token.at + len(name)] = name
+        try:
+            return ast.parse("".join(masked)[self._start :], mode="eval").body
+        except SyntaxError as error:
+            raise self._unexpected(self._start + (error.offset or 1) - 1) from None
 
-    def disjunction(self, depth: int) -> tuple[Expression, str]:
-        return self._joined("or", self._conjunction, depth)
+    def _unexpected(self, at: int) -> ExpressionError:
+        token = next(token for token in self._tokens if token.at >= at)
+        fix = "a comparison of two values; brackets join several"
+        return ExpressionError(f"Unexpected `{token.text}` in the condition", token.at, fix)
 
-    def _conjunction(self, depth: int) -> tuple[Expression, str]:
-        return self._joined("and", self._negation, depth)
+    def _at(self, node: ast.expr, *, end: bool = False) -> int:
+        return self._start + (node.end_col_offset or 0 if end else node.col_offset)
 
-    def _joined(
-        self, word: str, operand: Callable[[int], tuple[Expression, str]], depth: int
-    ) -> tuple[Expression, str]:
-        at = self._token.at
-        first, kind = operand(depth)
-        parts = [first]
-        while self._take(word):
-            self._require_boolean(kind, at, word)
-            at = self._token.at
-            part, kind = operand(depth)
-            parts.append(part)
-        if len(parts) == 1:
-            return first, kind
-        self._require_boolean(kind, at, word)
-        return Expression(word, tuple(parts)), BOOLEAN
+    def read(self, node: ast.expr) -> tuple[Expression, str]:
+        if isinstance(node, ast.Name):
+            return self._value(next(token for token in self._tokens if token.at == self._at(node)))
+        if isinstance(node, ast.List):
+            return self._list(node)
+        if isinstance(node, ast.BoolOp):
+            word = "and" if isinstance(node.op, ast.And) else "or"
+            return Expression(word, tuple(self._boolean(part, word) for part in node.values)), BOOLEAN
+        if isinstance(node, ast.UnaryOp):  # there are tokens for `not` alone
+            return Expression("not", (self._boolean(node.operand, "not"),)), BOOLEAN
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        raise self._unexpected(self._at(node))
 
-    def _require_boolean(self, kind: str, at: int, word: str) -> None:
+    def _boolean(self, node: ast.expr, word: str) -> Expression:
+        part, kind = self.read(node)
         if kind != BOOLEAN:
-            raise ExpressionError(f"`{word}` needs true or false, not {_a(kind)}", at, "a comparison")
+            raise ExpressionError(f"`{word}` needs true or false, not {_a(kind)}", self._at(node), "a comparison")
+        return part
 
-    def _negation(self, depth: int) -> tuple[Expression, str]:
-        self._require_depth(depth)
-        if not self._take("not"):
-            return self._comparison(depth)
-        at = self._token.at
-        part, kind = self._negation(depth + 1)
-        self._require_boolean(kind, at, "not")
-        return Expression("not", (part,)), BOOLEAN
+    def _comparison(self, node: ast.Compare) -> tuple[Expression, str]:
+        left, first = self.read(node.left)
+        sign, at = _COMPARING.get(type(node.ops[0]), ""), self._at(node.left, end=True)
+        right, second = self.read(node.comparators[0])
+        if not sign or len(node.ops) > 1:
+            raise self._unexpected(self._at(node.comparators[0], end=True) if sign else at)
+        if not _comparable(sign, first, second):
+            at = next(token.at for token in self._tokens if token.at >= at and token.text == sign)
+            message = f"`{sign}` cannot compare {_a(first)} with {_a(second)}"
+            raise ExpressionError(message, at, _OPERANDS.get(sign, "two values of the same type, or null"))
+        return Expression(sign, (left, right)), BOOLEAN
 
-    def _comparison(self, depth: int) -> tuple[Expression, str]:
-        left, first = self._operand(depth)
-        sign = self._take(*_COMPARING)
-        if sign is None:
-            return left, first
-        right, second = self._operand(depth)
-        if not _comparable(sign.text, first, second):
-            message = f"`{sign.text}` cannot compare {_a(first)} with {_a(second)}"
-            raise ExpressionError(message, sign.at, _OPERANDS.get(sign.text, "two values of the same type, or null"))
-        return Expression(sign.text, (left, right)), BOOLEAN
+    def _list(self, node: ast.List) -> tuple[Expression, str]:
+        parts = [(element, *self.read(element)) for element in node.elts]
+        for element, part, kind in parts:
+            if kind not in (TEXT, INTEGER, NUMBER) or part.operator != "value":
+                raise ExpressionError(f"A list cannot hold {_a(kind)}", self._at(element), "texts and numbers")
+        return Expression("list", tuple(part for _, part, _ in parts)), LIST
 
-    def _operand(self, depth: int) -> tuple[Expression, str]:
-        token = self._token
-        if self._take("("):
-            self._require_depth(depth)
-            inner = self.disjunction(depth + 1)
-            self._require(")")
-            return inner
-        if self._take("["):
-            return self._list()
-        if token.kind == "name":
-            return self._reference()
-        return self._constant()
-
-    def _require_depth(self, depth: int) -> None:
-        if depth > DEEPEST:
-            raise ExpressionError(
-                f"The condition is nested more than {DEEPEST} levels deep", self._token.at, "nest less"
-            )
-
-    def _require(self, sign: str) -> None:
-        if not self._take(sign):
-            found = f"`{self._token.text}`" if self._token.text else "the end of the condition"
-            raise ExpressionError(f"Expected `{sign}`, found {found}", self._token.at, sign)
-
-    def _list(self) -> tuple[Expression, str]:
-        parts: list[Expression] = []
-        while not self._take("]"):
-            if parts:
-                self._require(",")
-            at = self._token.at
-            part, kind = self._constant()
-            if kind not in (TEXT, INTEGER, NUMBER):
-                raise ExpressionError(f"A list cannot hold {_a(kind)}", at, "texts and numbers")
-            parts.append(part)
-        return Expression("list", tuple(parts)), LIST
-
-    def _constant(self) -> tuple[Expression, str]:
-        token = self._token
-        self._next += 1
+    def _value(self, token: _Token) -> tuple[Expression, str]:
         if token.kind == "text":
             return Expression("value", value=token.text[1:-1]), TEXT
-        if token.kind == "number" and "." in token.text:
-            return Expression("value", value=float(token.text)), NUMBER
         if token.kind == "number":
-            return Expression("value", value=int(token.text)), INTEGER
-        if token.text in ("true", "false") and token.kind == "sign":
-            return Expression("value", value=token.text == "true"), BOOLEAN
-        if token.text == "null" and token.kind == "sign":
-            return Expression("value"), NULL
-        found = f"`{token.text}`" if token.text else "the end of the condition"
-        raise ExpressionError(f"Expected a value, found {found}", token.at, _VALUES)
-
-    def _reference(self) -> tuple[Expression, str]:
-        token = self._token
-        self._next += 1
+            convert, kind = (float, NUMBER) if "." in token.text else (int, INTEGER)
+            return Expression("value", value=convert(token.text)), kind
+        if token.text in _CONSTANTS:
+            value, kind = _CONSTANTS[token.text]
+            return Expression("value", value=value), kind
         reference = tuple(token.text.split("."))
         if (reference[0], len(reference)) not in {("inputs", 2), ("steps", 3)}:
             raise ExpressionError(f"`{token.text}` is not a value", token.at, _VALUES)
-        kind = self._types(reference)
-        if kind is None:
+        known = self._types(reference)
+        if known is None:
             fix = "a declared input, or `outcome` or a declared output of another step"
             raise ExpressionError(f"`{token.text}` does not exist", token.at, fix)
-        return Expression("reference", value=reference), kind
+        return Expression("reference", value=reference), known
 
 
 _VALUES = "inputs.NAME, steps.STEP.outcome, steps.STEP.OUTPUT, a text in quotes, a number, true, false or null"
