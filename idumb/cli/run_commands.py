@@ -160,12 +160,14 @@ def quick_command(
     accept that phase. Without a terminal, the answer names the hash for --approve.
 
     The task must modify each file in --files that exists, and create each one that does not. In a folder (`docs/`) or
-    behind a wildcard, anything may change. Without --files any file may change, and you judge the list of changes.
-    Without --check, idumb checks only which files changed.
+    behind a wildcard, anything may change. You can also write what happens, as in a plan: --files 'create a.py, delete
+    b.py'. Without --files any file may change, and you judge the list of changes. Without --check, idumb checks only
+    which files changed.
     """
     from idumb.app.running import quick, resume
     from idumb.app.running.run_request import Request
-    from idumb.domain.plans.quick_plan import QuickRequest, claims
+    from idumb.domain.documents import new_task
+    from idumb.domain.plans.quick_plan import QuickRequest
 
     invalid = next((path for path in files if _has_control_character(path)), None)
     if invalid is not None:
@@ -179,8 +181,8 @@ def quick_command(
         def exists(path: str) -> bool:
             return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
 
-        paths = [options.declared_path(path, services.root) for path in files]
-        quick_request = QuickRequest(task, claims(paths, exists) if files else None, check, builder)
+        named = new_task.named(files, exists, lambda path: options.declared_path(path, services.root))
+        quick_request = QuickRequest(task, named if files else None, check, builder)
         request = Request("", approve=approve, command="quick")
         result = quick.run(services, quick_request, request, again=shlex.join(command_line))
         return resume.ask_and_resume(services, request, result)

@@ -14,6 +14,12 @@ def fence(text: str, least: int = 1) -> str:
     return "`" * max(least, max(map(len, re.findall("`+", text)), default=0) + 1)
 
 
+def code(text: str) -> str:
+    """Return a code span with more backticks than any run inside it."""
+    mark, pad = fence(text), " " if text[:1] == "`" or text[-1:] == "`" else ""
+    return f"{mark}{pad}{text}{pad}{mark}"
+
+
 def fenced(text: str, info: str = "") -> str:
     """Return `text` in a fence that nothing in it can close; "" for blank text."""
     if not text.strip():

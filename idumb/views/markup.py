@@ -44,10 +44,7 @@ def prose(text: str) -> str:
 
 def code(text: str) -> str:
     """Return a code span with more backticks than any run inside it."""
-    shown = visible(text.replace("\n", "\\n").replace("\t", "\\t")) or " "
-    fence = wording.fence(shown)
-    pad = " " if shown[0] == "`" or shown[-1] == "`" else ""
-    return f"{fence}{pad}{shown}{pad}{fence}"
+    return wording.code(visible(text.replace("\n", "\\n").replace("\t", "\\t")) or " ")
 
 
 def block(text: str, info: str = "") -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from idumb import lazy_pattern
-from idumb.domain import amendment
+from idumb.domain import amendment, paths
 from idumb.domain.errors import InputError
+from idumb.domain.plans import quick_plan
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim
 from idumb.lazy_dataclass import dataclass
 
@@ -49,6 +51,25 @@ def claims(text: str, exists: Callable[[str], bool]) -> tuple[FileClaim, ...]:
     Raises InputError `amend.bad-claim` for a verb without a path.
     """
     return () if text.strip().casefold() in ("", "none") else tuple(_claims(text, exists))
+
+
+def named(texts: Iterable[str], exists: Callable[[str], bool], at: Callable[[str], str]) -> tuple[FileClaim, ...]:
+    """Return what may be done to named files; `at` returns the path of the repository that a path means.
+
+    `create a.py, b.py` is read as in a plan. A path alone is modified if it exists, else created; behind a wildcard,
+    and in a folder, anything may be done.
+    """
+    rows: list[FileClaim] = []
+    for text in dict.fromkeys(texts):
+        path = at(text)
+        if text.partition(" ")[0] in FILE_VERBS and " " in text.strip() and not exists(path):
+            read = claims(text, lambda path: exists(at(path)))
+            rows += (replace(claim, path=at(claim.path), target=claim.target and at(claim.target)) for claim in read)
+        elif paths.has_wildcard(path):
+            rows += (FileClaim(verb, path) for verb in quick_plan.ANYTHING)
+        else:
+            rows.append(FileClaim("modify" if exists(path) else "create", path))
+    return tuple(rows)
 
 
 def _claims(text: str, exists: Callable[[str], bool]) -> Iterator[FileClaim]:

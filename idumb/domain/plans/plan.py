@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from idumb import lazy_pattern
-from idumb.domain import paths
+from idumb.domain import paths, wording
 from idumb.domain.finding import ERROR, Finding
 from idumb.lazy_dataclass import dataclass
 
@@ -73,6 +73,15 @@ class FileClaim:
     verb: str
     path: str
     target: str | None = None
+
+    @property
+    def written(self) -> str:
+        """The claim as it is in a plan: the verb, and the paths in backticks."""
+        return f"{self.verb} {self.paths}"
+
+    @property
+    def paths(self) -> str:
+        return wording.code(self.path) + (f" to {wording.code(self.target)}" if self.target else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
 
-from idumb.domain import paths
 from idumb.domain.plans.numbered_phases import QUICK
+from idumb.domain.plans.plan import FileClaim
 from idumb.lazy_dataclass import dataclass
 
 PLAN = "01-PLAN.md"
 LONGEST_TITLE = 100
 _LONGEST_SLUG = 40
-_EVERYTHING = ("create", "modify", "delete")
-ANYWHERE = tuple((verb, "**") for verb in _EVERYTHING)
+ANYTHING = ("create", "modify", "delete")
+ANYWHERE = tuple(FileClaim(verb, "**") for verb in ANYTHING)
 """The claims of a task without named files; a person reviews its changes."""
 _PLAN = """\
 ---
@@ -41,12 +40,12 @@ goal: {title}
 class QuickRequest:
     """One task in a person's words.
 
-    `files` are (verb, path) pairs, None if no files were named. `check` is the command that proves the task, `builder`
+    `files` is None if no files were named. `check` is the command that proves the task, `builder`
     the name of a binding; None for the configuration's builder.
     """
 
     words: str
-    files: tuple[tuple[str, str], ...] | None = None
+    files: tuple[FileClaim, ...] | None = None
     check: str | None = None
     builder: str | None = None
 
@@ -62,20 +61,6 @@ def folder(number: int, words: str) -> str:
     plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
     slug = "-".join(re.findall("[a-z0-9]+", plain))[:_LONGEST_SLUG].strip("-")
     return QUICK.folder(number, slug)
-
-
-def claims(named_paths: Iterable[str], exists: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
-    """Return what the task may do to the named files, as (verb, path).
-
-    It must modify an existing file and create a missing one. In a folder, or with a wildcard, it may do anything.
-    """
-    rows = []
-    for path in dict.fromkeys(named_paths):
-        if paths.has_wildcard(path):
-            rows += [(verb, path) for verb in _EVERYTHING]
-        else:
-            rows.append(("modify" if exists(path) else "create", path))
-    return tuple(rows)
 
 
 def text(phase: str, request: QuickRequest) -> str:
@@ -103,10 +88,10 @@ def _acceptance(request: QuickRequest) -> list[dict[str, object]]:
     return checked or [{"text": words, "changed": True}]
 
 
-def _files(files: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
+def _files(files: tuple[FileClaim, ...]) -> dict[str, list[str]]:
     by_verb: dict[str, list[str]] = {}
-    for verb, path in files:
-        by_verb.setdefault(verb, []).append(path)
+    for claim in files:
+        by_verb.setdefault(claim.verb, []).append(claim.paths if claim.target else claim.path)
     return by_verb
 
 

@@ -45,9 +45,7 @@ FAMILIES = (
     Family("lock stop", "Continue the run in this working tree", ways=(STATUS,)),
     Family("backup", "Write or use a backup", "Choose another name"),
     Family("file system ask", "Use that path", "Check its owner and its mode, then run the command again"),
-    Family(
-        "phase plan mode edit template roadmap quick", "Read or write the plan", "Correct it in an editor", (CHECK,)
-    ),
+    Family("phase plan mode template roadmap quick", "Read or write the plan", "Correct it in an editor", (CHECK,)),
     Family("research question", "Plan the phase", "Choose another name"),
     Family("import", "Import a plan", "Run the command again with the path of the plan"),
     Family("consent approval irreversible", "Run the phase with consent", "Approve the phase again", (CHECK,)),

@@ -1,6 +1,6 @@
-"""Write amendments into a plan without changing any other byte.
+"""Write amendments into a plan without changing any byte of another field.
 
-A value can have several forms (a list on one line, bullets, YAML). Each way to write a change is tried until the
+A field can be a list on one line, bullets or YAML. The amended field is written anew in each of these forms until the
 parsed result contains exactly that change. If none does, the plan stays unchanged.
 """
 
@@ -18,7 +18,6 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
 from idumb.domain.plans.plan import FileClaim, Plan, Span, Task
 from idumb.markdown.plans import plan_parser
-from idumb.markdown.syntax import writeback
 from idumb.system import escaping
 
 SECTION = "## Decisions"
@@ -28,7 +27,8 @@ _CLOSING_FENCE = lazy_pattern.compile(r"\s*\n {0,3}(`{3,}|~{3,})[ \t]*(?=\r?\n|\
 _STEPS_FENCE = lazy_pattern.compile(
     r"\s*\n(`{3,}|~{3,})(?:yaml|json) steps[ \t]*\r?\n(?s:.*?)\n {0,3}\1[ \t]*(?=\r?\n|\Z)"
 )
-_PLAIN_PATH = lazy_pattern.compile(r"[\w./-]+", re.ASCII)
+_BULLET = lazy_pattern.compile(r"[-*+][ \t]+")
+_COMMENT = lazy_pattern.compile(r"<!--|(?:^|\s)#")
 
 
 def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
@@ -141,7 +141,7 @@ def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
         following = fence.match(text, end)
         end = following.end() if following else end
         tail = "" if text[end:].strip() or text[end:].startswith(("\n", "\r")) else "\n"
-        yield writeback.insert_after(text, Span(end, end, last.span.line), f"\n\n{block}{tail}")
+        yield edited(text, end, end, f"\n\n{block}{tail}")
 
 
 def _decided(text: str, change: Amendment) -> Iterator[str]:
@@ -152,53 +152,33 @@ def _decided(text: str, change: Amendment) -> Iterator[str]:
     heading = re.compile(rf"(?m)^{SECTION}[ \t]*\r?$")
     begun = [m.end() for m in heading.finditer(text)]
     if begun and not re.search(r"(?m)^#{1,2} ", text[begun[-1] :]):
-        yield writeback.insert_after(text, Span(end, end, 0), broken + bullet)
-    yield writeback.insert_after(text, Span(end, end, 0), f"{broken}\n{SECTION}\n\n{bullet}")
+        yield edited(text, end, end, broken + bullet)
+    yield edited(text, end, end, f"{broken}\n{SECTION}\n\n{bullet}")
 
 
 def _widened(text: str, task: Task, claim: FileClaim) -> Iterator[str]:
-    span = task.spans.get("files")
-    if span is None:
-        yield from _new_field(text, task, f"- **Files:** {_claim(claim, quoted=True)}")
+    claims = (*(task.files or ()), claim)
+    by_verb: dict[str, list[str]] = {}
+    for each in claims:
+        by_verb.setdefault(each.verb, []).append(each.paths if each.target else each.path)
+    written = [each.written for each in claims]
+    if "files" not in task.spans:
+        yield from _new_field(text, task, f"- **Files:** {written[0]}")
         return
-    value = text[span.start : span.end]
-    end = span.start + len(value.rstrip())
-    for written in (_claim(claim, quoted=True), _claim(claim, quoted=False)):
-        if not task.files:
-            yield writeback.edit(text, [(Span(span.start, end, span.line), written)])
-        yield writeback.insert_after(text, Span(end, end, span.line), f", {written}")
-        if value.rstrip().endswith(("]", '"', "'")):
-            before = Span(end - 1, end - 1, span.line)
-            yield writeback.insert_after(text, before, f", {written}")
-        last = value.rstrip().rsplit("\n", 1)[-1]
-        lead = re.match(r"\s*[-*+]\s+", last) or re.match(r"\s*[-*+]\s+", text[_line_start(text, span.start) :])
-        if lead:
-            yield writeback.insert_after(text, Span(end, end, span.line), f"\n{lead[0]}{written}")
-    yield from _into_mapping(text, span, claim)
+    yield from _replaced(text, task.spans["files"], written, json.dumps(by_verb, ensure_ascii=False))
 
 
-def _into_mapping(text: str, span: Span, claim: FileClaim) -> Iterator[str]:
-    """Extend a YAML mapping of verbs to paths by a line, or by a path after its verb."""
-    if claim.target is not None:
+def _replaced(text: str, span: Span, items: Sequence[str], yaml: str) -> Iterator[str]:
+    """Write the items of a field anew: as bullets if it has them, on one line, or as YAML. Refuse to drop a comment."""
+    value = text[span.start : span.end].rstrip()
+    if _COMMENT.search(value):
         return
-    value = text[span.start : span.end]
-    end = span.start + len(value.rstrip())
-    indent = " " * (span.start - _line_start(text, span.start))
-    path = claim.path if _PLAIN_PATH.fullmatch(claim.path) else json.dumps(claim.path, ensure_ascii=False)
-
-    def behind(at: int, new: str) -> str:
-        return writeback.insert_after(text, Span(at, at, span.line), new)
-
-    if value.lstrip().startswith("{"):
-        yield behind(end - 1, f", {claim.verb}: [{path}]")
-    yield behind(end, f"\n{indent}{claim.verb}: [{path}]")
-    for verb_value in re.finditer(rf"\b{claim.verb}:[ \t]*\[([^\]\n]*)\]", value):
-        yield behind(span.start + verb_value.end() - 1, f", {path}")
-    for verb_value in re.finditer(rf"\b{claim.verb}:[ \t]*(?:\r?\n([ \t]*-[ \t]+)[^\r\n]+)+", value):
-        yield behind(span.start + verb_value.end(), f"\n{verb_value[1]}{path}")
-    for verb_value in re.finditer(rf"\b{claim.verb}:[ \t]*([^\s\[{{-][^\r\n,}}]*)", value):
-        begun, stop = span.start + verb_value.start(1), span.start + verb_value.end(1)
-        yield writeback.edit(text, [(Span(begun, stop, span.line), f"[{verb_value[1].rstrip()}, {path}]")])
+    forms, bullet = [", ".join(items) or "none", yaml], _BULLET.match(value)
+    if bullet and items:
+        gap = "\n" + text[_line_start(text, span.start) : span.start]
+        forms.insert(0, gap.join(bullet[0] + item for item in items))
+    for form in forms:
+        yield edited(text, span.start, span.start + len(value), form)
 
 
 def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
@@ -210,8 +190,7 @@ def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
     while at > 0 and not re.match(r"[ \t]*[-*+] (\*\*|__)?[A-Z]", text[at:]):
         at = _line_start(text, at - 1)
     indent = re.match(r"[ \t]*", text[at:])
-    place = Span(at, at, anchor.line)
-    yield writeback.insert_after(text, place, f"{indent[0] if indent else ''}{line}\n")
+    yield edited(text, at, at, f"{indent[0] if indent else ''}{line}\n")
 
 
 def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
@@ -223,35 +202,19 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
             hint=f"idumb show {task.id}",
             details={"task": task.id},
         )
-    remaining = [d for d in task.depends_on if d != dependency]
-    value = text[span.start : span.end]
-    kept = Span(span.start, span.start + len(value.rstrip()), span.line)
-    escaped = re.escape(dependency)
-    patterns = (
-        rf",\s*`?{escaped}`?(?![\w-])",
-        rf"(?<![\w-])`?{escaped}`?\s*,\s*",
-        rf"\n[ \t]*[-*+][ \t]+`?{escaped}`?",
-        rf"\A[-*+][ \t]+`?{escaped}`?[ \t]*\r?\n[ \t]*",  # the first bullet, where the span starts
-    )
-    for pattern in patterns:
-        match = re.search(pattern, value)
-        if match and remaining:
-            removed = Span(span.start + match.start(), span.start + match.end(), span.line)
-            yield writeback.edit(text, [(removed, "")])
-    words = ", ".join(remaining)
-    for written in (words or "none", f"[{words}]"):
-        yield writeback.edit(text, [(kept, written)])
+    remaining = [id for id in task.depends_on if id != dependency]
+    yield from _replaced(text, span, remaining, f"[{', '.join(remaining)}]")
+
+
+def edited(text: str, start: int, end: int, new: str) -> str:
+    """Return the text with a part replaced; with CRLF, if the text uses only that."""
+    crlf = text.count("\r\n")
+    new = new.replace("\n", "\r\n") if crlf and crlf == text.count("\n") else new
+    return text[:start] + new + text[end:]
 
 
 def _line_start(text: str, at: int) -> int:
     return text.rfind("\n", 0, at) + 1
-
-
-def _claim(claim: FileClaim, *, quoted: bool) -> str:
-    def name(path: str) -> str:
-        return f"`{path}`" if quoted or not _PLAIN_PATH.fullmatch(path) else path
-
-    return f"{claim.verb} {name(claim.path)}" + (f" to {name(claim.target)}" if claim.target else "")
 
 
 def prose(text: str) -> str:

@@ -479,7 +479,7 @@ def limits(node: Node, place: Place) -> Limits | None:
                 place.report("limits.malformed", part.at(0), part.s)
     for item in node.items:
         for inner in item.items:
-            if item.text.s.removesuffix(":") != "paths" or inner.items or not inner.text.s:
+            if item.text.s.removesuffix(":") != "paths" or inner.items or not inner.text.s or item.kind == MAP:
                 place.report("limits.malformed", inner.start, inner.text.s or item.text.s)
             else:
                 globs += [inner.text.s] if inner.text.literal else [word.text for word in words(inner.text)]

@@ -102,16 +102,12 @@ def _parts(template: str) -> tuple[str, str, str]:
 
 
 def _new_task(form: str, each: Placed, requirements: Sequence[str]) -> str:
-    files = (
-        f"{claim.verb} {markup.code(claim.path)}" + (f" to {markup.code(claim.target)}" if claim.target else "")
-        for claim in each.claims
-    )
     fields = {
         "id": each.id,
         "task": markup.prose(each.task.title),
         "requirements": ", ".join(requirements) or "none",
         "depends": ", ".join(each.depends_on) or "none",
-        "files": ", ".join(files) or "none",
+        "files": ", ".join(claim.written for claim in each.claims) or "none",
         "check": markup.code(each.task.check.strip()),
     }
     return Template(form).safe_substitute(fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from idumb.domain.documents import new_task
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.numbered_phases import QUICK
 
@@ -37,10 +38,17 @@ def test_a_folder_name_has_number_and_words(words: str, folder: str) -> None:
 
 
 def test_a_named_file_must_change_and_files_below_a_folder_may() -> None:
-    named = quick_plan.claims(["a.txt", "new.txt", "docs/", "a.txt"], {"a.txt"}.__contains__)
-    assert named == (
-        ("modify", "a.txt"), ("create", "new.txt"), ("create", "docs/"), ("modify", "docs/"), ("delete", "docs/")
-    )  # fmt: skip
+    named = new_task.named(["a.txt", "new.txt", "docs/", "a.txt"], {"a.txt"}.__contains__, str)
+    assert [claim.written for claim in named] == [
+        "modify `a.txt`", "create `new.txt`", "create `docs/`", "modify `docs/`", "delete `docs/`",
+    ]  # fmt: skip
+
+
+def test_a_named_file_may_have_a_verb_as_in_a_plan() -> None:
+    """The grammar of `plan add-task`; a file whose name begins with a verb is that file."""
+    named = new_task.named(["create x.txt, `b c.py`", "move a.txt to d.txt", "read me"], {"read me"}.__contains__, str)
+    written = ["create `x.txt`", "create `b c.py`", "move `a.txt` to `d.txt`", "modify `read me`"]
+    assert [claim.written for claim in named] == written
 
 
 def test_a_title_is_one_line_that_fits_into_a_heading() -> None:
