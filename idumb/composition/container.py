@@ -19,7 +19,7 @@ from idumb.composition import project_folder
 from idumb.composition.kept_plans import KeptPlans
 from idumb.domain import paths as path_rules
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
-from idumb.domain.settings import SNAPSHOT_LIMIT, CheckoutSettings, Policy, Settings
+from idumb.domain.settings import SNAPSHOT_LIMIT, Policy, Settings
 from idumb.git import discover
 from idumb.markdown.settings import configuration
 from idumb.store import connection
@@ -290,7 +290,7 @@ class Container:
         """What a checkout has besides its tree, by the configuration."""
         from idumb.git.checkouts.checkout import Additions
 
-        chosen, note = self.settings.checkout or CheckoutSettings(), self.reporter.note
+        chosen, note = self.settings.checkout, self.reporter.note
         cached, needed = path_rules.cover(chosen.cache), () if chosen.prepare else chosen.provide
         return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, note=note, needed=needed)
 

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from idumb.app.worktree import work_of_run
-from idumb.domain.settings import CONTROL_OFF, CheckoutSettings, CheckSettings
+from idumb.domain.settings import CONTROL_OFF
 from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.check_words import Hints
@@ -37,8 +37,8 @@ class RunChecks:
     def __init__(self, services: Container, checkouts: Checkouts) -> None:
         self._services = services
         self._checkouts = checkouts
-        self._chosen = services.settings.checks or CheckSettings()
-        self._checkout = services.settings.checkout or CheckoutSettings()
+        self._chosen = services.settings.checks
+        self._checkout = services.settings.checkout
         self._environments: dict[str, CheckEnvironment] = {}
         self._controls = Controls()
 

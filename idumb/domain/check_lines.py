@@ -12,17 +12,17 @@ from idumb.domain.settings import CheckoutSettings, CheckSettings
 Section = CheckSettings | CheckoutSettings
 
 
-def of_checks(present: CheckSettings | None, *changes: Mapping[str, Any], verb: str = "Add") -> str:
+def of_checks(present: CheckSettings, *changes: Mapping[str, Any], verb: str = "Add") -> str:
     """Return `Add LINE or LINE to .idumb/config.yaml`, with a line for each change, or what to replace by it.
 
     A change has keys of the section `checks`. `verb` is "Add" or "add".
     """
-    return _adding("checks", present, CheckSettings(), changes, verb)
+    return _adding("checks", present, changes, verb)
 
 
-def of_checkout(present: CheckoutSettings | None, *changes: Mapping[str, Any], verb: str = "Add") -> str:
+def of_checkout(present: CheckoutSettings, *changes: Mapping[str, Any], verb: str = "Add") -> str:
     """Return the same for the section `checkout`; what a change has of a list is added to the list."""
-    return _adding("checkout", present, CheckoutSettings(), changes, verb)
+    return _adding("checkout", present, changes, verb)
 
 
 def line(name: str, present: Section, change: Mapping[str, Any]) -> str:
@@ -37,11 +37,9 @@ def line(name: str, present: Section, change: Mapping[str, Any]) -> str:
     return f"{name}: {{{', '.join(pairs)}}}"
 
 
-def _adding(
-    name: str, present: Section | None, default: Section, changes: Sequence[Mapping[str, Any]], verb: str
-) -> str:
-    lines = " or ".join(f"`{line(name, present or default, change)}`" for change in changes)
-    if present is None:
+def _adding(name: str, present: Section, changes: Sequence[Mapping[str, Any]], verb: str) -> str:
+    lines = " or ".join(f"`{line(name, present, change)}`" for change in changes)
+    if present == type(present)():
         return f"{verb} {lines} to .idumb/config.yaml"
     replace = "Replace" if verb[0].isupper() else "replace"
     return f"{replace} `{name}` in .idumb/config.yaml by {lines}"

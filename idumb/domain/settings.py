@@ -29,9 +29,8 @@ SNAPSHOT_LIMIT = 100
 """The default size, in MB, above which snapshots leave out an untracked file."""
 
 
-IDLE_TIMEOUT = "run.idle_timeout"
-NAMED = (IDLE_TIMEOUT,)
-"""Settings for which it matters whether the configuration names them."""
+IDLE_TIMEOUT = 3600
+"""The idle timeout, in seconds, that neither a binding nor the configuration nor an adapter chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +149,7 @@ class RunSettings:
     validator_timeout: int = 120
     check_timeout: int = 600
     output_limit: int = 8 * 1024 * 1024
-    idle_timeout: int = 3600
+    idle_timeout: int | None = None
     check_idle_timeout: int | None = None
 
 
@@ -266,7 +265,7 @@ class ResolvedRole:
         }
 
 
-_UNBOUND = ("ask", "snapshot", "configured_keys")  # these do not affect what runs or is written
+_UNBOUND = ("ask", "snapshot")  # these do not affect what runs or is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,9 +281,7 @@ class Settings:
     - `breaker`: `failures` and `time` (seconds) of the circuit breaker. `retry`: `calls` and `pause` (seconds) after
       transient failures. `ask`: `timeout` (seconds) of a question at a terminal.
     - `snapshot`: an untracked file of more than `limit` MB is left out, and a finished run is freed after `keep` days.
-    - `checks`, `checkout`, `sandbox`: None if the configuration does not set it.
-    - `configured_keys`: the settings of NAMED that the configuration sets. They override an adapter's choice, even with
-      their default value.
+    - `sandbox`: None if the configuration does not set it.
     """
 
     builder: str | None = None
@@ -306,9 +303,8 @@ class Settings:
     retry: Mapping[str, int] = field(default_factory=dict)
     ask: Mapping[str, int] = field(default_factory=dict)
     snapshot: Mapping[str, int] = field(default_factory=dict)
-    configured_keys: frozenset[str] = frozenset()
-    checks: CheckSettings | None = None
-    checkout: CheckoutSettings | None = None
+    checks: CheckSettings = CheckSettings()
+    checkout: CheckoutSettings = CheckoutSettings()
     sandbox: SandboxSettings | None = None
 
     @property
@@ -379,7 +375,7 @@ class Settings:
         """
         bound = self.bindings.get(binding or "")
         own = bound.idle_timeout if bound is not None else None
-        return float(own or (self.run.idle_timeout if usual is None or IDLE_TIMEOUT in self.configured_keys else usual))
+        return float(own or self.run.idle_timeout or usual or IDLE_TIMEOUT)
 
     def deciding(self) -> dict[str, Any]:
         """Every setting that decides what runs or is written, as plain data."""

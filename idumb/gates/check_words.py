@@ -12,10 +12,9 @@ from idumb import lazy_pattern
 from idumb.domain import check_lines, dependency_setup, paths, wording
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.settings import USER_HOME
+from idumb.domain.settings import USER_HOME, CheckoutSettings, CheckSettings
 
 if TYPE_CHECKING:
-    from idumb.domain.settings import CheckoutSettings, CheckSettings
     from idumb.gates.proving import Proving
 
 _HOME = lazy_pattern.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
@@ -35,8 +34,8 @@ class Hint(NamedTuple):
 class Hints(NamedTuple):
     """What is known when a check fails: the configuration, and the `ignored` paths of the user's working tree."""
 
-    checks: CheckSettings | None = None
-    checkout: CheckoutSettings | None = None
+    checks: CheckSettings = CheckSettings()
+    checkout: CheckoutSettings = CheckoutSettings()
     ignored: Callable[[], Iterable[str]] = tuple
 
     def of(self, made: Evidence, environment: Mapping[str, str], proving: Proving) -> Iterator[Hint]:

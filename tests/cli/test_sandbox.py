@@ -195,7 +195,7 @@ def test_a_wrong_sandbox_is_an_error_with_its_line(project: Project) -> None:
     project.configure("builder: steps\nsandbox: always\n")
     answer = project.quick("check-plan", "1", "--json")
     assert answer.code == 3
-    assert "config.yaml:2: sandbox: 'always' is not one of auto, landlock, bwrap, off" in answer.error["message"]
+    assert "config.yaml:2: `sandbox` must be one of auto, landlock, bwrap, off, not 'always'" in answer.error["message"]
 
 
 @needs_bwrap

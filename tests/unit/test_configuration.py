@@ -121,7 +121,6 @@ def test_every_setting_can_be_given() -> None:
         retry={"calls": 1, "pause": 10},
         snapshot={"limit": 250, "keep": 30},
         ask={"timeout": 2700},
-        configured_keys=frozenset({"run.idle_timeout"}),
     )
     assert settings.digest() != Settings().digest()
 
@@ -281,7 +280,7 @@ def test_an_unreadable_file_is_an_input_error(tmp_path: Path) -> None:
 def test_the_page_explains_every_setting_with_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
-    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts", "configured_keys"}
+    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts"}
     names |= {f"limits.{f.name}" for f in fields(Limits)} | {f"checks.{f.name}" for f in fields(CheckSettings)}
     names |= {f"checkout.{f.name}" for f in fields(CheckoutSettings)}
     names |= {f"sandbox.{f.name}" for f in fields(SandboxSettings)}

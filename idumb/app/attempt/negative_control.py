@@ -20,7 +20,7 @@ from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHECK, VERIFY, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.settings import CONTROL_BEFORE, CONTROL_OFF, CheckSettings
+from idumb.domain.settings import CONTROL_BEFORE, CONTROL_OFF
 
 DELAY = 1.0
 """Seconds that a builder of a guided plan works before its controls begin: a short task does not run checks twice."""
@@ -99,7 +99,7 @@ def _start(context: RunContext, attempt: Attempt, *, delay: float) -> bool:
 
 
 def _setting(context: RunContext) -> str:
-    return (context.services.settings.checks or CheckSettings()).control
+    return context.services.settings.checks.control
 
 
 def _decides(context: RunContext) -> bool:

@@ -29,6 +29,6 @@ def require(services: Services, contract: Contract) -> None:
 def refused_at(services: Services) -> tuple[int, int] | None:
     """Return line and column of the sandbox if the choice is missing; None if it is made or not needed."""
     settings = services.settings
-    if settings.sandbox is None or (settings.checks is not None and settings.checks.network is not None):
+    if settings.sandbox is None or settings.checks.network is not None:
         return None
     return services.setting_place("sandbox")

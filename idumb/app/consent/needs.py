@@ -228,7 +228,7 @@ def task_commands(task: Task) -> tuple[str, ...]:
 
 def prepare_commands(settings: Settings) -> tuple[str, ...]:
     """Return the commands that install what checks need."""
-    return settings.checkout.prepare if settings.checkout is not None else ()
+    return settings.checkout.prepare
 
 
 def gate_commands(settings: Settings) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, Support
-from idumb.domain.settings import SANDBOX_LANDLOCK, USER_HOME, CheckSettings
+from idumb.domain.settings import SANDBOX_LANDLOCK, USER_HOME
 
 CODE = "sandbox.none"
 
@@ -49,7 +49,7 @@ _AROUND_HOME = Fence(("/the home",), ("/the home/approvals",))
 
 def _of_checks(context: RunContext, level: str, why: str, support: Support) -> tuple[str, str]:
     """Return the level of checks and, without a sandbox, why there is none; `level` and `why` are those of the run."""
-    chosen, settings = context.services.settings.sandbox, context.services.settings.checks or CheckSettings()
+    chosen, settings = context.services.settings.sandbox, context.services.settings.checks
     if chosen is None or settings.home != USER_HOME or level == sandbox.DETECTION:
         return level, why
     its_level, _ = sandbox.choose(chosen.level, _AROUND_HOME, support)

@@ -22,7 +22,6 @@ from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import Checkpoint
-from idumb.domain.settings import CheckoutSettings
 from idumb.lazy_dataclass import dataclass
 
 _SHOWN = 20
@@ -66,11 +65,10 @@ class _Look:
 
     def dependencies(self) -> Iterator[Symptom]:
         try:
-            settings = self.services.settings.checkout
+            checkout = self.services.settings.checkout
         except IdumbError:
             yield health.warn(health.NOT_EXAMINED, means="see config.reads")
             return
-        checkout = settings or CheckoutSettings()
         provided = {path.rstrip("/") for path in checkout.provide}
         if checkout.prepare:
             return
@@ -84,7 +82,7 @@ class _Look:
                     f"{proposal.manifest} names dependencies, and checks do not have {proposal.folder}",
                     proposal.manifest,
                     means="a check that needs them stops the run",
-                    fix=check_lines.of_checkout(settings, prepare, provide),
+                    fix=check_lines.of_checkout(checkout, prepare, provide),
                 )
 
     def plans(self) -> Iterator[Symptom]:

@@ -292,7 +292,7 @@ def _commands(
                 subject = task.id if task else "The plan"
                 message = f"{subject}: a check starts {program}, which {problem} no task creates it."
                 fix = "Correct the name, install it, or declare the file under Files."
-                prepared = case.settings.checkout is not None and case.settings.checkout.prepare
+                prepared = case.settings.checkout.prepare
                 first = _runs_at_once(command, program) and ("/" not in program or number == 0)
                 yield case.at(
                     "check.no-program", plan, task, short(command), message, fix,

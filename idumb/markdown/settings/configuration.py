@@ -20,7 +20,6 @@ from idumb.domain.settings import (
     DEFAULT_ENVIRONMENT,
     DEVIATION_POLICIES,
     HOMES,
-    NAMED,
     NETWORKS,
     REPORTS,
     SANDBOXES,
@@ -216,7 +215,7 @@ KEYS: Mapping[str, Key] = {
     "checkout": section(
         CheckoutSettings, {"provide": GLOBS, "prepare": list_of(WORDS), "cache": GLOBS, "limit": COUNT}
     ),
-    "sandbox": Key("keys with values", _sandbox),
+    "sandbox": Key(_SANDBOX.accepted, _sandbox, keys=_SANDBOX.keys),
 }
 _CONFIGURATION = Key(
     "keys with values", lambda node, place: record.record(node, KEYS, place, "the configuration"), keys=KEYS
@@ -249,8 +248,7 @@ class _Whole:
         validator = given.get("roles", {}).get(agent.VALIDATOR)
         if validator is not None and validator.timeout is not None:
             self._forbidden(("roles", agent.VALIDATOR, "timeout"), "set gates.validator.timeout")
-        named = tuple(key for key in NAMED if tree.find(self._node, *key.split("."))[1] is not None)
-        return Settings(**given, configured_keys=frozenset(named))
+        return Settings(**given)
 
     def _bindings(self, bindings: Mapping[str, Binding]) -> None:
         for name, binding in bindings.items():

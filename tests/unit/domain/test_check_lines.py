@@ -18,7 +18,7 @@ def test_the_line_keeps_what_is_set() -> None:
 
 
 def test_a_section_that_is_not_set_is_added() -> None:
-    words = check_lines.of_checkout(None, {"prepare": ["npm ci"]}, {"provide": ["node_modules"]})
+    words = check_lines.of_checkout(CheckoutSettings(), {"prepare": ["npm ci"]}, {"provide": ["node_modules"]})
     assert words == "Add `checkout: {prepare: [npm ci]}` or `checkout: {provide: [node_modules]}` to .idumb/config.yaml"
 
 
