@@ -176,6 +176,11 @@ EXAMPLES: Mapping[str, Example] = {
         on_disk("modify `a.txt`"),
         present=StartState(on_disk=A_FILE, links={"a.txt": "b.txt"}),
     ),
+    "path.leaves-workspace": Example(
+        "A command of a step names a path outside the workspace: above it, an absolute one that it writes, or"
+        " `$IDUMB_REPOSITORY` in a task that is not irreversible. Or a declared file is a link that leads out.",
+        run("make a note", "touch ../note.txt"),
+    ),
     "path.similar": Example(
         "A task would create a path that differs only in case from an existing path or from another created one. On"
         " macOS and Windows, a clone has only one of the two.",
@@ -207,9 +212,9 @@ EXAMPLES: Mapping[str, Example] = {
         "A check has a quote or a `$(` without an end, so the shell rejects it.",
         task(criteria="The tests pass — check: `test -s 'report.txt`"),
     ),
+    "command.placeholder": Example("A command of a check or step is still to be written.", run("make a note", "TBD")),
     "check.hidden-failure": Example(
-        "A check passes even if its program fails, because a pipe, `|| true`, `;`, `&`, `if` or a loop hides the"
-        " failure.",
+        "A check passes even if its program fails, because a pipe, `|| true`, `;` or `&` hides the failure.",
         task(criteria="The tests pass — check: `pytest 2>&1 | tee test.log`"),
     ),
     "check.own-program": Example(

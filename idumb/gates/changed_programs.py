@@ -9,7 +9,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from idumb.domain.plans import shell
+from idumb.domain.plans import commands
 from idumb.system.files.private_folders import MANIFESTS
 
 _SYSTEM = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/sbin"})
@@ -28,7 +28,7 @@ def names(
     These are programs in `search_path`, the packages of its Python and of the folder `base`, programs that the command
     names by a whole path, `files`, and manifests in the folders `above` the tree.
     """
-    own = (word for word in shell.read(command).programs if word.startswith("/"))
+    own = (word for word in commands.read(command).programs if word.startswith("/"))
     manifests = (f"{folder}/{name}" for folder in above for name in _ABOVE)
     paths = itertools.chain(own, _programs(search_path, since), _packages(search_path, base), files, manifests)
     changed = dict.fromkeys(path for path in paths if _changed_at(path) > since)

@@ -86,7 +86,10 @@ def test_a_linked_path_is_named_with_its_target(project: Project, tmp_path: Path
     ):
         project.plan([task("T1-01", files=f"modify `{path}`", steps=(write(path, "b\n"),))])
         (finding,) = project.quick("check-plan", "1", "--json").data["findings"]
-        assert (finding["code"], finding["severity"]) == ("path.through-link", "warning")
+        code = "path.leaves-workspace" if path == "out.txt" else "path.through-link"
+        assert (finding["code"], finding["severity"]) == (code, "warning")
+        strict = project.quick("check-plan", "1", "--mode", "strict", "--json").data["findings"]
+        assert [f["severity"] for f in strict if f["code"] == code] == ["error" if path == "out.txt" else "warning"]
         assert words in finding["message"]
 
 

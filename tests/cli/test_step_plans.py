@@ -275,7 +275,12 @@ def test_a_changed_plan_is_not_approved(project: Project) -> None:
 
 def test_a_plan_that_changes_during_its_run_stops_the_run(project: Project) -> None:
     """R-LOCK-4, R-RUN-7: its hash is looked at again before each step; a step or the user may have changed it."""
-    put(project, write("a.txt", "x\n"), shell(f"echo '# more' >> $IDUMB_REPOSITORY/{PLAN}"), write("b.txt", "y\n"))
+    put(
+        project,
+        write("a.txt", "x\n"),
+        shell(f"echo '# more' >> $(printenv IDUMB_REPOSITORY)/{PLAN}"),
+        write("b.txt", "y\n"),
+    )
     failed = execute(project)
     assert (failed.code, failed.error["code"]) == (4, "lock.plan-changed")
     assert not project.exists("b.txt")

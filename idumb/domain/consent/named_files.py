@@ -8,16 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from idumb import lazy_pattern
 from idumb.domain import paths
+from idumb.domain.plans.programs import DEFINITIONS
 
 _SEPARATORS = lazy_pattern.compile(r"[\s;|&()<>\"'`=,]+")
 _MODULE = lazy_pattern.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NAME = lazy_pattern.compile(r"[A-Za-z_]\w*")
-_READ_BY = {
-    "make": ("Makefile", "makefile", "GNUmakefile"),
-    "just": ("justfile",),
-    "npm": ("package.json",),
-    "tox": ("tox.ini",),
-}
 
 
 _PLAIN_OPTION = lazy_pattern.compile(r"-(?!m.)[\w-]*")
@@ -98,7 +93,7 @@ def _paths_of(word: str, before: str) -> Iterable[str]:
     """Yield what a word may name; `before` is the previous word."""
     name = word.partition("::")[0]
     yield name
-    yield from _READ_BY.get(name.rpartition("/")[2], ())
+    yield from DEFINITIONS.get(name.rpartition("/")[2], ())
     module = name if before == "-m" else name.removeprefix("-m")
     if _MODULE.fullmatch(module) or (_NAME.fullmatch(module) and (before == "-m" or module != name)):
         yield from _of_module(module)

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain import paths, wording
 from idumb.domain.contract import validator_of
 from idumb.domain.finding import Finding
 from idumb.domain.intake import ground, scope
 from idumb.domain.intake.rule import Case, short
-from idumb.domain.plans import exit_code, exit_status, run_files, shell
-from idumb.domain.plans.exit_code import Hidden
+from idumb.domain.plans import commands, run_files
+from idumb.domain.plans import hidden_failures as hiding
+from idumb.domain.plans.hidden_failures import Hidden
 from idumb.domain.plans.plan import HUMAN, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
 
 _OWN = "Make it a check of its own"
 _WAYS = {
-    exit_status.PIPE: (
+    hiding.PIPE: (
         "a pipe has the exit code of its last program ({by})",
         "Omit `| {by}`: idumb keeps the output of a check. Or run it as `bash -o pipefail -c '…'`.",
     ),
-    exit_status.FALLBACK: ("`|| {by}` replaces its exit code", "Omit `|| {by}`, or end it with `exit 1`."),
-    exit_status.SEQUENCE: (
+    hiding.FALLBACK: ("`|| {by}` replaces its exit code", "Omit `|| {by}`, or end it with `exit 1`."),
+    hiding.SEQUENCE: (
         "the exit code is that of the last command ({by})",
         f"Join the commands with `&&`. {_OWN}, if both must run.",
     ),
-    exit_status.BACKGROUND: ("`&` discards its exit code", "Omit `&`."),
-    exit_status.CONDITION: ("`if` discards its exit code", "Omit `if`, or add `else exit 1`."),
-    exit_status.LOOP: ("the exit code is that of the last round of the loop", "Add `|| exit 1` inside the loop."),
+    hiding.BACKGROUND: ("`&` discards its exit code", "Omit `&`."),
 }
 _NO_PIPEFAIL = "; not every `/bin/sh` has `set -o pipefail`, and dash stops there"
 
+_PLACEHOLDER = lazy_pattern.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[^<>|]+>)(?![\w/.-])")
 _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test", "true"})
 """Programs that at most show that a file exists."""
 
@@ -39,7 +40,7 @@ _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test"
 def hidden_failures(case: Case) -> Iterator[Finding]:
     """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
     for plan, task, command, line, field in _proving(case):
-        hidden = exit_code.hidden_failures(command)
+        hidden = hiding.find(command)
         if hidden:
             yield _hidden_failure(case, (plan, task), command, (field, line), hidden[0])
 
@@ -47,11 +48,26 @@ def hidden_failures(case: Case) -> Iterator[Finding]:
 def unclosed(case: Case) -> Iterator[Finding]:
     """Find checks that no shell can run, such as `test -s "a.txt`."""
     for plan, task, command, line, field in _proving(case):
-        mark = shell.read(command).unclosed
+        mark = commands.read(command).unclosed
         if mark:
             message = f"{task.id if task else 'The plan'}: a check can never pass: the shell finds no end of `{mark}`."
             fix = f"Close the `{mark}`, or omit it."
             yield case.at("check.unclosed", plan, task, short(command), message, fix, field=field, line=line)
+
+
+def placeholders(case: Case) -> Iterator[Finding]:
+    """Find commands that are still to be written, such as `TBD`, in checks and in steps."""
+    stepped = (
+        (plan, task, str(step.arguments.get("command", "")), step.line, "steps")
+        for plan, task in case.pairs
+        for step in task.steps
+        if step.tool == "run"
+    )
+    for plan, task, command, line, field in (*_proving(case), *stepped):
+        if _PLACEHOLDER.match(command):
+            message = f"{task.id if task else 'The plan'}: `{short(command)}` is a placeholder, not a command."
+            fix = "Write the command."
+            yield case.at("command.placeholder", plan, task, short(command), message, fix, field=field, line=line)
 
 
 def _hidden_failure(
@@ -62,7 +78,7 @@ def _hidden_failure(
     if hidden.pipefail:
         why += _NO_PIPEFAIL
         fix = "Run it as `bash -o pipefail -c '…'`, or omit the pipe."
-    elif hidden.way == exit_status.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
+    elif hidden.way == hiding.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
         fix = f"{_OWN}, without the pipe."
     message = f"{task.id if task else 'The plan'}: a check passes even if `{short(hidden.command)}` fails: {why}."
     return case.at("check.hidden-failure", plan, task, short(command), message, fix, field=field, line=line)
@@ -178,4 +194,4 @@ def _decides_suite(path: str, suite: str) -> bool:
 
 
 def _is_presence(command: str) -> bool:
-    return all(name in _PRESENCE for words in shell.read(command).commands for name in shell.programs_of(words))
+    return all(name in _PRESENCE for part in commands.read(command).commands for name in part.started)

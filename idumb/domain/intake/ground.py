@@ -12,7 +12,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake.rule import Case, StartState, short
 from idumb.domain.intake.scope import step_paths
-from idumb.domain.plans import shell
+from idumb.domain.plans import commands as shell_commands
 from idumb.domain.plans.plan import FileClaim, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
@@ -153,9 +153,8 @@ def links(case: Case) -> Iterator[Finding]:
             then = "git does not follow it" if behind else "the task would replace the link or write through it"
             message = f"{task.id} would write {path}, which {relation}; {then}."
             fix = f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace."
-            yield case.at(
-                "path.through-link", plan, task, path, message, fix, field="steps" if line else "files", line=line
-            )
+            code = "path.leaves-workspace" if target.startswith("/") else "path.through-link"
+            yield case.at(code, plan, task, path, message, fix, field="steps" if line else "files", line=line)
 
 
 def similar_names(case: Case) -> Iterator[Finding]:
@@ -302,8 +301,8 @@ def _commands(
 
 def _runs_at_once(command: str, program: str) -> bool:
     """Return whether nothing before it can make the program, or put it on PATH, as `. .venv/bin/activate` does."""
-    later = shell.read(command).commands[1:]
-    return not any(word.text == program for words in later for word in words)
+    later = shell_commands.read(command).commands[1:]
+    return not any(program in part.texts for part in later)
 
 
 def checks(task: Task) -> list[tuple[str, int, str]]:
@@ -318,8 +317,8 @@ def checks(task: Task) -> list[tuple[str, int, str]]:
 
 def programs(command: str) -> tuple[str, ...]:
     """Return the programs that a check starts by name; relative paths only if the command does not change folders."""
-    script = shell.read(command)
-    moves = any(words and words[0].text in ("cd", "pushd") for words in script.commands)
+    script = shell_commands.read(command)
+    moves = any(part.texts[:1] in (["cd"], ["pushd"]) for part in script.commands)
     return tuple(name for name in script.programs if "/" not in name or name.startswith("/") or not moves)
 
 

@@ -150,6 +150,7 @@ QUESTIONS = (
             "step.vague-intent",
             "step.not-deterministic",
             "step.branch",
+            "command.placeholder",
             "text.placeholder",
             "text.vague",
             "text.conditional",
@@ -168,6 +169,7 @@ QUESTIONS = (
         (
             "step.undeclared-path",
             "path.outside-workspace",
+            "path.leaves-workspace",
             "path.outside-scope",
             "path.protected",
             "plan.bad-scope",

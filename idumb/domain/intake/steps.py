@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from idumb import lazy_pattern
 from idumb.domain.finding import Finding
 from idumb.domain.intake.rule import Case, is_declaration, short
-from idumb.domain.plans import shell
-from idumb.domain.plans.plan import Plan, Step, Task
+from idumb.domain.plans import commands, programs
+from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Step, Task
 
 # fmt: off
 _SAYS_NOTHING = frozenset({
@@ -19,14 +18,18 @@ _SAYS_NOTHING = frozenset({
     "none", "of", "patch", "run", "same", "see", "step", "stuff", "task", "that", "the", "thing", "things",
     "this", "title", "to", "update", "work", "write", "x",
 })
-_CLOCK_AND_CHANCE = frozenset({"date", "mktemp", "uuidgen"})
-_NETWORK = frozenset({
-    "aria2c", "curl", "dig", "ftp", "nc", "ncat", "netcat", "nslookup", "ping", "scp", "sftp", "ssh", "telnet", "wget",
-})
 _VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "SECONDS"})
 # fmt: on
+REPOSITORY = "IDUMB_REPOSITORY"
 _NO_BRANCH = "Decide in the plan, or move the branch into a script file in the repository, which the approval covers."
 _CHANCE = "gives a different result every time"
+_CALLS = lazy_pattern.compile(
+    r"/dev/u?random\b|\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
+    r"|\buuid\.uuid[14]\(|\bsecrets\.token\w*\(?|\b(?:time\.time|Date\.now|datetime\.now|datetime\.utcnow)\("
+)
+"""Calls of chance and clock in languages that commands embed, and random devices."""
+_REQUESTS = lazy_pattern.compile(r"\burllib\b|\bhttp\.client\b|\brequests\.\w+\(|\bNet::HTTP\b|\bfetch\(|\bsocket\b")
+_AWK = lazy_pattern.compile(r"\brand\(|\bsystime\(")
 _WORD = lazy_pattern.compile(r"\w+")
 
 
@@ -70,27 +73,16 @@ def chance(case: Case) -> Iterator[Finding]:
 
 def _variable(step: Step) -> dict[str, str]:
     """Return each name in a command whose result varies, with the reason; an assumption must use this name."""
-    script = _script(step)
+    script, text = _script(step), _command(step)
     reasons = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
-    for words in script.commands:
-        for program in shell.programs_of(words):
-            name = program.rpartition("/")[2]
-            if name in _NETWORK:
-                reasons[name] = "uses the network"
-            elif name in _CLOCK_AND_CHANCE or _random_by_option(name, words):
-                reasons[name] = _CHANCE
-    for match in _calls().finditer(_command(step)):
-        reasons[match[0].rstrip("(")] = _CHANCE
+    for command in script.commands:
+        if command.own and (why := programs.varies(command.own)):
+            reasons[command.program] = why
+    reasons |= {match[0].rstrip("("): _CHANCE for match in _CALLS.finditer(text)}
+    if any(programs.does(part.program, programs.INTERPRETER) or "awk" in part.program for part in script.commands):
+        reasons |= {match[0].rstrip("("): "uses the network" for match in _REQUESTS.finditer(text)}
+        reasons |= {match[0].rstrip("("): _CHANCE for match in _AWK.finditer(text)}
     return reasons
-
-
-def _random_by_option(program: str, words: Sequence[shell.Word]) -> bool:
-    """Whether the options of a program make its result random."""
-    options = {word.text.partition("=")[0] for word in words}
-    if "--random-source" in options:
-        return False
-    random_options: dict[str, set[str]] = {"shuf": {"shuf"}, "sort": {"-R", "--random-sort"}, "openssl": {"rand"}}
-    return not options.isdisjoint(random_options.get(program, ()))
 
 
 def _assumed(plan: Plan, task: Task, name: str) -> bool:
@@ -101,6 +93,23 @@ def _assumed(plan: Plan, task: Task, name: str) -> bool:
 def _names(text: str, name: str) -> bool:
     start = "" if name.startswith("$") else r"(?<![\w$.-])"
     return re.search(rf"{start}{re.escape(name)}(?![\w-])", text) is not None
+
+
+def leaving(case: Case) -> Iterator[Finding]:
+    """Find commands with paths outside the workspace, and with the user's repository in a task that can be undone."""
+    for plan, task, step in _steps(case):
+        script = _script(step) if step.tool == "run" else commands.Script()
+        found = list(commands.leaving(script))
+        if REPOSITORY in script.variables and task.rollback.kind != IRREVERSIBLE:
+            found.append(f"${REPOSITORY}")
+        for path in found:
+            message = f"{task.id}: a step names {path}, outside the checkout that idumb proves and can restore."
+            fix = "Use a path inside the workspace."
+            if path == f"${REPOSITORY}":
+                fix = "Add `- **Rollback:** irreversible: reason` to the task, or work in the checkout."
+                if not is_declaration(plan):
+                    fix = "Work in the checkout. Only a plan in Markdown can declare a task irreversible."
+            yield case.at("path.leaves-workspace", plan, task, path, message, fix, field="steps", line=step.line)
 
 
 def branches(case: Case) -> Iterator[Finding]:
@@ -114,26 +123,17 @@ def branches(case: Case) -> Iterator[Finding]:
             yield case.at("step.branch", plan, task, found, message, _NO_BRANCH, line=step.line)
 
 
-def _script(step: Step) -> shell.Script:
+def _script(step: Step) -> commands.Script:
     """Return the script of a `run` step, from its command or its argument list."""
     command = step.arguments.get("command")
     if command is not None:
-        return shell.read(str(command))
-    return shell.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))
+        return commands.read(str(command))
+    return commands.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))
 
 
 def _command(step: Step) -> str:
     command = step.arguments.get("command")
     return str(command) if command is not None else " ".join(map(str, step.arguments.get("argv", ())))
-
-
-@functools.cache
-def _calls() -> re.Pattern[str]:
-    """Return a pattern for random and clock calls in languages that commands embed, and for random devices."""
-    return re.compile(
-        r"/dev/u?random\b|\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
-        r"|\buuid\.uuid[14]\(|\bsecrets\.token\w*\(?|\b(?:time\.time|Date\.now|datetime\.now|datetime\.utcnow)\("
-    )
 
 
 def _steps(case: Case) -> Iterator[tuple[Plan, Task, Step]]:

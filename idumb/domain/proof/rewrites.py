@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from idumb import lazy_pattern
-from idumb.domain.plans import run_files, shell
+from idumb.domain.plans import commands, run_files
 
 _SNAPSHOT = lazy_pattern.compile(r"(?:^|/)__snapshots__/|\.(?:snap|ambr)$")
 """What test programs record of a result, and complete by themselves."""
@@ -14,6 +14,7 @@ _SNAPSHOT = lazy_pattern.compile(r"(?:^|/)__snapshots__/|\.(?:snap|ambr)$")
 def judged(command: str, changed: Iterable[str]) -> tuple[str, ...]:
     """Return those of the paths that decide the result of the command: tests, and files that it names or runs."""
     files = run_files.of_command(command)
-    named = {token.text.removeprefix("./") for token in shell.tokens(command) if isinstance(token, shell.Word)}
+    script = commands.read(command)
+    named = {w.text.removeprefix("./") for part in script.commands for w in (*part.words, *part.targets)}
     named.update(files.programs, files.tests)
     return tuple(path for path in changed if path in named or (run_files.is_test(path) and not _SNAPSHOT.search(path)))

@@ -11,31 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from idumb import lazy_pattern
-from idumb.domain.plans import shell
+from idumb.domain.plans import commands, programs
 from idumb.lazy_dataclass import dataclass
 
-# fmt: off
-_READERS = frozenset({
-    ".", "[", "[[", "ack", "ag", "awk", "cat", "cmp", "command", "cut", "diff", "echo", "egrep", "fgrep", "find",
-    "gawk", "git", "grep", "head", "jq", "less", "ls", "printf", "rg", "sed", "sort", "tail", "tee", "test", "type",
-    "uniq", "wc", "which",
-})
-"""Programs that show or compare text, which may be the summary of another run."""
-_LAUNCHERS = frozenset({
-    "ant", "bazel", "bun", "bunx", "doit", "docker", "docker-compose", "gmake", "hatch", "inv", "invoke", "just",
-    "lerna", "make", "moon", "ninja", "nox", "npm", "npx", "nx", "pdm", "pipenv", "pixi", "pnpm", "podman", "poe",
-    "poetry", "rake", "rye", "task", "tox", "turbo", "uv", "yarn",
-})
-"""Programs that start the programs that a file of the project names."""
-_SHELLS = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
-_INTERPRETERS = frozenset({"bun", "deno", "node", "ts-node", "tsx"})
-_RUNS_NOTHING = frozenset({
-    "--co", "--collect-only", "--collectonly", "--dry-run", "--fixtures", "--fixtures-per-test", "--help", "--list",
-    "--listTests", "--markers", "--no-run", "--setup-only", "--setup-plan", "--version", "-list", "--list-tests",
-})
-"""Options that ask a test program to run no test."""
 _RAN = frozenset({"passed", "failed", "error", "errors", "xfailed", "xpassed", "rerun", "subtests passed"})
-# fmt: on
 _TEST_LIKE = lazy_pattern.compile(r"test|spec|check|verify|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
 _NO_GO_TEST = lazy_pattern.compile(r"-(?:test\.)?run[= ]['\"]?(?:\^\$|XXX|NONE|none|\^NONE|-)(?:['\"]|\s|$)")
 _TEXT_OPTION = lazy_pattern.compile(r"-[a-z]*[ce]")
@@ -100,17 +79,17 @@ def _words(summary: _Summary) -> str:
 def _readers(command: str) -> tuple[tuple[_Reader, ...], bool]:
     """Return the readers of the summaries that a command may print, and whether it is one test program alone."""
     readers: dict[_Reader, None] = {}
-    commands = shell.read(command).commands
-    for words in commands:
-        readers.update(dict.fromkeys(_readers_of([word.text for word in words])))
-    return tuple(readers), len(commands) == 1 and len(readers) == 1
+    simple = commands.read(command).commands
+    for part in simple:
+        readers.update(dict.fromkeys(_readers_of(part.own)))
+    return tuple(readers), len(simple) == 1 and len(readers) == 1
 
 
-def _readers_of(words: Sequence[str]) -> Iterator[_Reader]:
+def _readers_of(texts: Sequence[str]) -> Iterator[_Reader]:
     """Yield the readers of the summaries that a simple command may print."""
-    texts = [text for text in words if not re.match(r"[A-Za-z_]\w*=", text)]
     names = [text.rpartition("/")[2] for text in texts]
-    if not names or names[0] in _READERS or not _RUNS_NOTHING.isdisjoint(texts):
+    shows = names and programs.does(names[0], programs.COMPARE, programs.SHOW, programs.FILTER, programs.SURE)
+    if not names or shows or programs.runs_nothing(texts):
         return
     pairs = set(itertools.pairwise(names))
     for name in names:
@@ -122,7 +101,7 @@ def _readers_of(words: Sequence[str]) -> Iterator[_Reader]:
         yield _go
     if ("react-scripts", "test") in pairs or ("craco", "test") in pairs:
         yield _jest
-    if "--test" in texts and not _INTERPRETERS.isdisjoint(names):
+    if "--test" in texts and any(programs.does(name, programs.INTERPRETER) for name in names):
         yield _tap
     yield from _started_by(texts, names)
 
@@ -137,17 +116,17 @@ def _is_cargo_test(names: Sequence[str]) -> bool:
 def _started_by(texts: Sequence[str], names: Sequence[str]) -> Iterator[_Reader]:
     """Yield the readers for what a launcher, a script of tests or an interpreter with one starts."""
     script = next((text for text in texts[1:] if not text.startswith("-")), "")
-    if names[0] in _LAUNCHERS:
+    if programs.does(names[0], programs.BUILD, programs.STARTS) or names[0] in programs.DEFINITIONS:
         yield from _ALL
     elif any(_TEXT_OPTION.fullmatch(text) for text in texts[1:2]):
         return  # the script is in the command; a shell's is read on its own
-    elif names[0] in _SHELLS or "/" in texts[0]:
-        if _TEST_LIKE.search(script if names[0] in _SHELLS else texts[0]):
+    elif (is_shell := programs.does(names[0], programs.SHELL)) or "/" in texts[0]:
+        if _TEST_LIKE.search(script if is_shell else texts[0]):
             yield from _ALL
     elif names[0].startswith("python") and script.endswith(".py"):
         if _TEST_LIKE.search(script) or (names[1] == "manage.py" and "test" in names):
             yield from (_unittest, _pytest)
-    elif names[0] in _INTERPRETERS and _TEST_LIKE.search(script):
+    elif programs.does(names[0], programs.INTERPRETER) and _TEST_LIKE.search(script):
         yield _tap
 
 

@@ -1,4 +1,4 @@
-"""The programs and branches of a command string for `/bin/sh -c`, as far as its text shows; nothing is expanded or run.
+"""The commands of a text for `/bin/sh -c`, as far as the text shows them; nothing is expanded or run.
 
 Quoted text, comments and here-documents are data. A command substitution outside single quotes is a nested script, and
 so is the text that `sh -c` receives.
@@ -7,41 +7,28 @@ so is the text that `sh -c` receives.
 from __future__ import annotations
 
 import functools
+import posixpath
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from idumb import lazy_pattern
+from idumb.domain.plans import programs
 from idumb.lazy_dataclass import dataclass
 
 MOST_NESTED = 8
-
-# fmt: off
-BUILTINS = frozenset({
-    ".", ":", "[", "[[", "alias", "bg", "break", "builtin", "cd", "command", "continue", "declare", "echo", "eval",
-    "exec", "exit", "export", "false", "fg", "getopts", "hash", "jobs", "kill", "let", "local", "popd", "printf",
-    "pushd", "pwd", "read", "readonly", "return", "set", "shift", "source", "test", "times", "trap", "true", "type",
-    "typeset", "ulimit", "umask", "unalias", "unset", "wait",
-})
 _OPENING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time"})
 _CLOSING = frozenset({"fi", "done", "esac", "}"})
-# fmt: on
-_RESERVED = _OPENING | _CLOSING | {"case", "for", "select"}
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
-_STARTERS = frozenset({"env", "exec", "command", "nohup"})
-"""Programs whose first argument, after options, is a program too."""
+_SIMPLE = frozenset({"!", "time"})
+"""Reserved words that leave a list of commands flat."""
 _OPERATOR = lazy_pattern.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|()<>\n]")
 _ASSIGNED = lazy_pattern.compile(r"[A-Za-z_]\w*\+?=")
 _PLAIN = lazy_pattern.compile(r"[^'\"\\`$ \t\r#;&|()<>\n*?\[]+")
 """Characters that mean themselves, wherever they are in a word."""
-_WORD = lazy_pattern.compile(rf"""(?:{_PLAIN.pattern}+|'[^']*+'|"[^"\\`$]*+")++""")
-_WORDS = lazy_pattern.compile(rf"(?: *+{_WORD.pattern})*+ *+")
-"""Words without expansions, and no operator."""
-_QUOTED = lazy_pattern.compile(r"'[^']*'|\"[^\"]*\"")
 _VARIABLE = lazy_pattern.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """`text` is without quotes. `literal`: no expansion changes it. `quoted`: any part of it is quoted."""
 
     text: str
@@ -50,116 +37,145 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """`commands` are the words of each simple command, in order; `branches` the words `if`, `case` and `||`.
+class Command:
+    """A simple command: its words, the operator `after` it, whether `!` is before it, and where its output goes."""
 
-    `variables` are those that the shell expands, `functions` those that the script defines. `unclosed` is a quote or
-    `$(` without an end, which every shell rejects.
+    words: tuple[Word, ...]
+    after: str = ""
+    negated: bool = False
+    targets: tuple[Word, ...] = ()
+
+    @property
+    def texts(self) -> list[str]:
+        return [word.text for word in self.words]
+
+    @property
+    def own(self) -> list[str]:
+        """The words without assignments, and without `env`, `timeout 60` and similar."""
+        rest = self.texts
+        while rest:
+            if _ASSIGNED.match(rest[0]):
+                rest.pop(0)
+            elif rest[:2] in (["command", "-v"], ["command", "-V"]):
+                return rest[:1]
+            elif programs.does(rest[0], programs.LAUNCHER):
+                rest.pop(0)
+                while rest and (rest[0].startswith("-") or rest[0].rstrip("smh").replace(".", "").isdigit()):
+                    rest.pop(0)
+            else:
+                break
+        return rest
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.own)
+
+    @property
+    def program(self) -> str:
+        return self.own[0].rpartition("/")[2] if self.own else ""
+
+    @property
+    def started(self) -> tuple[str, ...]:
+        """The program that it starts, after the launchers that start it, as in `env A=b make`."""
+        names: list[str] = []
+        for word in self.words:
+            if _ASSIGNED.match(word.text) or (names and word.text == "-i"):
+                continue
+            if not word.literal or not word.text or (names and word.text.startswith("-")):
+                break
+            names.append(word.text)
+            if word.text.rpartition("/")[2] not in _STARTERS:
+                break
+        return tuple(names)
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it succeeds whatever it reads."""
+        awk = self.program == "awk" and not any("exit" in word for word in self.own[1:])
+        return programs.does(self.program, programs.FILTER) or awk
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it never fails."""
+        return not self.own or programs.does(self.program, programs.SURE)
+
+    @property
+    def decides(self) -> bool:
+        """Whether the author of a check would expect it to fail."""
+        return not (self.is_filter or self.is_sure or programs.does(self.program, programs.ARRANGE))
+
+
+_STARTERS = frozenset({"env", "exec", "command", "nohup"})
+"""Launchers whose first argument, after options, is a program and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """`commands` are the simple commands, in order; `branches` the words `if`, `case` and `||`.
+
+    - `flat`: its own commands if it is only a list of pipes: without `if`, loops, groups and functions.
+    - `variables`: those that the shell expands. `functions`: those that the script defines.
+    - `unclosed`: a quote or `$(` without an end, which every shell rejects.
     """
 
-    commands: tuple[tuple[Word, ...], ...] = ()
+    commands: tuple[Command, ...] = ()
     branches: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     unclosed: str = ""
+    flat: tuple[Command, ...] = ()
 
     @property
     def programs(self) -> tuple[str, ...]:
         """The programs that the text names, once each, without shell builtins and its own functions."""
-        names = dict.fromkeys(name for command in self.commands for name in programs_of(command))
-        return tuple(name for name in names if name not in BUILTINS and name not in self.functions)
+        names = dict.fromkeys(name for command in self.commands for name in command.started)
+        return tuple(name for name in names if name not in self.functions and name not in programs.NAMED["builtin"])
 
 
-def tokens(command: str) -> tuple[Word | str, ...]:
-    """Return the words and operators of a command string, without comments and here-documents."""
-    scanner = _Scanner(command)
-    scanner.scan()
-    return tuple(scanner.tokens)
-
-
-@functools.lru_cache(maxsize=4096)  # one rule after the other reads every check of a plan
-def simple_command(command: str) -> tuple[Word, ...]:
-    """Return the words of a command string that is one simple command, without expansions and scripts in it.
-
-    Return () for any other.
-    """
-    if _WORDS.fullmatch(command) is None:
-        return ()
-    if "'" in command or '"' in command:
-        words = tuple(map(_unquoted, _WORD.findall(command)))
-    else:
-        words = tuple(map(Word, filter(None, command.split(" "))))
-    if not words or (words[0].text in _RESERVED and not words[0].quoted) or inner_script(words) is not None:
-        return ()
-    return words
-
-
-def _unquoted(word: str) -> Word:
-    text, quoted = _QUOTED.subn(lambda match: match[0][1:-1], word)
-    return Word(text, quoted=quoted > 0)
-
-
-@functools.lru_cache(maxsize=512)
-def read(command: str, depth: int = 0) -> Script:
+@functools.lru_cache(maxsize=4096)  # several rules read each check of a plan, and a plan can have thousands
+def read(text: str, depth: int = 0) -> Script:
     """Parse a command string with everything nested in it. It accepts text that a shell would reject."""
-    simple = simple_command(command)
-    if simple:  # as most checks are: a plan can have thousands, and several rules read each of them
-        return Script((simple,))
-    scanner = _Scanner(command)
+    scanner = _Scanner(text)
     scanner.scan()
     reader = _Reader()
     for token in scanner.tokens:
         reader.take(token)
-    reader.end()
-    nested = [*scanner.nested, *(text for words in reader.commands if (text := inner_script(words)) is not None)]
-    below = [read(text, depth + 1) for text in nested] if depth < MOST_NESTED else []
+    reader.end("")
+    commands = tuple(reader.commands)
+    inner = filter(None, (inner_script(command.texts) for command in commands))
+    scripts = [*scanner.nested, *inner]
+    below = [read(text, depth + 1) for text in scripts] if depth < MOST_NESTED else []
     return Script(
-        (*map(tuple, reader.commands), *(part for script in below for part in script.commands)),
+        (*commands, *(part for script in below for part in script.commands)),
         (*reader.branches, *(part for script in below for part in script.branches)),
         tuple(dict.fromkeys((*scanner.variables, *(part for script in below for part in script.variables)))),
         (*reader.functions, *(part for script in below for part in script.functions)),
         next((mark for mark in (scanner.unclosed, *(script.unclosed for script in below)) if mark), ""),
+        commands if reader.is_flat else (),
     )
 
 
 def of_arguments(argv: Sequence[str]) -> Script:
     """Parse an argument list, which is a script only if its program is a shell."""
-    words = tuple(Word(text) for text in argv)
-    inner = inner_script(words)
+    inner = inner_script(argv)
     below = read(inner, 1) if inner is not None else Script()
-    return Script((words, *below.commands), below.branches, below.variables, below.functions, below.unclosed)
+    command = Command(tuple(map(Word, argv)))
+    return Script((command, *below.commands), below.branches, below.variables, below.functions, below.unclosed)
 
 
-def inner_script(words: Sequence[Word]) -> str | None:
+def inner_script(words: Sequence[str]) -> str | None:
     """Return the script in the arguments of a shell, as in `sh -c 'script'` and `bash -euc 'script'`."""
-    names = [word.text for word in words]
-    at = next((n for n, name in enumerate(names) if name.rpartition("/")[2] in _SHELLS), None)
-    if at is None:
-        return None
-    for n in range(at + 1, len(names) - 1):
-        if re.fullmatch(r"-[a-z]*c", names[n]):
-            return names[n + 1]
-        if not names[n].startswith("-"):
+    at = next((n for n, word in enumerate(words) if programs.does(word, programs.SHELL)), len(words))
+    for n in range(at + 1, len(words) - 1):
+        if re.fullmatch(r"-[a-z]*c", words[n]):
+            return words[n + 1]
+        if not words[n].startswith("-"):
             return None
     return None
 
 
-def programs_of(words: Sequence[Word]) -> tuple[str, ...]:
-    """Return the program of a simple command, and the program that it starts, as in `env A=b make`."""
-    programs: list[str] = []
-    for word in words:
-        if _ASSIGNED.match(word.text) or (programs and word.text == "-i"):
-            continue
-        if not word.literal or not word.text or (programs and word.text.startswith("-")):
-            break
-        programs.append(word.text)
-        if word.text.rpartition("/")[2] not in _STARTERS:
-            break
-    return tuple(programs)
-
-
 class _Scanner:
-    """Splits a command string into words and operators, in one pass."""
+    """Splits a command string into words and operators, in one pass, without comments and here-documents."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -169,8 +185,7 @@ class _Scanner:
         self.unclosed = ""
         self._at = 0
         self._parts: list[str] = []
-        self._inside = self._literal = False
-        self._quoted = False
+        self._inside = self._literal = self._quoted = False
         self._documents: list[tuple[str, bool]] = []
 
     def scan(self) -> None:
@@ -188,7 +203,7 @@ class _Scanner:
                 self._close()
                 self._at += 1
             elif char == "#" and not self._inside:
-                self._at = self._find("\n")
+                self._at = self._find("\n", self._at)
             elif char in ";&|()<>\n":
                 self._operator()
             else:
@@ -196,8 +211,8 @@ class _Scanner:
                 self._at += 1
         self._close()
 
-    def _find(self, mark: str, start: int | None = None) -> int:
-        index = self.text.find(mark, self._at if start is None else start)
+    def _find(self, mark: str, start: int) -> int:
+        index = self.text.find(mark, start)
         return len(self.text) if index < 0 else index
 
     def _end(self, mark: str, start: int) -> int:
@@ -217,8 +232,7 @@ class _Scanner:
 
     def _close(self) -> None:
         if self._inside:
-            word = Word("".join(self._parts), self._literal, self._quoted)
-            self.tokens.append(word)
+            self.tokens.append(Word("".join(self._parts), self._literal, self._quoted))
             self._parts, self._inside = [], False
 
     def _quotation(self, char: str) -> None:
@@ -241,14 +255,12 @@ class _Scanner:
     def _double(self) -> None:
         """Read text in double quotes to its end; only expansions matter in it."""
         while self._at < len(self.text) and (char := self.text[self._at]) != '"':
-            if char == "\\":
-                self._add(self.text[self._at + 1 : self._at + 2], quoted=True)
-                self._at += 2
-            elif char in "$`":
+            if char in "$`":
                 self._expansion(char)
-            else:
-                self._add(char, quoted=True)
-                self._at += 1
+                continue
+            step = 2 if char == "\\" else 1
+            self._add(self.text[self._at + step - 1 : self._at + step], quoted=True)
+            self._at += step
         self._end('"', self._at)
         self._at += 1
 
@@ -258,16 +270,13 @@ class _Scanner:
             end = self._end("`", start + 1)
             self.nested.append(text[start + 1 : end])
             self._at = end + 1
-        elif text.startswith("$((", start):
-            end = _closing(text, start + 1)
-            self.variables += _names(text[start:end])
-            self._at = end
         elif text.startswith("$(", start):
-            end = _closing(text, start + 1)
-            if text[end - 1] != ")":
-                self.unclosed = self.unclosed or "$("
-            self.nested.append(text[start + 2 : end - 1])
-            self._at = end
+            self._at = end = _closing(text, start + 1)
+            if text.startswith("$((", start):
+                self.variables += re.findall(r"[A-Za-z_]\w*", text[start:end])
+            else:
+                self.unclosed = self.unclosed or ("" if text[end - 1] == ")" else "$(")
+                self.nested.append(text[start + 2 : end - 1])
         elif (match := _VARIABLE.match(text, start)) is not None:
             self.variables.append(match[1])
             self._at = self._find("}", start) + 1 if text.startswith("${", start) else match.end()
@@ -283,22 +292,19 @@ class _Scanner:
         self._close()
         self._at += len(operator)
         if operator in ("<<", "<<-"):
-            self._document(operator)
+            match = re.compile(r"[ \t]*(['\"\\]?)([^\s'\"|&;()<>]+)['\"]?").match(self.text, self._at)
+            if match is not None:
+                self._documents.append((match[2], operator == "<<-"))
+                self._at = match.end()
             return
         self.tokens.append(operator)
         if operator == "\n":
             self._skip_documents()
 
-    def _document(self, operator: str) -> None:
-        match = re.compile(r"[ \t]*(['\"\\]?)([^\s'\"|&;()<>]+)['\"]?").match(self.text, self._at)
-        if match is not None:
-            self._documents.append((match[2], operator == "<<-"))
-            self._at = match.end()
-
     def _skip_documents(self) -> None:
         for mark, indented in self._documents:
             while self._at < len(self.text):
-                end = self._find("\n")
+                end = self._find("\n", self._at)
                 line, self._at = self.text[self._at : end], end + 1
                 if (line.lstrip("\t") if indented else line) == mark:
                     break
@@ -323,18 +329,17 @@ def _closing(text: str, start: int) -> int:
     return len(text)
 
 
-def _names(arithmetic: str) -> list[str]:
-    return re.findall(r"[A-Za-z_]\w*", arithmetic)
-
-
 class _Reader:
     """Groups words and operators into simple commands."""
 
     def __init__(self) -> None:
-        self.commands: list[tuple[Word, ...]] = []
+        self.commands: list[Command] = []
         self.branches: list[str] = []
         self.functions: list[str] = []
+        self.is_flat = True
         self._words: list[Word] = []
+        self._targets: list[Word] = []
+        self._negated = False
         self._skips = ""  # the construct being skipped: a redirection's target, `for x in …`, `case x`, a pattern
         self._cases = 0
 
@@ -344,14 +349,17 @@ class _Reader:
         else:
             self._operator(token)
 
-    def end(self) -> None:
-        if self._words:
-            self.commands.append(tuple(self._words))
-        self._words = []
+    def end(self, operator: str) -> None:
+        if self._words or self._targets:
+            self.commands.append(Command(tuple(self._words), operator, self._negated, tuple(self._targets)))
+        elif operator not in ("", "\n", ";"):
+            self.is_flat = False
+        self._words, self._targets, self._negated = [], [], False
 
     def _word(self, word: Word) -> None:
         plain = None if word.quoted or self._words else word.text
-        if self._skips == "target":
+        if self._skips in ("<", ">"):
+            self._targets += [word] if self._skips == ">" else []
             self._skips = ""
         elif self._skips == "case":
             self._skips = "pattern" if word.text == "in" else "case"
@@ -361,26 +369,53 @@ class _Reader:
         elif self._skips == "for":
             pass
         elif plain in ("for", "select"):
-            self._skips = "for"
+            self._skips, self.is_flat = "for", False
         elif plain == "case":
             self.branches.append("case")
-            self._skips, self._cases = "case", self._cases + 1
+            self._skips, self._cases, self.is_flat = "case", self._cases + 1, False
         elif plain in _OPENING:
             self.branches += [plain] if plain == "if" else []
+            self._negated = self._negated != (plain == "!")
+            self.is_flat = self.is_flat and plain in _SIMPLE
         elif plain in _CLOSING:
             self._cases -= plain == "esac"
         else:
             self._words.append(word)
 
     def _operator(self, operator: str) -> None:
+        self.is_flat = self.is_flat and operator not in ("(", ")", ";;")
         if self._skips == "pattern":
             self._skips = "" if operator == ")" else "pattern"
             return
-        if operator[0] in "<>" or operator == ">|":
-            self._skips = "target"
+        if operator[0] in "<>":
+            self._skips = "<" if operator[0] == "<" or operator == ">&" else ">"
             return
         if operator == "(" and len(self._words) == 1 and not self._words[0].quoted:
             self.functions.append(self._words.pop().text)
         self.branches += ["||"] if operator == "||" else []
-        self.end()
+        self.end(operator)
         self._skips = "pattern" if operator == ";;" and self._cases > 0 else ""
+
+
+def leaving(script: Script) -> tuple[str, ...]:
+    """Return the paths outside the workspace that the words of a script show: above it, or absolute and written.
+
+    What commands read elsewhere is not meant, nor are devices.
+    """
+    folder = ""
+    found: dict[str, None] = {}
+    for command in script.commands:
+        words = command.own
+        given = [word.rpartition("=")[2] if word.startswith("-") else word for word in words]
+        for word in (*given, *(target.text for target in command.targets)):
+            if ".." in word.split("/") and posixpath.normpath(posixpath.join(folder, word)).startswith(".."):
+                found[word] = None
+        if words[:1] == ["cd"] and len(words) > 1:
+            folder = posixpath.join(folder, words[1])
+        operands = programs.operands(words[1:], frozenset())
+        written = operands if programs.does(command.program, programs.WRITE) else []
+        written = operands[-1:] if programs.does(command.program, programs.COPY) else written
+        for path in (*written, *(target.text for target in command.targets)):
+            if path.startswith(("/", "~", "$HOME", "${HOME}")) and not path.startswith("/dev/"):
+                found[path] = None
+    return tuple(found)

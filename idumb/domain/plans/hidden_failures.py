@@ -1,0 +1,171 @@
+"""Programs of a check that can fail without making it fail, because the shell uses another exit code.
+
+It reads lists of pipes: `a | b`, `a || b`, `a; b`, `a & b`. It gives no answer for text that decides by itself, such as
+`if`, loops, groups, functions, `trap` and `$?`. Test programs and builds are reported always, others only if nothing
+else in the check can fail.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+
+from idumb.domain.plans import commands, programs
+from idumb.domain.plans.commands import Command
+from idumb.lazy_dataclass import dataclass
+
+PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
+_MOST = 500
+_OPAQUE = frozenset({"break", "continue", "eval", "function", "return", "trap"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A program whose failure the check hides. `way` says how, `by` is the command whose exit code counts instead.
+
+    `pipefail`: the check sets this option, which the shells that `/bin/sh` may be do not all have.
+    """
+
+    command: str
+    way: str
+    by: str
+    pipefail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    """How a part can end: `decisive` commands make it fail if they fail, `fatal` ones end the script.
+
+    `hidden` are commands, how each is hidden and by what. `constant` is its exit code if that never varies, `last` the
+    command whose exit code it has.
+    """
+
+    decisive: tuple[Command, ...] = ()
+    fatal: tuple[Command, ...] = ()
+    hidden: tuple[tuple[Command, str, str], ...] = ()
+    constant: bool | None = None
+    exits: bool = False
+    last: str = ""
+
+
+@functools.lru_cache(maxsize=1024)
+def find(text: str) -> tuple[Hidden, ...]:
+    """Return the programs whose failure a check for `/bin/sh -c` hides; none if that cannot be read from its text."""
+    flat = commands.read(text).flat
+    if len(flat) > _MOST or not any(command.after for command in flat) or any(map(_is_opaque, flat)):
+        return ()
+    status = _sequence(flat)
+    if status is None:
+        return ()
+    others = [command for command in (*status.decisive, *status.fatal) if command.decides]
+    awaited = [command for command, way, _ in status.hidden if way != BACKGROUND and command.decides]
+    return tuple(
+        dict.fromkeys(
+            Hidden(command.text, way, by, way == PIPE and "pipefail" in text)
+            for command, way, by in status.hidden
+            if programs.judges(command.own, only_tests=False)
+            or (way == SEQUENCE and programs.does(command.program, programs.COMPARE))
+            or (command.decides and not others and not (way == BACKGROUND and awaited))  # a server, for the others
+        )
+    )
+
+
+def _is_opaque(command: Command) -> bool:
+    """Whether the exit code of other commands decides what it does, or it changes what follows."""
+    echoes = command.program in ("echo", "printf")
+    asks = any("$?" in text or "PIPESTATUS" in text for text in (*command.texts, *(t.text for t in command.targets)))
+    waits = command.program == "wait" and len(command.own) > 1
+    exits = command.program == "exit" and not (len(command.own) > 1 and command.own[1].isdigit())
+    return command.program in _OPAQUE or (asks and not echoes) or waits or exits
+
+
+def _sequence(flat: Sequence[Command]) -> _Status | None:
+    status, errexit = _Status(constant=True), False
+    for part in _split(flat, (";", "&", "\n")):
+        one = _list(part)
+        if one is None or status.exits:
+            return None
+        for command in part:
+            errexit = _errexit(command, errexit=errexit)
+        if part[-1].after == "&":
+            lost = tuple((command, BACKGROUND, "") for command in (*one.decisive, *one.fatal))
+            one = _Status(hidden=(*one.hidden, *lost), constant=True, last="&")
+        fatal = (*status.fatal, *one.fatal, *(one.decisive if errexit else ()))
+        lost = tuple((command, SEQUENCE, one.last) for command in status.decisive if command not in status.fatal)
+        hidden = (*status.hidden, *lost, *one.hidden)
+        status = _Status(one.decisive, fatal, hidden, one.constant, one.exits, one.last)
+    return status
+
+
+def _errexit(command: Command, *, errexit: bool) -> bool:
+    """Return whether a failure ends the script after this command."""
+    options = command.own[1:] if command.program == "set" else []
+    for option, value in itertools.pairwise((*options, "")):
+        if option[:1] in "+-" and ("e" in option[1:] or (option.endswith("o") and value == "errexit")):
+            errexit = option.startswith("-")
+    return errexit
+
+
+def _split(flat: Sequence[Command], after: Sequence[str]) -> Iterator[Sequence[Command]]:
+    """Yield the parts that end with a command with one of these operators after it."""
+    start = 0
+    for number, command in enumerate(flat, 1):
+        if command.after in after or number == len(flat):
+            yield flat[start:number]
+            start = number
+
+
+def _list(part: Sequence[Command]) -> _Status | None:
+    """Return the status of pipes that `&&` and `||` join."""
+    status, operator = _Status(constant=True), "&&"
+    for pipe in _split(part, ("&&", "||")):
+        right = _pipe(pipe)
+        if operator == "&&":
+            if right.exits and right.constant and status.decisive:
+                return None  # `… && exit 0` leaves the rest to the commands below
+            status = _both(status, right)
+        else:
+            status = _either(status, right, " | ".join(" ".join(command.texts) for command in pipe))
+        operator = pipe[-1].after
+    return status if operator not in ("&&", "||") else None
+
+
+def _both(left: _Status, right: _Status) -> _Status:
+    constant = right.constant if left.constant or right.constant is False else left.constant
+    return _Status(
+        (*left.decisive, *right.decisive),
+        (*left.fatal, *right.fatal),
+        (*left.hidden, *right.hidden),
+        constant,
+        right.exits and left.constant is True,
+        right.last,
+    )
+
+
+def _either(left: _Status, right: _Status, fallback: str) -> _Status:
+    fatal, hidden = (*left.fatal, *right.fatal), (*left.hidden, *right.hidden)
+    if right.constant is True:
+        lost = tuple((command, FALLBACK, fallback) for command in left.decisive)
+        return _Status((), fatal, (*hidden, *lost), constant=True, last=right.last)
+    if right.constant is False:
+        more = left.decisive if right.exits else ()
+        return _Status(left.decisive, (*fatal, *more), hidden, left.constant, last=left.last)
+    return _Status((*left.decisive, *right.decisive), fatal, hidden, last=right.last)
+
+
+def _pipe(pipe: Sequence[Command]) -> _Status:
+    """Return the status of a pipe, which has the exit code of its last command."""
+    last = pipe[-1]
+    by = " ".join(last.own) or last.text
+    passive = last.is_filter or last.is_sure
+    lost = tuple(
+        (command, PIPE, by)
+        for command in pipe[:-1]
+        if (passive and command.decides) or programs.judges(command.own, only_tests=True)
+    )
+    if last.program == "exit":
+        return _Status(hidden=lost, constant=last.own[1] == "0", exits=True, last=by)
+    if last.program == "false" or last.is_sure:
+        return _Status(hidden=lost, constant=(last.program != "false") != last.negated, last=by)
+    return _Status((last,), hidden=lost, last=by)

@@ -1,0 +1,147 @@
+"""What programs do, by name: the one table for everything that reads the commands of a plan."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+TEST = "test"
+"""Runs tests of a project."""
+JUDGE = "judge"
+"""Judges the source of a project."""
+BUILD = "build"
+"""Runs targets that a file of the project defines."""
+STARTS = "starts"
+"""Starts what the project, its packages or a container have installed."""
+COMPARE = "compare"
+"""Judges text or files."""
+SHOW = "show"
+"""Shows text or files, and judges none."""
+FILTER = "filter"
+"""Succeeds whatever it reads."""
+SURE = "sure"
+"""Never fails."""
+ARRANGE = "arrange"
+"""Arranges files, processes or the shell itself for what follows."""
+LAUNCHER = "launcher"
+"""Its first argument, after options and times, is the program."""
+SHELL = "shell"
+INTERPRETER = "interpreter"
+NETWORK = "network"
+CLOCK = "clock"
+WRITE = "write"
+"""Writes every path that it is given, or (COPY) the last one."""
+COPY = "copy"
+RANDOM = "random"
+BUILTIN = "builtin"
+
+# fmt: off
+_TABLE: Mapping[str, str] = {
+    TEST: "_mocha ava ctest gotestsum jasmine jest karma mocha nox phpunit py.test pytest rspec tap tape tox unittest"
+          " vitest",
+    JUDGE: "eslint flake8 golangci-lint mypy pylint pyright ruff shellcheck tsc",
+    BUILD: "bazel gmake gradle gradlew just make mvn mvnw ninja rake",
+    STARTS: "ant bun bunx coverage docker docker-compose doit hatch inv invoke lerna moon npm npx nx nyc pdm pipenv"
+            " pixi pnpm podman poe poetry rye task turbo uv yarn",
+    COMPARE: "[ [[ ack ag cmp diff egrep fgrep grep rg test",
+    SHOW: "awk find gawk git jq ls man stat type which",
+    FILTER: "base64 cat column cut fmt fold head iconv less more nl od rev sed sort strings tac tail tee tr ts uniq wc"
+            " xxd",
+    SURE: ": echo printf seq sleep true yes",
+    ARRANGE: ". alias cd chmod command cp declare export kill killall ln local ls mkdir mv pkill popd pushd pwd read"
+             " readonly rm rmdir set shopt source stty touch ulimit umask unset wait",
+    LAUNCHER: "command env exec nice nohup stdbuf sudo time timeout xvfb-run",
+    SHELL: "bash dash ksh sh zsh",
+    INTERPRETER: "bun deno lua node perl php python python2 python3 Rscript ruby ts-node tsx",
+    NETWORK: "aria2c bunx curl dig ftp gh nc ncat netcat npx nslookup ping scp sftp ssh telnet wget",
+    WRITE: "mkdir mv rm rmdir tee touch truncate",
+    COPY: "cp install ln rsync",
+    CLOCK: "date",
+    RANDOM: "mktemp uuidgen",
+    BUILTIN: ". : [ [[ alias bg break builtin cd command continue declare echo eval exec exit export false fg getopts"
+             " hash jobs kill let local popd printf pushd pwd read readonly return set shift source test times trap"
+             " true type typeset ulimit umask unalias unset wait",
+}
+DEFINITIONS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("make", "gmake"), ("Makefile", "makefile", "GNUmakefile")),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), ("package.json",)), **dict.fromkeys(("inv", "invoke"), ("tasks.py",)),
+    "just": ("justfile", "Justfile", ".justfile"), "task": ("Taskfile.yml", "Taskfile.yaml"), "tox": ("tox.ini",),
+    "nox": ("noxfile.py",), "rake": ("Rakefile",),
+}
+"""Programs whose targets a file of the project defines."""
+_FETCHES: Mapping[str, str] = {
+    "git": "clone fetch ls-remote pull push", "npm": "add ci i install update", "pnpm": "add dlx i install update",
+    "yarn": "add dlx install", "bun": "add install x", "pip": "download install", "pip3": "download install",
+    "pipenv": "install sync", "poetry": "add install update", "uv": "add lock pip sync",
+    "cargo": "add fetch install update",
+    "go": "get install", "gem": "install", "bundle": "install update", "composer": "install require update",
+    "docker": "pull push login", "podman": "pull push login", "brew": "install", "apt": "install update",
+    "apt-get": "install update", "apk": "add", "dnf": "install",
+}
+"""Subcommands that set something up from the network; `go mod download` and `python -m pip install` are read too."""
+_RANDOM_BY: Mapping[str, str] = {"shuf": "shuf", "sort": "-R --random-sort", "openssl": "rand"}
+_WITH_VALUE = frozenset({"-C", "-c", "--context", "--cwd", "--dir", "--git-dir", "--prefix", "--work-tree"})
+_TARGETS = frozenset({
+    ("bun", "test"), ("cargo", "build"), ("cargo", "check"), ("cargo", "clippy"), ("cargo", "nextest"),
+    ("cargo", "test"), ("craco", "test"), ("dotnet", "build"), ("dotnet", "test"), ("go", "build"), ("go", "test"),
+    ("go", "vet"), ("npm", "run"), ("npm", "t"), ("npm", "test"), ("playwright", "test"), ("pnpm", "run"),
+    ("pnpm", "test"), ("react-scripts", "test"), ("swift", "test"), ("yarn", "run"), ("yarn", "test"),
+})
+_TESTS = frozenset({"check", "t", "test", "tests", "unittest"})
+_RUNS_NOTHING = frozenset({
+    "--co", "--collect-only", "--collectonly", "--dry-run", "--fixtures", "--fixtures-per-test", "--help", "--list",
+    "--listTests", "--list-tests", "--markers", "--no-run", "--setup-only", "--setup-plan", "--version", "-V", "-h",
+    "-list",
+})
+# fmt: on
+NAMED: Mapping[str, frozenset[str]] = {trait: frozenset(names.split()) for trait, names in _TABLE.items()}
+
+
+def does(program: str, *traits: str) -> bool:
+    """Return whether a program, given with or without its folder, has one of these traits."""
+    name = program.rpartition("/")[2]
+    return any(name in NAMED[trait] for trait in traits)
+
+
+def runs_nothing(words: Sequence[str]) -> bool:
+    """Return whether an option asks a test program to run no test."""
+    return not _RUNS_NOTHING.isdisjoint(words)
+
+
+def judges(words: Sequence[str], *, only_tests: bool) -> bool:
+    """Return whether the words of a command, without launchers, test or (unless `only_tests`) check or build a project.
+
+    A program that another one starts counts too, as in `uv run pytest`.
+    """
+    names = [word.rpartition("/")[2] for word in words]
+    if not names or runs_nothing(names) or does(names[0], COMPARE, SHOW, FILTER, SURE, ARRANGE):
+        return False
+    if names[0] in ("pip", "pip3") or {"install", "add"} & set(names[1:3]):
+        return False
+    tests = not _TESTS.isdisjoint(names)
+    builds = does(names[0], BUILD) and "-n" not in names and (tests or not only_tests)
+    targets = [pair for pair in itertools.pairwise(names) if pair in _TARGETS]
+    tools = NAMED[TEST] if only_tests else NAMED[TEST] | NAMED[JUDGE]
+    targeted = any(not only_tests or tests or pair[1] in _TESTS for pair in targets)
+    return not tools.isdisjoint(names) or builds or targeted or ("node" in names and "--test" in names)
+
+
+def varies(words: Sequence[str]) -> str:
+    """Return why the result of a command, without launchers, can differ each time; "" if no reason is known."""
+    name, arguments = words[0].rpartition("/")[2], operands(words[1:], _WITH_VALUE)
+    if name.startswith("python") and arguments[:1] == ["pip"]:
+        name, arguments = "pip", arguments[1:]
+    fetches = arguments[:1] != [] and arguments[0] in _FETCHES.get(name, "").split()
+    fetches = fetches or (name == "go" and arguments[:2] in (["mod", "download"], ["mod", "tidy"]))
+    fetches = fetches or (name == "yarn" and len(words) == 1)
+    if does(name, NETWORK) or fetches or (name == "rsync" and any(":" in one.partition("/")[0] for one in arguments)):
+        return "uses the network"
+    options = {word.partition("=")[0] for word in words}
+    random = not options.isdisjoint(_RANDOM_BY.get(name, "").split()) and "--random-source" not in options
+    return "gives a different result every time" if random or does(name, CLOCK, RANDOM) else ""
+
+
+def operands(arguments: Sequence[str], with_value: frozenset[str]) -> list[str]:
+    """Return the arguments that are no options, nor the values of these options."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [argument for before, argument in pairs if not argument.startswith("-") and before not in with_value]
