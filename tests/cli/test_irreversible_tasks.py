@@ -40,8 +40,7 @@ def test_an_irreversible_task_runs_only_if_that_task_was_accepted(project: Proje
     assert run(project, "--no-verify").code == 0
     assert project.read("outside.log") == "told\n"
     project.quick("approve", "1", "--revoke", "--json")
-    again = project.resume("--no-verify", "--approve", contract(project))
-    assert (again.code == 0) == (head == "")  # a completed task needs no acceptance; a strict plan needs an approval
+    assert project.resume("--no-verify").code == 0, "nothing runs any more, so nothing needs an approval"
 
 
 def test_accepting_one_irreversible_task_accepts_no_other(project: Project) -> None:

@@ -54,7 +54,7 @@ def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sa
     scene = Scene(sandbox, home)
     decision = waits(scene.project, run(scene.project))
     assert decision["why"] == "The validator judge says PASS and shows no evidence, and nothing else proves this task."
-    assert (decision["kind"], decision["evidence"][:2]) == ("criterion", ["PASS without evidence", "it is friendly"])
+    assert (decision["kind"], decision["evidence"][:2]) == ("judge", ["PASS without evidence", "it is friendly"])
     assert [choice["id"] for choice in decision["choices"]] == ["yes", "no"]
     assert scene.evidence()["result"] == "opinion"
     assert waits(scene.project, scene.project.quick("resume", "1", "--json"))["id"] == decision["id"]
