@@ -60,7 +60,7 @@ while left > 0:
 with open(sys.argv[3], "w") as file:
     file.write("made\\n")
 """
-READING = ("check-plan", "graph", "show", "diff", "status", "next", "log", "decisions", "roadmap", "audit")
+READING = ("check-plan", "graph", "show", "status", "next", "log", "decisions", "roadmap", "audit")
 KINDS = ("lines", "one line", "nothing but NUL", "not UTF-8", "UTF-16", "escapes")
 
 ESC = "\x1b"
@@ -201,7 +201,7 @@ def commands(consent: str) -> Iterator[list[str]]:
     yield from (["check-plan", "1"], ["graph", "1"])
     yield ["execute-phase", "1", "--approve", consent, "--max-attempts", "1"]
     for task_id in ("T1-01", "T1-02"):
-        yield from (["show", task_id], ["diff", task_id])
+        yield from (["show", task_id], ["show", task_id, "--diff"])
     yield from (["status"], ["next"], ["log"], ["decisions"], ["roadmap"], ["audit", "verify"])
     yield ["accept", "T1-02", "--reason", "".join(CORPUS)]
     yield from (["show", "T1-02"], ["log"])

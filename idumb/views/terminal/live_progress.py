@@ -188,7 +188,14 @@ class LiveProgress:
         from rich.live import Live
 
         if self._live is None:
-            self._live = Live(get_renderable=self.picture, console=self._console, refresh_per_second=8)
+            # Everything is printed above the table by this class; a question must reach the terminal as it is.
+            self._live = Live(
+                get_renderable=self.picture,
+                console=self._console,
+                refresh_per_second=8,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
             ask.register_display(self)
             self._live.start()
 
