@@ -37,6 +37,13 @@ def test_a_description_that_is_no_text_does_not_suggest_itself() -> None:
     assert (finding.code, finding.fix) == ("field.not-text", "write a text")
 
 
+def test_the_last_line_of_a_yaml_task_keeps_its_line_end() -> None:
+    steps = "steps:\n- tool: write_file\n  intent: x\n  arguments:\n    path: a\n    content: |\n      hello"
+    plan = plan_parser.parse(as_plan(TASK.format(steps)), "p").plan
+    assert plan
+    assert plan.tasks[0].steps[0].arguments["content"] == "hello\n"
+
+
 def test_yaml_and_bullets_give_the_same_values() -> None:
     yaml = "limits: {files: 3, paths: ['a b', c]}\ninterfaces: {load: {inputs: a path, side_effects: none}}"
     bullets = """### T1-01: A

@@ -62,9 +62,6 @@ class _Reader:
     def __init__(self, place: Place, task: bool) -> None:  # noqa: FBT001
         self.place, self.task = place, task
 
-    def span(self, start: int, end: int) -> Span:
-        return Span(start, end, self.place.problems.source.line_of(start) + 1)
-
     def bullet(self, item: Node) -> Draft | None:
         text, box = item.text, BOX.match(item.text.s)
         if box:
@@ -89,7 +86,8 @@ class _Reader:
         elif _NEAR_ID.match(text.s):
             self.place.report("criterion.bad-id", text.at(0), text.s[:40])
         last = whole.at(len(whole.s) - 1) + 1 if whole.s else whole.at(0)
-        draft = Draft(whole.s, self.span(whole.at(0), last), id[0].strip().removesuffix(":") if id else "")
+        span = self.place.problems.source.span(whole.at(0), last)
+        draft = Draft(whole.s, span, id[0].strip().removesuffix(":") if id else "")
         dash = inline.last_dash(whole.s)
         if dash and self.proof(draft, whole.part(dash.end()), item):
             draft.text = whole.s[: dash.start()].rstrip(" \t—–")
@@ -204,7 +202,7 @@ class _Reader:
         if not is_text(words) or words.is_null:
             self.place.report("criterion.no-text", node.start)
             return None
-        draft = Draft(words.text.s.strip(), self.span(node.start, node.end))
+        draft = Draft(words.text.s.strip(), self.place.problems.source.span(node.start, node.end))
         if "id" in pairs:
             id = pairs["id"][1].text.s
             draft.id = id if _ID.fullmatch(id + ":") else ""

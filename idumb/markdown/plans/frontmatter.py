@@ -156,7 +156,7 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
         return head
     for key, below in node.pairs:
         if key.text.s in KEYS:
-            head.spans[key.text.s] = Span(below.start, below.end, source.line_of(below.start) + 1)
+            head.spans[key.text.s] = source.span(below.start, below.end)
         elif is_own(key.text.s):
             head.values.setdefault("extra", {})[key.text.s] = tree.plain(below)
     own = [key for key in node.items if not is_own(key.text.s)]
@@ -173,12 +173,11 @@ def nodes(source: Source, problems: Problems) -> tuple[Node | None, int | None]:
     end = closing(source, problems)
     if end is None:
         return None, None
-    begin = source.starts[1]
-    text = source.text[begin : source.starts[end]]
+    text, place = source.part(1, end)
     if len(text.encode()) > MAX_BYTES:
         problems.report("plan.frontmatter-too-large", source.starts[0])
         return None, end + 1
-    node = tree.read(text, lambda index: begin + index, problems, "frontmatter")
+    node = tree.read(text, place, problems, "frontmatter")
     if is_map(node):
         return node, end + 1
     if node is not None or not problems.any_error:

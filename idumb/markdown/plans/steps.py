@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,21 +38,8 @@ def from_fence(fence: Fence, problems: Problems) -> tuple[Step, ...]:
 
 
 def body_of(fence: Fence, source: Source) -> tuple[str, Callable[[int], int]]:
-    """Return the text in a top-level fence with LF line ends, and a function from its indexes to source offsets."""
-    begin = source.starts[fence.line + 1] if fence.line + 1 < len(source.starts) else len(source.text)
-    last = fence.end_line - 1 if fence.closed else fence.end_line
-    end = source.starts[last] if last < len(source.starts) else len(source.text)
-    body = source.text[begin:end]
-    return _unfold(body, begin) if "\r" in body else (body, lambda index: begin + index)
-
-
-def _unfold(body: str, begin: int) -> tuple[str, Callable[[int], int]]:
-    """Convert CRLF to LF; the returned function still maps to source offsets."""
-    lines = body.split("\r\n")
-    bounds = [0]
-    for line in lines:
-        bounds.append(bounds[-1] + len(line) + 1)
-    return "\n".join(lines), lambda index: begin + index + max(bisect_right(bounds, index) - 1, 0)
+    """Return the text in a top-level fence, and a function from its indexes to source offsets."""
+    return source.part(fence.line + 1, fence.end_line - fence.closed)
 
 
 def from_nodes(node: Node, problems: Problems) -> tuple[Step, ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any
 
@@ -80,31 +79,9 @@ def finished(reading: Reading, context: Context) -> Task:
         yaml = {} if reading.notation in {HEADING, CHECKLIST} else _ACCEPTANCE_IN_YAML
         place.report("task.no-acceptance", reading.start, id=reading.called or reading.id, **yaml)
     given["acceptance"] = criteria.settle(reading.criteria or [], place, given.get("verify", ()))
-    span, spans = Span(reading.start, reading.end, reading.line), Spans(reading.spans, problems.source)
+    span, source = Span(reading.start, reading.end, reading.line), problems.source
+    spans = {name: source.span(*range) for name, range in reading.spans.items()}
     return Task(reading.id, reading.title, notation=reading.notation, span=span, spans=spans, **given)
-
-
-class Spans(Mapping[str, Span]):
-    """Maps field names to spans, and creates each `Span` on access."""
-
-    __slots__ = ("_ranges", "_source")
-
-    def __init__(self, ranges: dict[str, tuple[int, int]], source: Source) -> None:
-        self._ranges = ranges
-        self._source = source
-
-    def __getitem__(self, name: str) -> Span:
-        start, end = self._ranges[name]
-        return Span(start, end, self._source.place(start)[0])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ranges)
-
-    def __len__(self) -> int:
-        return len(self._ranges)
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
 
 
 # One field
@@ -338,25 +315,10 @@ def _from_yaml(draft: Draft, context: Context) -> list[Reading]:
 
 def _node_of(draft: Draft, problems: Problems) -> Node | None:
     """Return the YAML of a draft without its comments, which end no item."""
-    source = problems.source
     first, last = draft.line, draft.yaml.end_line if draft.yaml else draft.end_line
     if draft.fence:
         first, last = draft.fence.line + 1, draft.fence.end_line - draft.fence.closed
-    lines = ["" if n in source.hidden else source.lines[n] for n in range(first, last)]
-    return tree.read("\n".join(lines), _placed(lines, source.starts[first:]), problems, "task")
-
-
-def _placed(lines: list[str], starts: list[int]) -> Callable[[int], int]:
-    """Return the function from an index of the joined lines to a source offset."""
-    bounds = [0]
-    for line in lines:
-        bounds.append(bounds[-1] + len(line) + 1)
-
-    def place(index: int) -> int:
-        n = min(max(bisect_right(bounds, index) - 1, 0), max(len(lines) - 1, 0))
-        return starts[n] + index - bounds[n]
-
-    return place
+    return tree.read(*problems.source.part(first, last), problems, "task")
 
 
 def _yaml_task(draft: Draft, node: Node, context: Context) -> Reading | None:

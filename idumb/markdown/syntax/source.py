@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from idumb.domain import whole_numbers
+from idumb.domain.plans.plan import Span
 
 
 class Source:
@@ -45,6 +46,22 @@ class Source:
     def end_of(self, line: int) -> int:
         """Return the offset after the last character of a line, before its line end."""
         return self.starts[line] + len(self.lines[line])
+
+    def span(self, start: int, end: int) -> Span:
+        return Span(start, end, self.line_of(start) + 1)
+
+    def part(self, first: int, last: int) -> tuple[str, Callable[[int], int]]:
+        """Return lines with LF, comments left out, and the function from an index of that text to an offset."""
+        lines = ["" if n in self.hidden else self.lines[n] for n in range(first, last)]
+        bounds = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        most = max(len(lines) - 1, 0)
+
+        def place(index: int) -> int:
+            n = min(bisect_right(bounds, index) - 1, most)
+            column = min(index - bounds[n], len(lines[n]) if lines else 0)
+            return self.starts[min(first + n, len(self.starts) - 1)] + column
+
+        return "".join(f"{line}\n" for line in lines), place
 
     def free_id(self, prefix: str) -> str:
         """Return a task id that no plan of the phase uses or mentions."""

@@ -165,7 +165,7 @@ def read(text: str, place: Callable[[int], int], problems: Problems, owner: str)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         at = getattr(mark, "index", None) or getattr(error, "position", None)
-        at = min(at, len(text)) if isinstance(at, int) else 0
+        at = min(at, len(text.rstrip("\n"))) if isinstance(at, int) else 0
         found = text.split("\n")[text.count("\n", 0, at)].strip(" \r").replace("\t", "\\t")
         why = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
         problems.report("yaml.unreadable", place(at), found, field=owner, why=why)

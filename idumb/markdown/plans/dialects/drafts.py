@@ -25,7 +25,6 @@ from idumb.domain.plans.plan import (
     Task,
 )
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans.task_reader import Spans
 from idumb.markdown.syntax.problems import Problems
 
 Part = tuple[str, int]
@@ -214,7 +213,7 @@ def _task(
         extra={"x-source-id": draft.id} if draft.id and draft.id != id else {},
         notation=draft.notation,
         span=Span(draft.start, draft.end, line),
-        spans=Spans(draft.spans, problems.source),
+        spans={name: problems.source.span(*range) for name, range in draft.spans.items()},
     )
 
 
