@@ -6,83 +6,51 @@ from collections.abc import Iterator
 
 from idumb.domain.agent import BUILT_IN
 from idumb.domain.contract import builder_of, validator_of
-from idumb.domain.finding import Finding, nearest
-from idumb.domain.intake.rule import Case
+from idumb.domain.intake.rule import Case, Hit, near
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.runs import handoff
 
 
-def builders(case: Case) -> Iterator[Finding]:
-    """Find tasks with neither steps nor a builder, and undefined builders."""
-    bindings = case.settings.bindings
-    for plan, task in case.pairs:
-        name = builder_of(plan, task, case.settings)
-        if name is None or (name == "steps" and not task.steps and not _is_condition(task)):
-            yield _no_builder(case, plan, task, name)
-        elif name not in bindings and name not in BUILT_IN:
-            near = nearest(name, [*bindings, *BUILT_IN])
-            message = f"{task.id} names the builder {name}, which .idumb/config.yaml does not define."
-            fix = f"Did you mean {near}?" if near else "Define it under `bindings`."
-            yield case.at("task.unknown-builder", plan, task, name, message, fix, accepted=near or "")
-
-
-def _is_condition(task: Task) -> bool:
-    return task.flow is not None and task.flow.condition is not None
-
-
-def _no_builder(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
+def without_builder(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+    """Find tasks with neither steps nor a builder."""
+    name = builder_of(plan, task, case.settings)
     if name is None:
-        found, accepted = "no steps and no builder", "steps, or a builder"
-        why = f"Nothing can build {task.id}: it has no steps, and no task, plan or configuration names a builder."
         fix = "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml."
         if task.flow is not None:
             fix = "Name a binding with `agent`, or set `builder` in .idumb/config.yaml."
-    else:
-        found, accepted = "builder steps without steps", "a `yaml steps` fence"
-        why, fix = f"{task.id} has the builder `steps` but no steps.", "Add a `yaml steps` fence."
-    return case.at("task.no-builder", plan, task, found, why, fix, accepted=accepted)
+        why = "it has no steps, and no task, plan or configuration names a builder"
+        yield Hit("no steps and no builder", {"why": why}, accepted="steps, or a builder", fix=fix)
+    elif name == "steps" and not task.steps and (task.flow is None or task.flow.condition is None):
+        why = "its builder is `steps`, but it has no steps"
+        yield Hit("builder steps without steps", {"why": why}, accepted="a `yaml steps` fence")
 
 
-def validators(case: Case) -> Iterator[Finding]:
+def unknown_builder(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+    names = [*case.settings.bindings, *BUILT_IN]
+    name = builder_of(plan, task, case.settings)
+    if name is not None and name not in names:
+        yield near(name, names)
+
+
+def unknown_validator(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     names = {"human", *case.settings.bindings}
-    for plan, task in case.pairs:
-        name = validator_of(plan, task, case.settings)
-        if name is None:
-            continue
-        if name not in names:
-            near = nearest(name, names)
-            message = f"{task.id} names the validator {name}, which .idumb/config.yaml does not define."
-            fix = f"Did you mean {near}?" if near else "Define it under `bindings`."
-            yield case.at("task.unknown-validator", plan, task, name, message, fix, accepted=near or "")
+    name = validator_of(plan, task, case.settings)
+    if name is not None and name not in names:
+        yield near(name, names)
 
 
-def receivers(case: Case) -> Iterator[Finding]:
+def unknown_receiver(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
     """Find undefined receivers. During a run it would be too late: no handoff could be made."""
-    names = handoff.agents(case.settings)
-    for plan, task in case.pairs:
-        for receiver in task.handoff_to:
-            if handoff.type_of(receiver.type) == handoff.NEVER or handoff.workflow_of(receiver.agent):
-                continue
-            if receiver.agent not in names:
-                near = nearest(receiver.agent, names)
-                message = f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role."
-                fix = f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`."
-                yield case.at("handoff.unknown-agent", plan, task, receiver.agent, message, fix, accepted=near or "")
+    names = handoff.agents(case.settings) if task.handoff_to else ()
+    for receiver in task.handoff_to:
+        is_agent = handoff.type_of(receiver.type) != handoff.NEVER and not handoff.workflow_of(receiver.agent)
+        if is_agent and receiver.agent not in names:
+            yield near(receiver.agent, names)
 
 
-def handoff_types(case: Case) -> Iterator[Finding]:
-    accepted = (*handoff.TYPES, handoff.NEVER)
-    for plan, task in case.pairs:
-        for receiver in task.handoff_to:
-            meant = handoff.type_of(receiver.type)
-            if meant not in accepted:
-                near = nearest(meant, accepted)
-                yield case.at(
-                    "handoff.unknown-type",
-                    plan,
-                    task,
-                    receiver.type or "",
-                    f"{task.id}: {receiver.type} is not a type of handoff.",
-                    f"Did you mean {near}?" if near else f"Write one of {', '.join(accepted)}.",
-                    accepted=near or ", ".join(accepted),
-                )
+def unknown_handoff_type(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
+    types = (*handoff.TYPES, handoff.NEVER)
+    for receiver in task.handoff_to:
+        meant = handoff.type_of(receiver.type)
+        if meant not in types:
+            yield near(meant, types, ", ".join(types))._replace(found=receiver.type or "")

@@ -10,8 +10,8 @@ import functools
 import re
 from collections.abc import Iterator
 
-from idumb.domain.finding import Finding
-from idumb.domain.intake.rule import Case, is_declaration, short
+from idumb.domain.intake import ground
+from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration
 from idumb.domain.plans.plan import Plan, Task
 from idumb.lazy_dataclass import dataclass
 
@@ -74,38 +74,30 @@ PHRASES = (
     Phrase("text.conditional", "unless ", rf"(?i)^unless\b.*{_ELSEWHERE}", (INTENT,)),
     Phrase("text.conditional", "maybe", r"(?i)\bmaybe\b", (TITLE, INTENT)),
 )
-_WORDS = {
-    "text.placeholder": ("is a placeholder", "Decide, and write down the decision."),
-    "text.vague": ("is vague", "Name exactly what you mean."),
-    "text.conditional": (
-        "is a condition that no one can check",
-        "Decide in the plan: require it or remove it.",
-    ),
-}
 Text = tuple[Plan, Task | None, str, str, int]
 """Plan, task (None for the plan's own), kind of text, the text, its line or 0."""
 
 
-def phrases(case: Case) -> Iterator[Finding]:
+def phrases(case: Case) -> Hits:
     texts = list(_texts(case))
     whole = "\n".join(text for _, _, _, text, _ in texts).lower()
     present = [phrase for phrase in PHRASES if phrase.word in whole]
-    if not present:
-        return
-    for plan, task, place, text, line in texts:
+    for plan, task, place, text, line in texts if present else ():
         lowered = text.lower()
         for phrase in present:
             if phrase.word in lowered and place in phrase.places:
                 match = _pattern(phrase.pattern).search(_bare(text))
                 if match is not None:
-                    yield _phrase_finding(case, phrase, (plan, task, place, text, line), match[0].strip(" :()[]-–—"))
+                    whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
+                    words = {"whose": whose, "word": match[0].strip(" :()[]-–—"), "place": _NAMES[place]}
+                    yield plan, task, Hit(text, words, phrase.code, _field(place, task), line)
                     break
 
 
 def _texts(case: Case) -> Iterator[Text]:
     for plan in case.contract.plans:
         for criterion in plan.success_criteria:
-            yield plan, None, CRITERION, criterion.text, criterion.span.line if criterion.span else 0
+            yield plan, None, CRITERION, criterion.text, criterion.line
         if is_declaration(plan):
             yield from ((plan, None, place, text, 0) for place, text in _of_plan(plan))
         for task in plan.tasks:
@@ -129,56 +121,39 @@ def _declared(plan: Plan, task: Task) -> Iterator[Text]:
     yield plan, task, TITLE, task.title, 0
     yield plan, task, DESCRIPTION, task.description, 0
     for criterion in task.acceptance:
-        yield plan, task, CRITERION, criterion.text, criterion.span.line if criterion.span else 0
+        yield plan, task, CRITERION, criterion.text, criterion.line
     yield from ((plan, task, "tests", test.intent, 0) for test in task.tests)
     yield plan, task, "notes", task.notes, 0
     yield plan, task, "rollback", task.rollback.reason, 0
 
 
-def quoted(case: Case) -> Iterator[Finding]:
+def quoted(case: Case) -> Hits:
     """Find the plainest of these words where they may be literal: in code, in text of a step, in a check."""
-    for plan, task, place, text, line in _texts(case):
-        if word := _plainest(" ".join(match[0] for match in _code().finditer(text))):
-            yield _quoted_finding(case, (plan, task, place, text, line), word, f"quoted in {_NAMES[place]}")
-    for plan in case.contract.plans:
-        checks = [*((c.command, c.span) for c in plan.success_criteria), *((i.check, None) for i in plan.invariants)]
-        for command, span in checks:
-            if command and (word := _plainest(command)):
-                where = (plan, None, "success_criteria", command, span.line if span else 0)
-                yield _quoted_finding(case, where, word, "in a check")
-        for task in plan.tasks:
-            yield from _quoted_in_task(case, plan, task)
+    spans = ((p, t, place, " ".join(m[0] for m in _code().finditer(text)), n) for p, t, place, text, n in _texts(case))
+    texts = [
+        (plan, task, _field(place, task), text, n, f"quoted in {_NAMES[place]}") for plan, task, place, text, n in spans
+    ]
+    texts += [(plan, task, row[2], row[0], row[1], "in a check") for plan, task, _, row in ground.proving(case)]
+    texts += [
+        (plan, task, INTENT, value, step.line, f"in `{name}` of a step")
+        for plan, task in case.pairs
+        for step in task.steps
+        for name, value in step.arguments.items()
+        if isinstance(value, str)
+    ]
+    for plan, task, field, text, line, place in texts:
+        match = _plain_words().search(text)
+        if match is not None:
+            yield plan, task, Hit(text, {"word": match[0], "place": place}, field=field, line=line)
 
 
-def _quoted_in_task(case: Case, plan: Plan, task: Task) -> Iterator[Finding]:
-    checks = ((c.command, c.span.line if c.span else 0) for c in task.acceptance if c.command)
-    for command, line in (*checks, *((command, 0) for command in (*task.verify, *(t.command for t in task.tests)))):
-        if word := _plainest(command):
-            yield _quoted_finding(case, (plan, task, CRITERION, command, line), word, "in a check")
-    for step in task.steps:
-        for name, value in step.arguments.items():
-            if isinstance(value, str) and (word := _plainest(value)):
-                yield _quoted_finding(case, (plan, task, INTENT, value, step.line), word, f"in `{name}` of a step")
-
-
-def _plainest(text: str) -> str:
-    lowered = text.lower()
-    if not any(word in lowered for word in ("tbd", "fixme", "etc.", "as needed")):
-        return ""
-    match = _plain_words().search(text)
-    return match[0] if match is not None else ""
+def _field(place: str, task: Task | None) -> str:
+    return place if task or place != CRITERION else "success_criteria"
 
 
 @functools.cache
 def _plain_words() -> re.Pattern[str]:
     return re.compile(r"(?i)(?<![\w./-])(?:tbd|fixme)(?![\w/-])|(?<![\w./~-])etc\.(?![\w/])|\bas needed\b")
-
-
-def _quoted_finding(case: Case, where: Text, found: str, place: str) -> Finding:
-    plan, task, field, text, line = where
-    message = f"{task.id if task else 'The plan'}: `{found}` appears {place}."
-    fix = "If you mean this text literally, leave it. Otherwise decide, and write down the decision."
-    return case.at("text.quoted", plan, task, short(text), message, fix, field=field, line=line)
 
 
 @functools.cache
@@ -210,12 +185,3 @@ _NAMES = {
     "notes": "the notes",
     "rollback": "the reason",
 }
-
-
-def _phrase_finding(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
-    plan, task, place, text, line = where
-    problem, fix = _WORDS[phrase.code]
-    whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
-    message = f"{whose}: `{found}` in {_NAMES[place]} {problem}."
-    field = place if task or place != CRITERION else "success_criteria"
-    return case.at(phrase.code, plan, task, short(text), message, fix, field=field, line=line)

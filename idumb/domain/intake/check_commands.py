@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from idumb import lazy_pattern
 from idumb.domain import paths, wording
 from idumb.domain.contract import validator_of
-from idumb.domain.finding import Finding
 from idumb.domain.intake import ground, scope
-from idumb.domain.intake.rule import Case, short
+from idumb.domain.intake.rule import Case, Hit, Hits, short
 from idumb.domain.plans import commands, run_files
 from idumb.domain.plans import hidden_failures as hiding
-from idumb.domain.plans.hidden_failures import Hidden
 from idumb.domain.plans.plan import HUMAN, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
@@ -37,63 +35,36 @@ _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test"
 """Programs that at most show that a file exists."""
 
 
-def hidden_failures(case: Case) -> Iterator[Finding]:
+def hidden_failures(case: Case) -> Hits:
     """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
-    for plan, task, command, line, field in _proving(case):
-        hidden = hiding.find(command)
-        if hidden:
-            yield _hidden_failure(case, (plan, task), command, (field, line), hidden[0])
+    for plan, task, _, (command, line, field) in ground.proving(case):
+        for hidden in hiding.find(command)[:1]:
+            why, fix = (text.format(by=short(hidden.by)) for text in _WAYS[hidden.way])
+            if hidden.pipefail:
+                why, fix = why + _NO_PIPEFAIL, "Run it as `bash -o pipefail -c '…'`, or omit the pipe."
+            elif hidden.way == hiding.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
+                fix = f"{_OWN}, without the pipe."
+            yield plan, task, Hit(command, {"program": short(hidden.command), "why": why}, "", field, line, fix=fix)
 
 
-def unclosed(case: Case) -> Iterator[Finding]:
+def unclosed(case: Case) -> Hits:
     """Find checks that no shell can run, such as `test -s "a.txt`."""
-    for plan, task, command, line, field in _proving(case):
-        mark = commands.read(command).unclosed
-        if mark:
-            message = f"{task.id if task else 'The plan'}: a check can never pass: the shell finds no end of `{mark}`."
-            fix = f"Close the `{mark}`, or omit it."
-            yield case.at("check.unclosed", plan, task, short(command), message, fix, field=field, line=line)
+    for plan, task, _, (command, line, field) in ground.proving(case):
+        if mark := commands.read(command).unclosed:
+            yield plan, task, Hit(command, {"mark": mark}, field=field, line=line)
 
 
-def placeholders(case: Case) -> Iterator[Finding]:
+def placeholders(case: Case) -> Hits:
     """Find commands that are still to be written, such as `TBD`, in checks and in steps."""
     stepped = (
-        (plan, task, str(step.arguments.get("command", "")), step.line, "steps")
+        (plan, task, 0, (str(step.arguments.get("command", "")), step.line, "steps"))
         for plan, task in case.pairs
         for step in task.steps
         if step.tool == "run"
     )
-    for plan, task, command, line, field in (*_proving(case), *stepped):
+    for plan, task, _, (command, line, field) in (*ground.proving(case), *stepped):
         if _PLACEHOLDER.match(command):
-            message = f"{task.id if task else 'The plan'}: `{short(command)}` is a placeholder, not a command."
-            fix = "Write the command."
-            yield case.at("command.placeholder", plan, task, short(command), message, fix, field=field, line=line)
-
-
-def _hidden_failure(
-    case: Case, where: tuple[Plan, Task | None], command: str, at: tuple[str, int], hidden: Hidden
-) -> Finding:
-    (plan, task), (field, line) = where, at
-    why, fix = (text.format(by=short(hidden.by)) for text in _WAYS[hidden.way])
-    if hidden.pipefail:
-        why += _NO_PIPEFAIL
-        fix = "Run it as `bash -o pipefail -c '…'`, or omit the pipe."
-    elif hidden.way == hiding.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
-        fix = f"{_OWN}, without the pipe."
-    message = f"{task.id if task else 'The plan'}: a check passes even if `{short(hidden.command)}` fails: {why}."
-    return case.at("check.hidden-failure", plan, task, short(command), message, fix, field=field, line=line)
-
-
-def _proving(case: Case) -> Iterator[tuple[Plan, Task | None, str, int, str]]:
-    """Yield each command that proves something, with its plan and task, its line (0 for its field's) and its field."""
-    for plan in case.contract.plans:
-        yield from ((plan, None, i.check, 0, "invariants") for i in plan.invariants)
-        for criterion in plan.success_criteria:
-            if criterion.command:
-                line = criterion.span.line if criterion.span else 0
-                yield plan, None, criterion.command, line, "success_criteria"
-        for task in plan.tasks:
-            yield from ((plan, task, command, line, field) for command, line, field in ground.checks(task))
+            yield plan, task, Hit(command, field=field, line=line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,46 +78,24 @@ class _OwnCheck:
     tests: tuple[str, ...]
 
 
-def own_checks(case: Case) -> Iterator[Finding]:
-    """Find tasks whose only proof is a script, or tests, that they may write themselves."""
+def own_checks(case: Case) -> Hits:
+    """Find tasks whose only proof is a script, or tests, that they may write themselves; tests once for a plan."""
     for plan in case.contract.plans:
-        found = [(task, check) for task in plan.tasks for check in _own_checks(case, plan, task)]
-        yield from _own_programs(case, plan, found)
-        yield from _own_tests(case, plan, found)
-
-
-def _own_programs(case: Case, plan: Plan, found: Sequence[tuple[Task, _OwnCheck]]) -> Iterator[Finding]:
-    """Report for each task the first check that runs a script, or a target of it, which the task may write."""
-    for task, check in _firsts((task, check) for task, check in found if check.programs).values():
-        message = (
-            f"{task.id} may write {check.programs[0]}, which its own check runs, so the builder can make the check"
-            " pass without doing the work."
-        )
-        fix = "Let an earlier task write the file, or add a check that does not depend on this task's files."
-        code, field, line = "check.own-program", check.field, check.line
-        yield case.at(code, plan, task, short(check.command), message, fix, field=field, line=line)
-
-
-def _own_tests(case: Case, plan: Plan, found: Sequence[tuple[Task, _OwnCheck]]) -> Iterator[Finding]:
-    """Report once for a plan the tasks that only tests prove which they write themselves."""
-    firsts = _firsts((task, check) for task, check in found if check.tests)
-    if not firsts:
-        return
-    task, check = next(iter(firsts.values()))
-    verb = "writes the tests that alone prove it" if len(firsts) == 1 else "write the tests that alone prove them"
-    paths_by_task = wording.listed((f"{id}: {own.tests[0]}" for id, (_, own) in firsts.items()), 5)
-    message = f"{wording.listed(firsts, 5)} {verb}, so the builder can weaken them."
-    fix = "If that is too weak, let an earlier task write the tests, add a check of your own, or a validator."
-    field, line = check.field, check.line
-    yield case.at("check.own-tests", plan, task, paths_by_task, message, fix, field=field, line=line)
-
-
-def _firsts(found: Iterable[tuple[Task, _OwnCheck]]) -> dict[str, tuple[Task, _OwnCheck]]:
-    """Return the first check of each task, by the task's id."""
-    firsts: dict[str, tuple[Task, _OwnCheck]] = {}
-    for task, check in found:
-        firsts.setdefault(task.id, (task, check))
-    return firsts
+        scripts: dict[str, tuple[Task, _OwnCheck]] = {}
+        tests: dict[str, tuple[Task, _OwnCheck]] = {}
+        for task in plan.tasks:
+            for own in _own_checks(case, plan, task):
+                (scripts if own.programs else tests).setdefault(task.id, (task, own))
+        for task, own in scripts.values():
+            words = {"path": own.programs[0]}
+            yield plan, task, Hit(own.command, words, "check.own-program", own.field, own.line)
+        for task, own in [*tests.values()][:1]:
+            verb = (
+                "writes the tests that alone prove it" if len(tests) == 1 else "write the tests that alone prove them"
+            )
+            found = wording.listed((f"{id}: {each.tests[0]}" for id, (_, each) in tests.items()), 5)
+            words = {"who": f"{wording.listed(tests, 5)} {verb}"}
+            yield plan, task, Hit(found, words, "check.own-tests", own.field, own.line)
 
 
 def _own_checks(case: Case, plan: Plan, task: Task) -> tuple[_OwnCheck, ...]:

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 
 from idumb.domain import paths, wording
-from idumb.domain.finding import Finding
-from idumb.domain.intake.rule import Case
+from idumb.domain.intake.rule import Case, Hit
 from idumb.domain.plans import run_files
-from idumb.domain.plans.plan import Task
+from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import ledger
 
 _NO_CODE = (".md", ".rst", ".adoc", ".txt", ".json", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".csv")
@@ -17,41 +16,31 @@ _MOST_SECONDS, _MOST_FILES, _MOST_CRITERIA = 2 * 3600, 8, 7
 _RANKS = ("preserving", "extending", "modifying", "breaking")
 
 
-def limits(case: Case) -> Iterator[Finding]:
+def exceeded_limit(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find tasks whose declared files exceed the limits for files or paths. A glob may match one file or none."""
-    for plan, task in case.pairs:
-        allowed = task.limits or plan.limits
-        if allowed is None:
-            continue
-        declared = [path for path in ledger.written_paths(task.files) if not paths.has_wildcard(path)]
-        if allowed.files is not None and len(declared) > allowed.files:
-            count = f"{len(declared)} file{'s' * (len(declared) != 1)}"
-            found = f"{count}, at most {allowed.files}"
-            message = f"{task.id} declares {count}, and its limit is {allowed.files}."
-            yield case.at("limit.exceeded", plan, task, found, message, "Split the task, or raise the limit.")
-        strays = [path for path in declared if allowed.paths and not paths.matches_any(path, allowed.paths)]
-        if strays:
-            message = f"{task.id} declares {wording.listed(strays)}, outside the paths of its limits."
-            fix = "Remove the path from Files, or add it to the paths of the limits."
-            yield case.at("limit.exceeded", plan, task, strays[0], message, fix)
+    allowed = task.limits or plan.limits
+    if allowed is None:
+        return
+    declared = [path for path in ledger.written_paths(task.files) if not paths.has_wildcard(path)]
+    if allowed.files is not None and len(declared) > allowed.files:
+        count = f"{len(declared)} file{'s' * (len(declared) != 1)}"
+        yield Hit(f"{count}, at most {allowed.files}", {"what": f"{count}, and its limit is {allowed.files}"})
+    strays = [path for path in declared if allowed.paths and not paths.matches_any(path, allowed.paths)]
+    if strays:
+        yield Hit(strays[0], {"what": f"{wording.listed(strays)}, outside the paths of its limits"})
 
 
-def change_classes(case: Case) -> Iterator[Finding]:
+def contradicted_class(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     """Find tasks that declare a harmless change, and symbols that make it a higher class."""
-    for plan, task in case.pairs:
-        if task.change is None:
-            continue
-        callable_ = [path for path in ledger.written_paths(task.files) if not run_files.has_no_callers(path)]
-        certain = all(map(_shows_public_names, ledger.written_paths(task.files)))
-        for least, names in _least(task) if callable_ else ():
-            if _RANKS.index(task.change) < _RANKS.index(least):
-                verb = "removes" if least == "breaking" else "adds"
-                message = f"{task.id} declares {task.change}, and its Symbols {verb} {wording.listed(names)}: {least}."
-                fix = f"Declare `- **Change:** {least}`, or correct Symbols."
-                yield case.at(
-                    "change.contradiction", plan, task, task.change, message, fix, accepted=least, certain=certain
-                )
-                break
+    written = ledger.written_paths(task.files)
+    if task.change is None or all(map(run_files.has_no_callers, written)):
+        return
+    for least, names in _least(task):
+        if _RANKS.index(task.change) < _RANKS.index(least):
+            does = f"{'removes' if least == 'breaking' else 'adds'} {wording.listed(names)}"
+            certain = all(map(_shows_public_names, written))
+            yield Hit(task.change, {"does": does, "least": least}, accepted=least, certain=certain)
+            break
 
 
 def _shows_public_names(path: str) -> bool:
@@ -96,31 +85,23 @@ def _names(task: Task, action: str) -> frozenset[str]:
     return frozenset(claim.name for claim in task.symbols or () if claim.action == action)
 
 
-def interfaces(case: Case) -> Iterator[Finding]:
+def removed_interface(_: Case, __: Plan, task: Task) -> Iterator[str]:
     """Find interfaces that a task declares, and removes without adding them elsewhere."""
-    for plan, task in case.pairs:
-        gone = _names(task, "remove") - _names(task, "add")
-        for name in sorted(gone.intersection(interface.name for interface in task.interfaces)):
-            message = f"{task.id} declares the interface {name}, and its Symbols remove it."
-            fix = "Remove the name from Symbols or from Interfaces."
-            yield case.at("symbol.contradiction", plan, task, name, message, fix)
+    gone = _names(task, "remove") - _names(task, "add")
+    return iter(sorted(gone.intersection(interface.name for interface in task.interfaces)))
 
 
-def large(case: Case) -> Iterator[Finding]:
+def large(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     """Find tasks that do too much at once: a long estimate, many files or many criteria."""
-    for plan, task in case.pairs:
-        counts = (
-            ("files", len(ledger.written_claims(task.files or ())), _MOST_FILES),
-            ("acceptance", len(task.acceptance), _MOST_CRITERIA),
+    reasons = [
+        (field, f"{count} {noun}")
+        for field, count, most, noun in (
+            ("files", len(ledger.written_claims(task.files or ())), _MOST_FILES, "files"),
+            ("acceptance", len(task.acceptance), _MOST_CRITERIA, "criteria"),
         )
-        reasons = [
-            (field, f"{count} {'criteria' if field == 'acceptance' else field}")
-            for field, count, most in counts
-            if count > most
-        ]
-        if task.estimate is not None and task.estimate > _MOST_SECONDS:
-            reasons.insert(0, ("estimate", f"an estimate of {task.estimate / 3600:.3g} hours"))
-        if reasons and not task.is_human:
-            message = f"{task.id} is large: {' and '.join(words for _, words in reasons)}."
-            fix = "Split it into tasks that can be proven separately."
-            yield case.at("task.large", plan, task, reasons[0][1], message, fix, field=reasons[0][0])
+        if count > most
+    ]
+    if task.estimate is not None and task.estimate > _MOST_SECONDS:
+        reasons.insert(0, ("estimate", f"an estimate of {task.estimate / 3600:.3g} hours"))
+    if reasons and not task.is_human:
+        yield Hit(reasons[0][1], {"why": " and ".join(words for _, words in reasons)}, field=reasons[0][0])

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.finding import Finding
-from idumb.domain.intake.rule import Case, StartState, short
+from idumb.domain.intake.rule import Case, Hit, Hits, StartState
 from idumb.domain.intake.scope import step_paths
 from idumb.domain.plans import commands as shell_commands
-from idumb.domain.plans.plan import FileClaim, Plan, Task
+from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
@@ -89,15 +88,17 @@ def _unmet(task: str, claim: FileClaim, files: _Files, *, by_hand: bool) -> Iter
         yield UnmetClaim(task, claim, created, exists=True)
 
 
-def files(case: Case) -> Iterator[Finding]:
-    """Report what `unmet_claims` finds."""
+def files(case: Case) -> Hits:
+    """Report what `unmet_claims` finds, except in steps of workflows that never run."""
     if case.present is None:
         return
     plan_of, never = case.contract.plan_by_task(), _never_run(case.contract)
-    for claim in unmet_claims(case.contract, case.present):
-        if claim.task in never:
-            continue
-        yield _unmet_finding(case, (plan_of[claim.task], case.contract.tasks[claim.task]), claim)
+    for unmet in unmet_claims(case.contract, case.present):
+        if unmet.task not in never:
+            claim, task = unmet.claim, case.contract.tasks[unmet.task]
+            verb = "move a file to" if unmet.exists and claim.target is not None else claim.verb
+            code = "path.exists" if unmet.exists else "path.missing"
+            yield plan_of[unmet.task], task, Hit(f"{claim.verb} {unmet.path}", {"would": f"{verb} {unmet.path}"}, code)
 
 
 def _never_run(contract: Contract) -> frozenset[str]:
@@ -114,62 +115,36 @@ def _never_run(contract: Contract) -> frozenset[str]:
     return frozenset(omitted)
 
 
-def _unmet_finding(case: Case, where: tuple[Plan, Task], unmet: UnmetClaim) -> Finding:
-    (plan, task), claim = where, unmet.claim
-    if not unmet.exists:
-        return case.at(
-            "path.missing",
-            plan,
-            task,
-            f"{claim.verb} {claim.path}",
-            f"{task.id} would {claim.verb} {claim.path}, but the file does not exist and no earlier task creates it.",
-            "Correct the path, write `create`, or have an earlier task create it.",
-        )
-    verb = claim.verb if claim.target is None else "move a file to"
-    return case.at(
-        "path.exists",
-        plan,
-        task,
-        f"{claim.verb} {unmet.path}",
-        f"{task.id} would {verb} {unmet.path}, which already exists.",
-        "Write `modify`, or choose another path.",
-    )
-
-
-def links(case: Case) -> Iterator[Finding]:
+def links(case: Case) -> Hits:
     """Find written paths that are links or behind one: a step replaces the link, and git does not follow it."""
-    if case.present is None or not case.present.links:
-        return
-    for plan, task in case.pairs:
-        if task.id in case.present.done:
+    present = case.present
+    for plan, task in case.pairs if present is not None and present.links else ():
+        if present is None or task.id in present.done:
             continue
         for path, line in dict(_written(task)).items():
-            target = case.present.links.get(path)
-            folder = path.rpartition("/")[0]
+            target, folder = present.links.get(path), path.rpartition("/")[0]
             if target is None or case.links.get(folder, "").startswith("/"):
                 continue  # a link out of the workspace is an error of its own
-            behind = folder in case.links
-            relation = f"is behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
-            then = "git does not follow it" if behind else "the task would replace the link or write through it"
-            message = f"{task.id} would write {path}, which {relation}; {then}."
-            fix = f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace."
-            code = "path.leaves-workspace" if target.startswith("/") else "path.through-link"
-            yield case.at(code, plan, task, path, message, fix, field="steps" if line else "files", line=line)
+            leads = f"is a link to {target or 'the root'}; the task would replace the link or write through it"
+            if folder in case.links:
+                leads = f"is behind a link, at {target}; git does not follow it"
+            leaves, field = target.startswith("/"), "steps" if line else "files"
+            fix = "Use a path inside the workspace." if leaves else f"Use {target} itself."
+            words = {"what": f"would write {path}, which {leads}"}
+            code = "path.leaves-workspace" if leaves else "path.through-link"
+            yield plan, task, Hit(path, words, code, field, line, fix=fix)
 
 
-def similar_names(case: Case) -> Iterator[Finding]:
+def similar_names(case: Case) -> Hits:
     """Find created paths that differ only in case from an existing or another created one."""
     spelled: dict[str, str] = {}
+    present = case.present or StartState()
     removed = {c.path for _, task in case.pairs for c in task.files or () if c.verb in ("delete", "move")}
     for plan, task in case.pairs:
         for path in _created(task):
-            other = case.present.similar.get(path) if case.present is not None else None
-            other = other or _other_spelling(path, spelled)
-            if other is None or other in removed or task.id in (case.present.done if case.present is not None else ()):
-                continue
-            message = f"{task.id} would create {path}, which differs only in case from {other}."
-            fix = "Use one spelling: on macOS and Windows, a clone has only one of the two."
-            yield case.at("path.similar", plan, task, path, message, fix)
+            other = present.similar.get(path) or _other_spelling(path, spelled)
+            if other is not None and other not in removed and task.id not in present.done:
+                yield plan, task, Hit(path, {"other": other})
 
 
 def _other_spelling(path: str, spelled: dict[str, str]) -> str | None:
@@ -225,29 +200,20 @@ def protecting(contract: Contract, settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rule for rule in all_rules if not rule.startswith(".git/") and rule != ".git"))
 
 
-def protected(case: Case) -> Iterator[Finding]:
+def protected(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find globs that cover a protected path, which the task may not write."""
-    if case.present is None:
+    if case.present is None or task.id in case.present.done or task.notation == "step":
         return
-    for plan, task in case.pairs:
-        wide = [path for path in ledger.written_paths(task.files) if paths.has_wildcard(path)]
-        if not wide or task.id in case.present.done or task.notation == "step":
-            continue
-        rules = (*plan.scope.protected, *case.settings.protected)
-        literal = {claim.path for claim in task.files or ()}
-        candidates = (*case.present.protected, *map(_sample, rules))
-        for glob in wide:
-            if paths.protecting_rule(glob, rules) is not None:
-                continue  # an error of its own
-            covers = paths.matcher(glob)
-            covered = [
-                (p, rule) for p in candidates if covers(p) and (rule := paths.protecting_rule(p, rules, literal))
-            ]
-            if covered:
-                path, rule = covered[0]
-                message = f"{task.id} declares {glob}, which covers {path}; that path is protected by {rule}."
-                fix = "Narrow the glob. A change to a protected path stops the run."
-                yield case.at("path.covers-protected", plan, task, glob, message, fix)
+    rules = (*plan.scope.protected, *case.settings.protected)
+    literal = {claim.path for claim in task.files or ()}
+    for glob in (path for path in ledger.written_paths(task.files) if paths.has_wildcard(path)):
+        if paths.protecting_rule(glob, rules) is not None:
+            continue  # an error of its own
+        covered = filter(paths.matcher(glob), (*case.present.protected, *map(_sample, rules)))
+        pairs = ((path, paths.protecting_rule(path, rules, literal)) for path in covered)
+        path, rule = next((pair for pair in pairs if pair[1]), ("", None))
+        if rule:
+            yield Hit(glob, {"path": path, "rule": rule})
 
 
 def _sample(rule: str) -> str:
@@ -255,48 +221,34 @@ def _sample(rule: str) -> str:
     return re.sub(r"\*+", "x", rule + "x" if rule.endswith("/") else rule)
 
 
-def commands(case: Case) -> Iterator[Finding]:
+def programs_of_checks(case: Case) -> Hits:
     """Find checks that start a program which neither exists nor is created by a task."""
     present = case.present
-    if present is None or not present.no_programs:
+    by_hand = any(task.kind == "human-action" and not task.files for _, task in case.pairs)
+    if present is None or not present.no_programs or by_hand:  # a person may install it
         return
     makes = paths.cover([p for t in case.contract.tasks.values() for p in ledger.written_paths(t.files)])
-    by_hand = any(task.kind == "human-action" and not task.files for _, task in case.pairs)
-    if by_hand:  # a person may install it
-        return
+    prepared = case.settings.checkout.prepare
+    reported: set[tuple[str | None, str, str, int]] = set()
+    for plan, task, number, (command, line, field) in proving(case):
+        for program in () if task is not None and task.id in present.done else programs(command):
+            key = (task.id if task else plan.path, program, field, line)
+            if program not in present.no_programs or makes(posixpath.normpath(program)) or key in reported:
+                continue
+            reported.add(key)
+            words = {"program": program, "problem": "cannot be started" if "/" in program else "is not on PATH"}
+            first = _runs_at_once(command, program) and ("/" not in program or number == 0)
+            yield plan, task, Hit(command, words, field=field, line=line, certain=first and not prepared)
+
+
+def proving(case: Case) -> Iterator[tuple[Plan, Task | None, int, tuple[str, int, str]]]:
+    """Yield each command that proves something, with its number among those of its task or plan: see `checks`."""
     for plan in case.contract.plans:
-        proving = [(i.check, 0, "invariants") for i in plan.invariants]
-        criteria = plan.success_criteria
-        proving += [(c.command, c.span.line if c.span else 0, "success_criteria") for c in criteria if c.command]
-        yield from _commands(case, (plan, None), proving, makes)
+        rows = [(invariant.check, 0, "invariants") for invariant in plan.invariants]
+        rows += [(c.command, c.line, "success_criteria") for c in plan.success_criteria if c.command]
+        yield from ((plan, None, number, row) for number, row in enumerate(rows))
         for task in plan.tasks:
-            if task.id not in present.done:
-                yield from _commands(case, (plan, task), checks(task), makes)
-
-
-def _commands(
-    case: Case,
-    where: tuple[Plan, Task | None],
-    proving: Iterable[tuple[str, int, str]],
-    makes: Callable[[str], bool],
-) -> Iterator[Finding]:
-    plan, task = where
-    absent = case.present.no_programs if case.present is not None else frozenset()
-    reported: set[tuple[str, str, int]] = set()
-    for number, (command, line, field) in enumerate(proving):
-        for program in programs(command):
-            if program in absent and not makes(posixpath.normpath(program)) and (program, field, line) not in reported:
-                reported.add((program, field, line))
-                problem = "cannot be started, and" if "/" in program else "is not on PATH, and"
-                subject = task.id if task else "The plan"
-                message = f"{subject}: a check starts {program}, which {problem} no task creates it."
-                fix = "Correct the name, install it, or declare the file under Files."
-                prepared = case.settings.checkout.prepare
-                first = _runs_at_once(command, program) and ("/" not in program or number == 0)
-                yield case.at(
-                    "check.no-program", plan, task, short(command), message, fix,
-                    field=field, line=line, certain=first and not prepared,
-                )  # fmt: skip
+            yield from ((plan, task, number, row) for number, row in enumerate(checks(task)))
 
 
 def _runs_at_once(command: str, program: str) -> bool:
@@ -307,7 +259,7 @@ def _runs_at_once(command: str, program: str) -> bool:
 
 def checks(task: Task) -> list[tuple[str, int, str]]:
     """Return the commands that prove a task, each with its line (0 for its field's) and its field."""
-    rows = [(c.command, c.span.line if c.span else 0, "acceptance") for c in task.acceptance if c.command]
+    rows = [(c.command, c.line, "acceptance") for c in task.acceptance if c.command]
     rows += [(command, 0, "verify") for command in task.verify]
     rows += [(test.command, 0, "tests") for test in task.tests]
     for field, conditions in (("preconditions", task.preconditions), ("postconditions", task.postconditions)):
@@ -348,55 +300,26 @@ SENTENCES = frozenset(
         "Name the command that shows it",
     }
 )
-_EARLIER_SENTENCES = frozenset(
-    {
-        "What this plan brings",
-        "What somebody needs, in one sentence",
-        "What to do, as the builder should read it. A task changes only the files it declares.",
-        "What this task brings is there",
-        "Say which command shows it",
-    }
-)
 _BLANK = lazy_pattern.compile(r"<[A-Za-z][^<>]*>|\[[A-Z][^\[\]]*\]|\{\{?[A-Za-z][^{}]*\}?\}|\$[A-Za-z]\w*")
 
 
-def unfilled(case: Case) -> Iterator[Finding]:
+def unfilled(case: Case) -> Hits:
     """Find texts that are unchanged from the template."""
     for plan in case.contract.plans:
-        for field, texts in (
-            ("title", (plan.title,)),
-            ("goal", (plan.goal,)),
-            ("requirements", tuple(plan.requirements.values())),
-        ):
-            yield from (_unfilled(case, plan, None, field, text) for text in texts if _is_unfilled(text))
-        for criterion in plan.success_criteria:
-            if _is_unfilled(criterion.text):
-                line = criterion.span.line if criterion.span else 0
-                yield _unfilled(case, plan, None, "success_criteria", criterion.text, line)
-        for task in plan.tasks:
-            yield from _unfilled_task(case, plan, task)
+        texts = [("title", plan.title), ("goal", plan.goal), *(("requirements", t) for t in plan.requirements.values())]
+        yield from ((plan, None, hit) for hit in _unfilled(texts, plan.success_criteria, "success_criteria"))
+    for plan, task in case.pairs:
+        texts = [("title", task.title), ("description", task.description)]
+        yield from ((plan, task, hit) for hit in _unfilled(texts, task.acceptance, "acceptance"))
 
 
-def _unfilled_task(case: Case, plan: Plan, task: Task) -> Iterator[Finding]:
-    for field, text in (("title", task.title), ("description", task.description)):
-        if _is_unfilled(text):
-            yield _unfilled(case, plan, task, field, text)
-    for criterion in task.acceptance:
-        if any(map(_is_unfilled, (criterion.text, *criterion.instructions))):
-            yield _unfilled(
-                case, plan, task, "acceptance", criterion.text, criterion.span.line if criterion.span else 0
-            )
+def _unfilled(texts: Iterable[tuple[str, str]], criteria: Iterable[Criterion], field: str) -> Iterator[Hit]:
+    yield from (Hit(text, field=name) for name, text in texts if _is_unfilled(text))
+    for one in criteria:
+        if any(map(_is_unfilled, (one.text, *one.instructions))):
+            yield Hit(one.text, field=field, line=one.line)
 
 
 def _is_unfilled(text: str) -> bool:
     plain = text.strip()
-    return plain in SENTENCES or plain in _EARLIER_SENTENCES or _BLANK.fullmatch(plain) is not None
-
-
-def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, line: int = 0) -> Finding:
-    message = f"{task.id if task else 'The plan'} still contains template text: {short(text)}"
-    fix = "Replace it with the text of this plan."
-    return case.at("text.unfilled", plan, task, short(text), message, fix, field=field, line=line)
-
-
-"""Warnings in both modes, because files can change between the check and the run."""
+    return plain in SENTENCES or _BLANK.fullmatch(plain) is not None

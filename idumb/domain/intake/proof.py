@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from idumb import lazy_pattern
 from idumb.domain.contract import proofs, validator_of
-from idumb.domain.finding import WARNING, Finding
-from idumb.domain.intake.rule import Case, field_of, short
+from idumb.domain.finding import WARNING
+from idumb.domain.intake.rule import Case, Hit, Hits, each_task, field_of
 from idumb.domain.plans.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 
@@ -21,64 +20,55 @@ _SAYS_NOTHING = frozenset({
 })
 # fmt: on
 _COVERED = "Add — verify to the criterion. Verify covers unmarked criteria only if no criterion of the task is marked."
-_CANNOT = "Nothing proves {}: it has no executable check, so it cannot complete by itself."
 _FOREIGN = "Add <verify><automated>command</automated></verify>, or in a plan without tags **Verify:** `command`."
 _WORD = lazy_pattern.compile(r"\w+")
 
 
-def unproven_tasks(case: Case) -> Iterator[Finding]:
-    """Find tasks without any proof, and single criteria that nothing proves."""
-    for plan, task in case.pairs:
-        if task.is_human or (all(c.proof == CHECK for c in task.acceptance) and task.acceptance):
-            continue
-        proven = proofs(task)
-        validator = validator_of(plan, task, case.settings)
-        if _opinion_at_best(proven) and not task.tests and validator is None:
-            found = "opinions only" if OPINION in proven.values() else "no criterion with a proof"
-            message = f"Nothing proves {task.id}: it has no check, no Verify command and no validator."
-            fix = "Add — check: and a command in backticks to a criterion, or add a Verify field."
-            if plan.is_foreign:
-                yield _foreign(case.at("task.no-proof", plan, task, found, _CANNOT.format(task.id), _FOREIGN), case)
-                continue
-            yield case.at("task.no-proof", plan, task, found, message, _COVERED if task.verify else fix)
-        else:
-            if _opinion_at_best(proven) and not task.tests and written_claims(task.files or ()):
-                message = f"No command and no person proves {task.id}, only the opinion of {validator}."
-                fix = "Add — check: and a command in backticks to a criterion, or — human."
-                yield case.at("task.no-check", plan, task, f"validator {validator}", message, fix)
-            yield from (_unproven(case, plan, task, c) for c in task.acceptance if proven[c.id] == UNPROVEN)
+def _unproven(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+    """Find tasks without any proof, or with an opinion at best, and single criteria that nothing proves."""
+    if task.is_human or (all(c.proof == CHECK for c in task.acceptance) and task.acceptance):
+        return
+    proven, validator = proofs(task), validator_of(plan, task, case.settings)
+    is_opinion = _opinion_at_best(proven) and not task.tests
+    covered = _COVERED if task.verify else ""
+    if is_opinion and validator is None:
+        found = "opinions only" if OPINION in proven.values() else "no criterion with a proof"
+        # The other tasks of a plan of another tool can run, and this one waits for a person.
+        severity = WARNING if plan.is_foreign and not case.strict else ""
+        yield Hit(found, code="task.no-proof", fix=_FOREIGN if plan.is_foreign else covered, severity=severity)
+        return
+    if is_opinion and written_claims(task.files or ()):
+        yield Hit(f"validator {validator}", {"validator": validator}, "task.no-check")
+    yield from (
+        _of_criterion(c, "criterion.unproven", task, covered) for c in task.acceptance if proven[c.id] == UNPROVEN
+    )
+
+
+def unproven(case: Case) -> Hits:
+    yield from each_task(_unproven)(case)
     for plan in case.contract.plans:
-        yield from (_unproven(case, plan, None, c) for c in plan.success_criteria if c.proof == UNPROVEN)
+        for criterion in plan.success_criteria:
+            if criterion.proof == UNPROVEN:
+                yield plan, None, _of_criterion(criterion, "criterion.unproven", None)
 
 
-def _foreign(finding: Finding, case: Case) -> Finding:
-    """Return the finding for a plan of another tool: the other tasks can run, and this one waits for a person."""
-    return finding if case.strict else replace(finding, severity=WARNING)
-
-
-def _unproven(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> Finding:
-    """Return the finding at the criterion itself; success criteria have no Verify."""
-    whose, text = task.id if task else "the plan", short(criterion.text)
-    message = f"Nothing proves {criterion.id} of {whose}: {text}"
-    fix = "Add — check: and a command in backticks to it, or add — human."
-    fix = _COVERED if task and task.verify else fix
-    field, line = field_of(task), criterion.span.line if criterion.span else 0
+def _of_criterion(criterion: Criterion, code: str, task: Task | None, fix: str = "") -> Hit:
+    """Return the hit at the criterion itself; success criteria have no Verify."""
+    words = {"id": criterion.id, "whose": task.id if task else "the plan"}
     accepted = "check, verify, human or opinion" if task else "check, human or opinion"
-    return case.at("criterion.unproven", plan, task, text, message, fix, field=field, accepted=accepted, line=line)
+    accepted = accepted if code == "criterion.unproven" else ""
+    return Hit(criterion.text, words, code, field_of(task), criterion.line, accepted, fix)
 
 
 def _opinion_at_best(proven: dict[str, str]) -> bool:
     return all(proof in (UNPROVEN, OPINION) for proof in proven.values())
 
 
-def empty_criteria(case: Case) -> Iterator[Finding]:
+def empty_criteria(case: Case) -> Hits:
     """Find criteria for a person or a model that name no observable result."""
     for plan, task, criterion in case.criteria:
         if _is_empty(criterion):
-            message = f"{criterion.id} of {task.id if task else 'the plan'} does not name an observable result."
-            fix = "Describe what one can see when it holds, or add a check."
-            field, line = field_of(task), criterion.span.line if criterion.span else 0
-            yield case.at("criterion.empty", plan, task, criterion.text, message, fix, field=field, line=line)
+            yield plan, task, _of_criterion(criterion, "criterion.empty", task)
 
 
 def _is_empty(criterion: Criterion) -> bool:
@@ -87,17 +77,11 @@ def _is_empty(criterion: Criterion) -> bool:
     return _SAYS_NOTHING.issuperset(_WORD.findall(criterion.text.casefold()))
 
 
-def without_artifact(case: Case) -> Iterator[Finding]:
+def without_artifact(case: Case, plan: Plan, task: Task) -> Iterator[str]:
     """Find tasks that write no file and that neither a command nor a person checks."""
-    for plan, task in case.pairs:
-        if task.is_human or task.verify or task.tests or task.symbols or task.postconditions:
-            continue
-        if any(c.proof not in (OPINION, UNPROVEN) for c in task.acceptance) or written_claims(task.files or ()):
-            continue
-        if _opinion_at_best(proofs(task)) and validator_of(plan, task, case.settings) is None:
-            continue  # already reported as unproven
-        message = f"{task.id} leaves no result that anyone could inspect."
-        fix = "Declare the files that it writes, or add a command that checks its result."
-        yield case.at(
-            "task.no-artifact", plan, task, "no written file, no command and no person to check it", message, fix
-        )
+    if task.is_human or task.verify or task.tests or task.symbols or task.postconditions:
+        return
+    if any(c.proof not in (OPINION, UNPROVEN) for c in task.acceptance) or written_claims(task.files or ()):
+        return
+    if not _opinion_at_best(proofs(task)) or validator_of(plan, task, case.settings) is not None:  # else it is unproven
+        yield "no written file, no command and no person to check it"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
 
 from idumb.domain.contract import Contract
-from idumb.domain.finding import ERROR, Finding
+from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plans.plan import Criterion, Plan, Task
 from idumb.domain.proof import gate_table, levels
 from idumb.domain.settings import Policy, Settings
@@ -55,7 +57,7 @@ class StartState:
 
 @dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
 class Case:
-    """One contract under one configuration and policy, judged by `rules`.
+    """One contract under one configuration and policy.
 
     - `links`: folders of written paths that are links, and their targets: relative to the root of the workspace, or
       absolute outside of it.
@@ -66,7 +68,6 @@ class Case:
     contract: Contract
     settings: Settings
     policy: Policy
-    rules: Mapping[str, Rule]
     strict: bool
     links: Mapping[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
@@ -94,39 +95,80 @@ class Case:
             return ERROR
         return rule.strict if self.strict else rule.guided
 
-    def at(
-        self, code: str, plan: Plan, task: Task | None, found: str, message: str, fix: str, *,
-        field: str = "", accepted: str = "", line: int = 0, certain: bool = True,
-    ) -> Finding:  # fmt: skip
-        """Return a finding at a field of a task, or of the frontmatter if `task` is None.
-
-        `field` and `accepted` replace those of the rule, `line` the line of the field. `certain`: the gate of the rule
-        cannot hold.
-        """
-        rule = self.rules[code]
-        field, accepted = field or rule.field, accepted or rule.accepted
-        severity = self.severity(rule, field, certain=certain)
-        return plan.finding(code, field, found, accepted, message, fix, task=task, severity=severity, line=line)
+    def finding(self, rule: Rule, plan: Plan, task: Task | None, hit: Hit) -> Finding:
+        """Return what a rule found, in the words of its row."""
+        found, field = short(hit.found), hit.field or rule.field
+        words = {"task": task.id if task else "The plan", "found": found, **hit.words}
+        severity = hit.severity or self.severity(rule, field, certain=hit.certain)
+        message, fix = rule.message.format_map(words), hit.fix or rule.fix.format_map(words)
+        accepted = hit.accepted or rule.accepted
+        return plan.finding(
+            rule.code, field, found, accepted, message, fix, task=task, severity=severity, line=hit.line
+        )
 
 
-Check = Callable[[Case], Iterator[Finding]]
+class Hit(NamedTuple):
+    """What a check found. `words` fill in the texts of the rule, as do `task` and `found`.
+
+    - `code`: of a check that several rules share. `field`, `accepted` and `fix` replace those of the rule.
+    - `line`: replaces the line of the field. `certain`: the gate of the rule cannot hold.
+    - `severity`: replaces that of the rule.
+    """
+
+    found: str
+    words: Mapping[str, object] = MappingProxyType({})
+    code: str = ""
+    field: str = ""
+    line: int = 0
+    accepted: str = ""
+    fix: str = ""
+    certain: bool = True
+    severity: str = ""
+
+
+Hits = Iterator[tuple[Plan, Task | None, Hit]]
+Check = Callable[[Case], Hits]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One code: its severity in guided and in strict mode (error, warning or none), and its check.
+    """One code: its severity in guided and in strict mode (error, warning or none), its check and its texts.
 
-    `field` is where its findings are, and `accepted` what the field accepts, unless a finding says otherwise. `gate` is
-    the gate that cannot hold if there is such a finding, or BY_FIELD.
+    `field` is where its findings are, and `accepted` what the field accepts, unless a hit says otherwise. `gate` is
+    the gate that cannot hold if there is such a finding, or BY_FIELD. `question` is that of the self-check which such a
+    finding answers with no.
     """
 
     code: str
     guided: str
     strict: str
     check: Check
+    message: str
+    fix: str
     field: str = ""
     accepted: str = ""
     gate: str = ""
+    question: str = ""
+
+
+def each_task(find: Callable[[Case, Plan, Task], Iterable[Hit | str]]) -> Check:
+    """Return the check that asks about each task of the phase."""
+    return lambda case: ((plan, task, _hit(one)) for plan, task in case.pairs for one in find(case, plan, task))
+
+
+def each_plan(find: Callable[[Case, Plan], Iterable[Hit | str]]) -> Check:
+    """Return the check that asks about each plan of the phase."""
+    return lambda case: ((plan, None, _hit(one)) for plan in case.contract.plans for one in find(case, plan))
+
+
+def _hit(found: Hit | str) -> Hit:
+    return Hit(found) if isinstance(found, str) else found
+
+
+def near(word: str, names: Iterable[str], otherwise: str = "") -> Hit:
+    """Return the hit for an unknown name, with the nearest known one."""
+    known = nearest(word, names)
+    return Hit(word, accepted=known or otherwise, fix=f"Did you mean {known}?" if known else "")
 
 
 def field_of(task: Task | None) -> str:

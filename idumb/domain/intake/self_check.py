@@ -57,18 +57,16 @@ def open_questions(case: Case, findings: Iterable[Finding]) -> tuple[Answer, ...
     unjudged = (answer for answer in answers(case, findings) if answer.answer == NOT_JUDGED)
     unstated = (
         Answer(id, f"Is {id} a requirement, although .planning/REQUIREMENTS.md does not list it?", NOT_JUDGED)
-        for id in dict.fromkeys(id for _, id in coverage.unlisted(case))
+        for id in dict.fromkeys(hit.found for _, _, hit in coverage.unlisted(case))
     )
     return (*unjudged, *unstated)
 
 
 def _silent(case: Case) -> Iterator[Finding]:
     """Yield the first findings of checks that are silent in this mode."""
-    codes = {code for question in QUESTIONS for code in question.codes}
-    rules = (rule for rule in registry.RULES if rule.code in codes)
-    quiet = dict.fromkeys(rule.check for rule in rules if case.severity(rule) == SILENT)
-    for check in quiet:
-        yield from islice((finding for finding in check(case) if finding.severity == SILENT), SHOWN)
+    quiet = [rule for rule in registry.RULES if rule.question and case.severity(rule) == SILENT]
+    for check in dict.fromkeys(rule.check for rule in quiet):
+        yield from islice((f for f in registry.found(case, check) if f.severity == SILENT), SHOWN)
 
 
 def _answer(question: Question, case: Case, by_code: dict[str, list[Finding]]) -> Answer:
@@ -136,58 +134,22 @@ def _never(_: Case) -> None:
     """Not judged: no check of a plan can judge a design that is not built yet."""
 
 
-QUESTIONS = (
-    Question(
-        "executable",
-        "Is every step of the plan executable?",
+QUESTIONS = tuple(
+    Question(id, question, tuple(rule.code for rule in registry.RULES if rule.question == id), basis)
+    for id, question, basis in (
+        ("executable", "Is every step of the plan executable?", _every_task),
         (
-            "task.no-builder",
-            "task.unknown-builder",
-            "task.no-proof",
-            "criterion.unproven",
-            "criterion.empty",
-            "step.tool-not-allowed",
-            "step.vague-intent",
-            "step.not-deterministic",
-            "step.branch",
-            "command.placeholder",
-            "text.placeholder",
-            "text.vague",
-            "text.conditional",
+            "requirements",
+            "Does every requirement have a task, every task a requirement, and an artifact or a check?",
+            _requirements,
         ),
-        _every_task,
-    ),
-    Question(
-        "requirements",
-        "Does every requirement have a task, every task a requirement, and an artifact or a check?",
-        ("requirement.no-task", "task.no-requirement", "task.no-artifact"),
-        _requirements,
-    ),
-    Question(
-        "scope",
-        "Do all steps stay inside what is declared?",
-        (
-            "step.undeclared-path",
-            "path.outside-workspace",
-            "path.leaves-workspace",
-            "path.outside-scope",
-            "path.protected",
-            "plan.bad-scope",
-        ),
-        _stepped,
-    ),
-    Question("rollback", "Does every task say how it is rolled back?", (), _rollback),
-    Question("interfaces", "Is every public name fully specified?", ("interface.incomplete",), _interfaces),
-    Question("non-goals", "Does the plan declare its non-goals?", ("plan.no-non-goals",), _non_goals),
-    Question("invariants", "Do invariants protect the public interfaces?", ("plan.no-invariants",), _invariants),
-    Question(
-        "change-classes", "Does every change of behaviour have a change class?", ("task.no-change-class",), _changes
-    ),
-    Question(
-        "agents",
-        "Do all agents fit together?",
-        ("task.unknown-builder", "task.unknown-validator"),
-        _agents,
-    ),
-    Question("design", "Is the quality of the design acceptable?", (), _never),
+        ("scope", "Do all steps stay inside what is declared?", _stepped),
+        ("rollback", "Does every task say how it is rolled back?", _rollback),
+        ("interfaces", "Is every public name fully specified?", _interfaces),
+        ("non-goals", "Does the plan declare its non-goals?", _non_goals),
+        ("invariants", "Do invariants protect the public interfaces?", _invariants),
+        ("change-classes", "Does every change of behaviour have a change class?", _changes),
+        ("agents", "Do all agents fit together?", _agents),
+        ("design", "Is the quality of the design acceptable?", _never),
+    )
 )

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from idumb import lazy_pattern
-from idumb.domain.finding import Finding
-from idumb.domain.intake.rule import Case, is_declaration, short
+from idumb.domain.intake.rule import Case, Hit, is_declaration
 from idumb.domain.plans import commands, programs
 from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Step, Task
 
@@ -21,7 +20,6 @@ _SAYS_NOTHING = frozenset({
 _VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "SECONDS"})
 # fmt: on
 REPOSITORY = "IDUMB_REPOSITORY"
-_NO_BRANCH = "Decide in the plan, or move the branch into a script file in the repository, which the approval covers."
 _CHANCE = "gives a different result every time"
 _CALLS = lazy_pattern.compile(
     r"/dev/u?random\b|\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
@@ -33,42 +31,29 @@ _AWK = lazy_pattern.compile(r"\brand\(|\bsystime\(")
 _WORD = lazy_pattern.compile(r"\w+")
 
 
-def not_allowed(case: Case) -> Iterator[Finding]:
+def not_allowed(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
     """Find tools that the policy does not allow."""
-    allowed = case.policy.tools
-    if allowed is None:
+    if (allowed := case.policy.tools) is None:
         return
-    where = " and ".join(path for path, _ in case.policy.sources)
-    for plan, task, step in _steps(case):
-        if step.tool not in allowed:
-            message = f"{task.id}: the tool {step.tool} is not allowed by {where}."
-            fix = "Use an allowed tool, or ask the owner of the policy to allow it."
-            accepted, line = ", ".join(sorted(allowed)) or "no tool", step.line
-            yield case.at("step.tool-not-allowed", plan, task, step.tool, message, fix, accepted=accepted, line=line)
+    words = {"where": " and ".join(path for path, _ in case.policy.sources)}
+    accepted = ", ".join(sorted(allowed)) or "no tool"
+    yield from (Hit(s.tool, words, line=s.line, accepted=accepted) for s in task.steps if s.tool not in allowed)
 
 
-def vague_intents(case: Case) -> Iterator[Finding]:
+def vague_intents(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     """Find intents that say no more than the tool's name."""
-    for plan, task, step in _steps(case):
+    for step in task.steps:
         if len(step.intent) <= 24 and _SAYS_NOTHING.issuperset(_WORD.findall(step.intent.casefold().replace("_", " "))):
-            message = f"{task.id}: the intent {step.intent!r} does not state the purpose of the step."
-            fix = "Say in a few words what this step achieves."
-            yield case.at("step.vague-intent", plan, task, step.intent, message, fix, line=step.line)
+            yield Hit(step.intent, line=step.line)
 
 
-def chance(case: Case) -> Iterator[Finding]:
+def chance(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find commands that depend on chance, the clock or the network without a matching assumption."""
-    for plan, task, step in _steps(case):
-        if step.tool != "run":
-            continue
+    for step in _runs(task):
         for name, why in _variable(step).items():
             if not _assumed(plan, task, name):
-                message = f"{task.id}: a step runs {name}, which {why}."
-                fix = "Write the value into the plan, or seed the generator."
-                if is_declaration(plan):
-                    assumption = f"`{task.id} uses {name}: …`"
-                    fix = f"Write the value into the plan, or add an assumption that names both: {assumption}."
-                yield case.at("step.not-deterministic", plan, task, name, message, fix, line=step.line)
+                fix = "" if is_declaration(plan) else "Write the value into the plan, or seed the generator."
+                yield Hit(name, {"why": why}, line=step.line, fix=fix)
 
 
 def _variable(step: Step) -> dict[str, str]:
@@ -95,32 +80,32 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"{start}{re.escape(name)}(?![\w-])", text) is not None
 
 
-def leaving(case: Case) -> Iterator[Finding]:
+def leaving(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find commands with paths outside the workspace, and with the user's repository in a task that can be undone."""
-    for plan, task, step in _steps(case):
-        script = _script(step) if step.tool == "run" else commands.Script()
-        found = list(commands.leaving(script))
+    for step in _runs(task):
+        script = _script(step)
+        yield from (_outside(path, step) for path in commands.leaving(script))
         if REPOSITORY in script.variables and task.rollback.kind != IRREVERSIBLE:
-            found.append(f"${REPOSITORY}")
-        for path in found:
-            message = f"{task.id}: a step names {path}, outside the checkout that idumb proves and can restore."
-            fix = "Use a path inside the workspace."
-            if path == f"${REPOSITORY}":
+            fix = "Work in the checkout. Only a plan in Markdown can declare a task irreversible."
+            if is_declaration(plan):
                 fix = "Add `- **Rollback:** irreversible: reason` to the task, or work in the checkout."
-                if not is_declaration(plan):
-                    fix = "Work in the checkout. Only a plan in Markdown can declare a task irreversible."
-            yield case.at("path.leaves-workspace", plan, task, path, message, fix, field="steps", line=step.line)
+            yield _outside(f"${REPOSITORY}", step)._replace(fix=fix)
 
 
-def branches(case: Case) -> Iterator[Finding]:
+def _outside(path: str, step: Step) -> Hit:
+    what = f"names {path} in a step, outside the checkout that idumb proves and can restore"
+    return Hit(path, {"what": what}, field="steps", line=step.line)
+
+
+def branches(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     """Find commands that branch at run time."""
-    for plan, task, step in _steps(case):
-        if step.tool != "run":
-            continue
+    for step in _runs(task):
         for word in dict.fromkeys(_script(step).branches):
-            found = f"{word} in {short(_command(step))}"
-            message = f"{task.id}: a step branches at run time (`{word}`)."
-            yield case.at("step.branch", plan, task, found, message, _NO_BRANCH, line=step.line)
+            yield Hit(f"{word} in {_command(step)}", {"word": word}, line=step.line)
+
+
+def _runs(task: Task) -> Iterator[Step]:
+    return (step for step in task.steps if step.tool == "run")
 
 
 def _script(step: Step) -> commands.Script:
@@ -134,7 +119,3 @@ def _script(step: Step) -> commands.Script:
 def _command(step: Step) -> str:
     command = step.arguments.get("command")
     return str(command) if command is not None else " ".join(map(str, step.arguments.get("argv", ())))
-
-
-def _steps(case: Case) -> Iterator[tuple[Plan, Task, Step]]:
-    return ((plan, task, step) for plan, task in case.pairs for step in task.steps)

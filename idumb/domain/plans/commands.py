@@ -6,6 +6,7 @@ so is the text that `sh -c` receives.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import posixpath
 import re
@@ -36,7 +37,7 @@ class Word(NamedTuple):
     quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
 class Command:
     """A simple command: its words, the operator `after` it, whether `!` is before it, and where its output goes."""
 
@@ -49,7 +50,7 @@ class Command:
     def texts(self) -> list[str]:
         return [word.text for word in self.words]
 
-    @property
+    @functools.cached_property
     def own(self) -> list[str]:
         """The words without assignments, and without `env`, `timeout 60` and similar."""
         rest = self.texts
@@ -70,7 +71,7 @@ class Command:
     def text(self) -> str:
         return " ".join(self.own)
 
-    @property
+    @functools.cached_property
     def program(self) -> str:
         return self.own[0].rpartition("/")[2] if self.own else ""
 
@@ -132,7 +133,7 @@ class Script:
         return tuple(name for name in names if name not in self.functions and name not in programs.NAMED["builtin"])
 
 
-@functools.lru_cache(maxsize=4096)  # several rules read each check of a plan, and a plan can have thousands
+@functools.lru_cache(maxsize=16_384)  # several rules read each check of a plan, and a plan can have thousands
 def read(text: str, depth: int = 0) -> Script:
     """Parse a command string with everything nested in it. It accepts text that a shell would reject."""
     scanner = _Scanner(text)

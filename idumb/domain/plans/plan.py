@@ -114,6 +114,11 @@ class Criterion:
     span: Span | None = None
     keeps: bool = False
 
+    @property
+    def line(self) -> int:
+        """Its line, or 0 if it is unknown."""
+        return self.span.line if self.span else 0
+
 
 @dataclass(frozen=True, slots=True)
 class TestIntent:

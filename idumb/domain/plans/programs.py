@@ -95,12 +95,16 @@ _RUNS_NOTHING = frozenset({
 })
 # fmt: on
 NAMED: Mapping[str, frozenset[str]] = {trait: frozenset(names.split()) for trait, names in _TABLE.items()}
+_NONE = frozenset[str]()
+_TRAITS: Mapping[str, frozenset[str]] = {
+    name: frozenset(trait for trait in NAMED if name in NAMED[trait])
+    for name in frozenset[str]().union(*NAMED.values())
+}
 
 
 def does(program: str, *traits: str) -> bool:
     """Return whether a program, given with or without its folder, has one of these traits."""
-    name = program.rpartition("/")[2]
-    return any(name in NAMED[trait] for trait in traits)
+    return not _TRAITS.get(program.rpartition("/")[2], _NONE).isdisjoint(traits)
 
 
 def runs_nothing(words: Sequence[str]) -> bool:
