@@ -203,8 +203,9 @@ def _failed(event: Event, context: LineContext) -> str:
     return f"    failed after {quantities.counted(attempts, 'attempt')}" if attempts else _ended(event, context)
 
 
-def _waiting(event: Event, context: LineContext) -> str:
-    return f"    {context.text(event.payload.get('reason') or 'waiting')}"
+def _waiting(event: Event, context: LineContext) -> str | None:
+    """Return why a task waits; None if the line of its question says so."""
+    return None if event.payload.get("decisions") else f"    {context.text(event.payload.get('reason') or 'waiting')}"
 
 
 def _settled(event: Event, context: LineContext) -> str:
