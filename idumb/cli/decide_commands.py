@@ -15,52 +15,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @options.command("decide", person=True)
-@click.argument("decision", required=False)
-@click.argument("choice", required=False)
+@click.argument("decision")
+@click.argument("choice")
 @click.option("--guidance", default="", help="Instructions that go with the answer.")
-@click.option(
-    "--remember", is_flag=True, help="Give the same answer to this question from now on; asks you to confirm."
-)
-@click.option("--forget", metavar="ID", help="Forget a remembered answer (see decisions --remembered).")
-@options.yes
-def decide_command(
-    decision: str | None,
-    choice: str | None,
-    guidance: str,
-    remember: bool,
-    forget: str | None,
-    yes: bool,
-) -> Result:
+def decide_command(decision: str, choice: str, guidance: str) -> Result:
     """Answer a question that waits for you.
 
     `idumb resume` continues the run with the answer. For a task that used up its attempts, accept, skip and roll-back
-    take effect at once. --guidance is added to the prompts of the task's next attempts.
-
-    The answer is appended to the plan, under `## Decisions`. Answers about failed tasks and about choices that the plan
-    offers can be remembered for this repository. Consent, judgements of work and irreversible tasks are asked about
-    each time.
+    take effect at once. --guidance is added to the prompts of the task's next attempts. The answer is appended to the
+    plan, under `## Decisions`.
     """
     from idumb.app.running import decisions
 
-    if forget is None and (decision is None or choice is None):
-        raise click.UsageError("Name a question and a choice; idumb decisions lists them.")
-    if forget is not None and (decision is not None or remember):
-        raise click.UsageError("--forget removes a remembered answer; it takes no question and no --remember.")
     with options.services(writes=True) as services:
-        if forget is not None:
-            return decisions.forget(services, forget)
-        request = decisions.Request(decision or "", choice or "", user_folders.user_name(), guidance, remember, yes)
-        return decisions.decide(services, request)
+        return decisions.decide(services, decisions.Request(decision, choice, user_folders.user_name(), guidance))
 
 
 @options.command("decisions")
-@click.option("--remembered", is_flag=True, help="List the answers that idumb remembers and gives without asking.")
-def decisions_command(remembered: bool) -> Result:
+def decisions_command() -> Result:
     """List the questions that wait for you."""
     from idumb.app.running import decisions
 
     with options.services() as services:
-        return decisions.remembered_answers(services) if remembered else decisions.waiting(services)
+        return decisions.waiting(services)
 
 
 @options.command("approve", person=True)

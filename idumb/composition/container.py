@@ -26,7 +26,6 @@ from idumb.store import connection
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.log_files import SqliteLogFiles
-from idumb.store.saved_answers import FileSavedAnswers
 from idumb.system.clock import SystemClock
 from idumb.system.files import user_folders
 from idumb.system.files.backup_store import FileBackupStore
@@ -99,7 +98,6 @@ class Container:
         self.log = self._event_log()
         self.log_files = SqliteLogFiles(self.log.database, self.clock)
         self.consent = FileConsentStore(common_dir, self.folder)
-        self.saved_answers = FileSavedAnswers(common_dir, self.folder)
         self.files, self.plans = NamedFiles(self.root), KeptPlans(self)
         guard = lambda: self.repository.guard()  # noqa: E731, PLW0108 - later it is that of the owner
         self.reports = FileReports(self.root, guard, lambda: self.redaction)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from idumb.app.contract import contract_versions
@@ -77,14 +76,6 @@ def decide(project: Project, *arguments: str) -> Answer:
 
 def refused(answer: Answer, code: str, exit_code: int = 4) -> None:
     assert (answer.code, answer.error["code"]) == (exit_code, code), answer
-
-
-def remembered(project: Project) -> list[dict[str, str]]:
-    answer = project.quick("decisions", "--remembered", "--json")
-    schema = json.loads((SCHEMAS / "decisions.json").read_text(encoding="utf-8"))
-    schema["properties"].pop("decisions")  # it leads to another file, and is empty here
-    jsonschema.Draft202012Validator(schema).validate(answer.data)
-    return list(answer.data["remembered"])
 
 
 def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_version(waiting: Project) -> None:
@@ -158,77 +149,6 @@ def test_after_a_kill_around_the_write_the_answer_is_appended_once(
     assert waiting.resume("--no-verify").code == 0
     assert waiting.read(PLAN).count(QUESTION) == 1
     assert [version["version"] for version in versions(waiting)] == [2]
-
-
-def test_a_saved_answer_needs_one_confirmation_and_is_then_given_automatically(failed: Project) -> None:
-    """R-ASK-3."""
-    refused(decide(failed, "T1-01.failure.1", "skip", "--remember"), "decision.not-confirmed")
-    assert remembered(failed) == []
-    assert len(failed.quick("decisions", "--json").data["decisions"]) == 2  # not even the answer was recorded
-    kept = decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").data["remembered"]
-    assert [(one["id"], one["choice"]) for one in remembered(failed)] == [(kept, "skip")]
-    assert decide(failed, "T1-02.failure.1", "retry").code == 0
-    ended = failed.quick("resume", "1", "--json")
-    assert {t["id"]: t["status"] for t in ended.data["tasks"]} == {"T1-01": "skipped", "T1-02": "skipped"}
-    assert "T1-02.failure.2**: skip, says " in failed.read(PLAN)
-    assert decide(failed, "--forget", kept).code == 0
-    assert remembered(failed) == []
-    refused(decide(failed, "--forget", kept), "decision.not-known", 3)
-
-
-def test_a_saved_answer_is_confirmed_at_the_terminal(failed: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-ASK-3."""
-    answering(monkeypatch, "remember")
-    assert failed.quick("decide", "T1-01.failure.1", "skip", "--remember").code == 0
-    assert len(remembered(failed)) == 1
-
-
-def test_a_given_answer_can_be_saved_afterwards(failed: Project) -> None:
-    assert decide(failed, "T1-01.failure.1", "skip").code == 0
-    assert decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
-    refused(decide(failed, "T1-01.failure.1", "retry", "--remember", "--yes"), "decision.answered")
-    assert len(remembered(failed)) == 1
-
-
-def test_a_saved_retry_does_not_retry_forever(failed: Project) -> None:
-    assert decide(failed, "T1-01.failure.1", "retry", "--remember", "--yes").code == 0
-    assert failed.resume("--max-attempts", "3").code == 5
-    assert "T1-01.failure.3" in [d["id"] for d in failed.quick("decisions", "--json").data["decisions"]]
-
-
-def test_a_judgement_of_work_is_never_saved(waiting: Project) -> None:
-    """R-ASK-3: it would be proof without a look."""
-    refused(decide(waiting, QUESTION, "yes", "--remember", "--yes"), "decision.not-remembered")
-    assert len(waiting.quick("decisions", "--json").data["decisions"]) == 1
-
-
-def test_an_answer_about_an_irreversible_effect_is_never_saved(project: Project) -> None:
-    """R-ASK-3, R-LOCK-9."""
-    asking(project, fields="- **Rollback:** compensatable\n  - `true`\n")
-    refused(decide(project, "T1-01.failure.1", "retry", "--remember", "--yes"), "decision.not-remembered")
-    assert remembered(project) == []
-
-
-def test_a_saved_answer_of_one_repository_does_not_count_in_another(failed: Project, tmp_path: Path) -> None:
-    """R-ASK-3."""
-    assert decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
-    assert remembered(projects.create(GitSandbox.create(tmp_path / "other"))) == []
-
-
-def test_a_saved_answer_that_is_damaged_or_that_others_could_have_written_does_not_count(
-    failed: Project, home: Path
-) -> None:
-    assert decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
-    (place,) = home.rglob("remembered/*/*.json")
-    whole = place.read_text(encoding="utf-8")
-    for text in ("", "{", "[]", "[" * 4000):
-        place.write_text(text, encoding="utf-8")
-        assert remembered(failed) == []
-    place.write_text(whole, encoding="utf-8")
-    assert len(remembered(failed)) == 1
-    place.chmod(0o666)
-    assert remembered(failed) == []
-    assert failed.quick("resume", "1", "--json").code == 5
 
 
 def test_refusals_carry_choices_with_consequences(prepared: Prepared) -> None:

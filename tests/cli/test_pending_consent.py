@@ -210,7 +210,6 @@ def test_no_tool_can_give_consent(project: Project) -> None:
 def test_no_option_saves_consent(project: Project) -> None:
     """R-ASK-3."""
     question = open_question(project)
-    assert decide(project, question, "run", "--remember", "--yes").error["code"] == "decision.not-remembered"
     assert decide(project, question, "perhaps").error["code"] == "decision.bad-choice"
     assert waiting(project) == [question]
 

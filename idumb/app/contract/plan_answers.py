@@ -1,4 +1,4 @@
-"""Writes answers of users into the plan, as the next version of the contract, and gives saved answers."""
+"""Writes answers of users into the plan, as the next version of the contract."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from idumb.app.core.services import Services
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent.grant import APPROVE, CONTRACT, PLANS, Grant
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Answer, Decision
-from idumb.domain.errors import IdumbError, InputError, Refusal
-from idumb.domain.plans.plan import REVERSIBLE, STRICT, Plan, Task
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.runs.run import RunState
 
 
@@ -129,20 +128,3 @@ def _carried(services: Services, agreed: Grant, new: Contract, by: str) -> Grant
         validator=f"idumb {services.version}, answers of {by}",
         nonce=services.consent.nonce(),
     )
-
-
-def remembered_answer(services: Services, question: Decision, task: Task) -> Answer | None:
-    """The saved answer to a question; None if there is none or the question needs the user."""
-    from idumb.domain.runs import saved_answers
-
-    name = saved_answers.key(question)
-    if name is None or task.rollback.kind != REVERSIBLE:
-        return None
-    try:
-        saved = services.saved_answers.get(name)
-    except (IdumbError, OSError) as problem:
-        services.reporter.note(f"Saved answers are ignored: {problem}")
-        return None
-    if saved is None or question.choice(saved.choice) is None:
-        return None
-    return Answer(question.id, saved.choice, f"{saved.by}, remembered", saved.guidance)

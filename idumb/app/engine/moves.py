@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from idumb.app.attempt import budget, delivery, entry, handoff_writer, projections
-from idumb.app.contract import plan_answers
-from idumb.app.core import questions, run_lookup
+from idumb.app.core import run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
@@ -198,10 +197,7 @@ def _wait(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending |
         return waits
     for id in record.decisions:
         question = Decision.recorded(journal.state.decisions[id])
-        # A remembered `retry` does not try for ever.
-        remembers = question.subject != questions.FAILURE or record.attempt.number < context.max_attempts
-        answer = plan_answers.remembered_answer(context.services, question, task) if remembers else None
-        if journal.answer(id) is None and (answer := answer or context.services.asker.ask(question)) is not None:
+        if journal.answer(id) is None and (answer := context.services.asker.ask(question)) is not None:
             journal.write(journal.answer_event(answer, task.id, record.attempt.number))
     left = [id for id in record.decisions if id not in journal.state.answers]
     return waits if left and following(context, task).kind == decision.WAIT else None

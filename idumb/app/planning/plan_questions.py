@@ -181,7 +181,7 @@ def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer
         TAKE: [f"idumb check-plan {question['phase']}", f"idumb execute-phase {question['phase']}"],
         AGAIN: [question["go_on"]],
     }
-    data = {"decision": answer.decision, "choice": answer.choice, "verification": None, "remembered": None}
+    data = {"decision": answer.decision, "choice": answer.choice, "verification": None}
     return Result({**data, "version": None, "next": next_commands.get(answer.choice, ["idumb next"])})
 
 

@@ -1,4 +1,4 @@
-"""Decisions: list the questions that wait, record answers in log and plan, and remember answers."""
+"""Decisions: list the questions that wait, and record answers in log and plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from idumb.app.consent import asking, phase_grants
 from idumb.app.consent.asking import Kept
 from idumb.app.contract import plan_answers
-from idumb.app.core import next_actions, questions, run_lookup
+from idumb.app.core import questions, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -18,27 +18,22 @@ from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.decision import PHASE, SKIP, Answer, Choice, Decision, seconds_until
+from idumb.domain.decision import PHASE, SKIP, Answer, seconds_until
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import nearest
-from idumb.domain.plans.plan import REVERSIBLE
-from idumb.domain.runs import saved_answers
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import ANSWERED, RunState
-from idumb.domain.runs.saved_answers import SavedAnswer
 from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Flags of `decide`. `remember` needs `yes`, or a confirmation at the terminal."""
+    """An answer that a person gives to a question."""
 
     decision: str
     choice: str
     who: str
     guidance: str = ""
-    remember: bool = False
-    yes: bool = False
 
 
 def waiting(services: Services) -> Result:
@@ -80,29 +75,22 @@ def decide(services: Services, request: Request) -> Result:
     _check_choice(question, request.choice)
     if question["subject"] == questions.EXHAUSTED:
         return _answer_failed_task(services, state, question, request)
-    answered = state.answers.get(request.decision)
-    if answered is not None and not (request.remember and answered["choice"] == request.choice):
+    if request.decision in state.answers:
         raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
-    if answered is None:
-        _require_complete(state, question)
-        _require_in_time(services, state, question)
-    to_remember = _to_remember(services, state, question, request) if request.remember else None
+    _require_complete(state, question)
+    _require_in_time(services, state, question)
     version = state.contract.version
     verified: str | None = None
     warnings: tuple[str, ...] = ()
     with operation.owned(services, "decide") as owned:
         journal = owned.journal(state)
-        if answered is None:
-            answer = Answer(request.decision, request.choice, request.who, request.guidance)
-            journal.write(journal.answer_event(answer, question.get("task")))
-            contract = _append_to_plan(services, journal)
-            if question["kind"] == PHASE and contract is not None:
-                verified, warnings = _verified(services, journal, contract)
-        if to_remember is not None:
-            services.saved_answers.keep(to_remember)
+        answer = Answer(request.decision, request.choice, request.who, request.guidance)
+        journal.write(journal.answer_event(answer, question.get("task")))
+        contract = _append_to_plan(services, journal)
+        if question["kind"] == PHASE and contract is not None:
+            verified, warnings = _verified(services, journal, contract)
     data: dict[str, Any] = {"decision": request.decision, "choice": request.choice}
     data |= {"verification": verified, "next": [_after(question, phase, verified)]}
-    data["remembered"] = None if to_remember is None else to_remember.id
     data["version"] = state.contract.version if state.contract.version != version else None
     return Result(data, warnings=warnings)
 
@@ -141,8 +129,6 @@ def _require_in_time(services: Services, state: RunState, question: Mapping[str,
 def _answer_plan(services: Services, question: Mapping[str, Any], request: Request) -> Result:
     """Answer a question about a plan that planner and checker did not agree on. It belongs to no run."""
     _check_choice(question, request.choice)
-    if request.remember:
-        raise _not_remembered(request)
     answer = Answer(request.decision, request.choice, request.who, request.guidance)
     return plan_questions.apply_answer(services, question, answer)
 
@@ -157,8 +143,6 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
             f"{question['id']} is void: {question['task']} is {status}. Nothing was recorded.",
             hint=f"idumb show {question['task']}",
         )
-    if request.remember:
-        raise _not_remembered(request)
     effect = _carry_out(services, state, str(question["task"]), request)
     after = run_lookup.latest_run(services, state.phase)
     version = None if after is None else after.contract.version
@@ -166,7 +150,6 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
         "decision": request.decision,
         "choice": request.choice,
         "verification": None,
-        "remembered": None,
         "version": version if version != state.contract.version else None,
         "result": None if effect is None else effect.data,
         "next": [f"idumb resume {state.phase}"] if effect is None else list(effect.data["next"]),
@@ -232,8 +215,6 @@ def _answer_consent(services: Services, kept: Kept, request: Request) -> Result:
             hint=f"{kept.command} asks again",
         )
     _check_choice(kept.question.row(), request.choice)
-    if request.remember:
-        raise _not_remembered(request)
     agreed = request.choice == asking.YES
     if agreed:
         phase_grants.record(services, kept.phase, kept.parts, how=asking.DECIDE, need=kept.question.subject)
@@ -242,7 +223,6 @@ def _answer_consent(services: Services, kept: Kept, request: Request) -> Result:
         "decision": request.decision,
         "choice": request.choice,
         "next": [kept.command] if agreed else [],
-        "remembered": None,
         "version": None,
     }
     return Result(data)
@@ -274,69 +254,3 @@ def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
             f"{decision['id']} has no choice {choice!r}; choose {', '.join(choices)}.",
             hint=f"idumb decide {decision['id']} {nearest(choice, choices) or choices[0]}",
         )
-
-
-def _to_remember(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> SavedAnswer:
-    """Return the answer to remember, once you confirmed it."""
-    key = saved_answers.key(Decision.recorded(question))
-    contract = plan_answers.locked_contract(services, state)
-    task = contract.tasks.get(question.get("task") or "") if contract is not None else None
-    if key is None or (task is not None and task.rollback.kind != REVERSIBLE):
-        raise _not_remembered(request)
-    saved = SavedAnswer(
-        key,
-        question["subject"],
-        question["what"],
-        request.choice,
-        request.who,
-        services.clock.now(),
-        request.guidance,
-    )
-    _confirm(services, saved, request)
-    return saved
-
-
-def _not_remembered(request: Request) -> Refusal:
-    return Refusal(
-        "decision.not-remembered",
-        f"An answer to {request.decision} cannot be remembered: consent, the judgement of work, and irreversible"
-        " effects need"
-        " your answer each time.",
-        hint=f"idumb decide {request.decision} {request.choice}",
-    )
-
-
-def _confirm(services: Services, saved: SavedAnswer, request: Request) -> None:
-    if request.yes:
-        return
-    command = f"idumb decide {request.decision} {request.choice} --remember --yes"
-    applies = "every failure that asks" if saved.kind == saved_answers.FAILURE else "this question"
-    what = f"Remember {saved.choice} as your answer to {applies}, in this repository"
-    why = "idumb gives a remembered answer without asking you."
-    evidence = (saved.what, f"idumb decide --forget {saved.id} removes it")
-    yes = Choice("remember", "remember it", "from now on the same question gets this answer", command)
-    no = ("do not remember it", "nothing is recorded")
-    question = Decision.confirmation(f"remember.{saved.id}", "remember", what, why, evidence, yes, *no)
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "decision.not-confirmed",
-            f"Nothing was recorded: remembering {saved.choice} needs your confirmation.",
-            hint=f"{command}, or without --remember",
-            details={"choices": next_actions.rows(question.choices)},
-        )
-
-
-def remembered_answers(services: Services) -> Result:
-    """Return the remembered answers, for `idumb decisions --remembered`."""
-    return Result(
-        {"decisions": [], "remembered": [dataclasses.asdict(saved) for saved in services.saved_answers.all()]}
-    )
-
-
-def forget(services: Services, question: str) -> Result:
-    """Remove a remembered answer, for `idumb decide --forget ID`."""
-    if not services.saved_answers.forget(question):
-        raise InputError(
-            "decision.not-known", f"No remembered answer has the id {question}.", hint="idumb decisions --remembered"
-        )
-    return Result({"decision": question, "choice": "forgotten", "next": ["idumb decisions --remembered"]})

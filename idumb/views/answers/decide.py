@@ -147,34 +147,15 @@ def _dead_letter(row: phrases.Data) -> str:
 
 
 def decisions(data: phrases.Data) -> str:
-    if "remembered" in data:
-        return _remembered(data)
     if not data["decisions"]:
         return "No questions are waiting for an answer.\n"
     return "\n\n".join("\n".join(run.question(decision)) for decision in data["decisions"]) + "\n"
 
 
-def _remembered(data: phrases.Data) -> str:
-    """Return saved answers, each with the command that deletes it."""
-    if not data["remembered"]:
-        return "No answers are saved.\n"
-    lines = []
-    for answer in data["remembered"]:
-        lines.append(
-            f"{answer['id']}  {answer['kind']}: {markup.one_line(answer['choice'])}, by {markup.one_line(answer['by'])}"
-        )
-        lines.append(f"  first asked as: {markup.one_line(answer['what'])}")
-        lines.append(f"  idumb decide --forget {answer['id']}")
-    return "\n".join(lines) + "\n"
-
-
 def decide(data: phrases.Data) -> str:
-    forgotten, kept = data["choice"] == "forgotten", data.get("remembered")
-    result = "forgotten; idumb will ask again" if forgotten else f"{data['choice']} is recorded"
-    lines = [f"{data['decision']}: {result}."]
+    lines = [f"{data['decision']}: {data['choice']} is recorded."]
     lines += [f"- Recorded in the plan, as version {data['version']} of the contract"] if data.get("version") else []
     lines += ["- The phase is verified"] if data.get("verification") == "passed" else []
-    lines += [f"- Saved for the next time. To undo: idumb decide --forget {kept}"] if kept else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
