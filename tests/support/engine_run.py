@@ -12,7 +12,7 @@ from typing import Any, cast
 from idumb.agents.adapter import Equipment
 from idumb.agents.human import HumanAgent
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Pace, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.engine import moves, recovery, runner
 from idumb.domain import contract as contracts
@@ -144,7 +144,6 @@ class EngineRun:
             self.checks,
             services.gates,
             self.settings.git.commit,
-            pace=Pace(),
             **values,
         )
         context.locked.approval = "same.mark"  # a strict plan is approved

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import delivery, handoff_writer, handover
+from idumb.app.attempt import delivery, handoff_writer
 from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import agent, canonical_json, outcome
-from idumb.domain.plans.plan import REVERSIBLE
+from idumb.domain.agent import AgentResult
+from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import evidence, symbols
+from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
+
+Counts = Mapping[str, tuple[int | None, int | None]]
+_LAST_WORDS = 2000
+_MOST_FILES = 50
 
 
 def event(context: RunContext, attempt: Attempt, kind: str, **payload: Any) -> NewEvent:
@@ -98,10 +105,36 @@ def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
         fields["deviation"] = True
     fields |= {n: list(found) for n in ("tool_files", "messages") if (found := getattr(attempt, n))}
     if result is not None and result.failure == agent.CONTEXT_EXHAUSTED:
-        fields["handover"] = handover.summary(context, attempt, result)
+        fields["handover"] = _handover(context, attempt, result)
     if result is not None and attempt.task.rollback.kind != REVERSIBLE:
         fields |= questions.effect_payload(attempt.task)
     return fields
+
+
+def _handover(context: RunContext, attempt: Attempt, result: AgentResult) -> str:
+    """Return the summary for the next attempt: the agent's own, or one that is made without a model."""
+    if result.handover.strip():
+        return result.handover.strip()
+    counts: Counts = context.work.line_counts(attempt.base, attempt.candidate)
+    return _without_model(attempt.task, attempt.changes, counts, result)
+
+
+def _without_model(task: Task, changes: tuple[Change, ...], counts: Counts, result: AgentResult) -> str:
+    """Return the task, what is in the files so far, and the agent's last words."""
+    lines = [f"{task.id}: {task.title}", "", "What is in the files so far:"]
+    lines += [_change_line(change, counts) for change in changes[:_MOST_FILES]] or ["- nothing yet"]
+    if len(changes) > _MOST_FILES:
+        lines.append(f"- and {len(changes) - _MOST_FILES} files more")
+    last = (result.reply or result.output).strip()[-_LAST_WORDS:]
+    if last:
+        lines += ["", "The last words of the agent before:", "", *(f"> {line}" for line in last.splitlines())]
+    return "\n".join(lines)
+
+
+def _change_line(change: Change, counts: Counts) -> str:
+    added, removed = counts.get(change.path, (None, None))
+    size = "" if added is None else f", {added} lines added, {removed} removed"
+    return f"- {change.kind} `{change.path}`{size}"
 
 
 def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:

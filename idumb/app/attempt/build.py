@@ -15,7 +15,7 @@ from idumb.app.ports.agents import PromptRequest
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import agent, failures, outcome, tool_files, wording
 from idumb.domain.agent import Capabilities, capabilities
-from idumb.domain.decision import WORK, Decision
+from idumb.domain.decision import WORK
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import REVERSIBLE, STRICT, Task
 from idumb.domain.proof import levels
@@ -39,10 +39,9 @@ def _asked(context: RunContext, attempt: Attempt) -> Attempt:
     builder = context.agents.get(name)
     able = capabilities(builder)
     request = make_request(context, attempt, agent.BUILDER, able)
-    decisions: tuple[Decision, ...] = ()
     if able.asks_person:
         request = _with_question(context, attempt, request)
-        decisions = (request.question,) if request.question is not None else ()
+    decisions = () if request.question is None else (request.question,)
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
     with negative_control.beside(context, attempt, needed=not able.deterministic) as controls:
         result = agent_client.ask(context.services, context.journal, call)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import projections
 from idumb.app.core import questions
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.core.services import attempt_ref
@@ -58,7 +57,6 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
             left=None,
         ),
     )
-    projections.checkpoints_again(services, context.journal.state, context.contract, [task.id])
 
 
 def _kept(context: RunContext, task: Task, number: int, base: str) -> Snapshot:

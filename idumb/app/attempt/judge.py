@@ -204,9 +204,7 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
         seconds=lambda name: levels.time_to_judge(settings, name),
     )
     if settings.gates and levels.run_commands(settings) and attempt.ledger.holds:
-        from idumb.app.attempt import gate_commands  # most configurations name no gate
-
-        inputs = gate_commands.enable(context, attempt, inputs)
+        inputs = _with_commands(context, attempt, inputs)
     with context.services.interrupts.armed():
         results = tuple(context.gates.judge(inputs))
     for name, judged in results:
@@ -215,6 +213,23 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
             for proof in gate.evidence_of(name, judged, level):
                 if level > levels.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
                     yield proof
+
+
+def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inputs:
+    """Return the inputs of the gates with the settings that name gates, and with what runs their commands as checks."""
+    services, checks, work = context.services, context.checks, context.work
+    usual = services.settings.run.check_timeout
+    asked = {
+        name: dataclasses.replace(own, timeout=own.timeout or usual) for name, own in services.settings.gates.items()
+    }
+    base = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
+
+    def run(gate: str, command: str, *, before: bool) -> Evidence:
+        tree = base if before else attempt.proven or attempt.candidate
+        limit = float(asked[gate].timeout or usual)
+        return checks.alone(f"{evidence.GATE}{gate}", command, timeout=limit, tree=tree)
+
+    return dataclasses.replace(inputs, asked=asked, before=lambda path: work.entry(base, path), run=run)
 
 
 def _gate_error(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> FailureMessage | None:

@@ -17,14 +17,6 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets, task_base
 
 
-def _not_the_first(context: RunContext, attempt: Attempt) -> bool:
-    return context.journal.state.number > 1 or attempt.number > 1
-
-
-def _knows_secrets(context: RunContext, _: Attempt) -> bool:
-    return context.services.redaction.knows_secrets()
-
-
 class Stage(NamedTuple):
     """`also_failed`: the stage also takes an attempt that has an outcome already. `when`: whether it is needed."""
 
@@ -44,8 +36,8 @@ MEASURE = (
     Stage(measure.measure, also_failed=True),
 )
 PROVE = (
-    Stage(exposed_secrets.judge, when=_knows_secrets),
-    Stage(determinism.compare, when=_not_the_first),
+    Stage(exposed_secrets.judge, when=lambda context, _: context.services.redaction.knows_secrets()),
+    Stage(determinism.compare, when=lambda context, attempt: context.journal.state.number > 1 or attempt.number > 1),
     Stage(judge.run_checks),
     Stage(judge.ask_people),
 )

@@ -11,7 +11,6 @@ from idumb import lazy_pattern
 from idumb.app.attempt import handoff_writer
 from idumb.app.contract import contract_versions
 from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule, task_commits
-from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
@@ -19,7 +18,6 @@ from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.plans import numbered_phases
-from idumb.domain.plans.plan import Task
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import COMPLETED, RunState
 
@@ -29,8 +27,6 @@ WRITTEN = "written"
 EVERY_SECONDS = 2.0
 # A run spends at most a fiftieth of its time on projections.
 _PAUSE = 50
-# Each later task looks at every document twice, which takes about four microseconds: a hundredth of its time.
-_DOCUMENTS = 2500
 
 
 def write(services: Services, path: str, text: str) -> None:
@@ -99,30 +95,6 @@ def _existing(services: Services, path: str) -> str | None:
         return None
 
 
-def checkpoint(context: RunContext, attempt: Attempt) -> None:
-    """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
-    state = context.journal.state
-    if state.reports_in_log:
-        return
-    task_state = state.tasks[attempt.task.id]
-    if task_state.checkpoint is not None and task_state.checkpoint.attempt == attempt.number:
-        text = context.services.documents.checkpoint(
-            state, attempt.task, [e.as_dict() for e in attempt.evidence], attempt.ledger.as_list()
-        )
-        context.pace.waiting[projection_paths.checkpoint_path(state.phase, task_state.id)] = text
-    if task_state.context.handover:
-        context.pace.waiting.update(
-            [_context(state.phase, attempt.task, task_state.attempt.number, task_state.context.handover)]
-        )
-
-
-def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, str]:
-    """Return path and text of what an attempt left to a fresh agent."""
-    return context_path(projection_paths.execution_folder(phase), task.id, attempt), context_document(
-        task, attempt, handover
-    )
-
-
 def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
     """Write the documents of checkpoints from the log."""
     for path, text in checkpoints(services, state, contract, tasks) if tasks and not state.reports_in_log else ():
@@ -135,7 +107,8 @@ def contexts(services: Services, state: RunState, contract: Contract) -> Iterato
     for event in services.log.events(run=state.id, kind="attempt.finished"):
         task, handover = contract.tasks.get(event.task or ""), event.payload.get("handover")
         if task is not None and handover:
-            yield _context(state.phase, task, event.attempt or 1, handover)
+            path = f"{projection_paths.execution_folder(state.phase)}/context-{task.id}-{event.attempt}.md"
+            yield path, f"# {task.id}, attempt {event.attempt}: what the next agent is told\n\n{handover}\n"
 
 
 def checkpoints(
@@ -171,24 +144,24 @@ def checkpoints(
 
 
 def progress(context: RunContext) -> None:
-    """Write checkpoints and progress.json, at most every two seconds, so that long runs stay linear."""
-    pace, moment = context.pace, context.services.clock.monotonic()
-    pace.begun = moment if pace.begun is None else pace.begun
-    pace.ended += 1
-    if moment < pace.due:
+    """Write progress.json, at most every two seconds, so that long runs stay linear."""
+    moment = context.services.clock.monotonic()
+    if moment < context.notes.get("progress", moment):
         return
-    if len(context.journal.state.attempted) <= _DOCUMENTS * (moment - pace.begun) / pace.ended or pace.ended == 1:
-        waiting_checkpoints(context)
     write_progress(context.services, context.contract, context.journal.state)
     now = context.services.clock.monotonic()
-    pace.due = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
+    context.notes["progress"] = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
 
 
-def waiting_checkpoints(context: RunContext) -> None:
-    """Write the queued documents. Runs of thousands of short tasks leave most of them until the end."""
-    while context.pace.waiting:
-        path, text = context.pace.waiting.popitem()
-        write(context.services, path, text)
+def stopped(services: Services, contract: Contract, state: RunState) -> None:
+    """Write what every stop of a run writes: its progress, and what its attempts left for people and agents."""
+    write_progress(services, contract, state)
+    if state.reports_in_log:
+        return
+    _missing_checkpoints(services, contract, state)
+    for path, text in contexts(services, state, contract):
+        if _existing(services, path) is None:
+            write(services, path, text)
 
 
 def write_progress(services: Services, contract: Contract, state: RunState) -> None:
@@ -205,11 +178,10 @@ def is_behind(services: Services, state: RunState) -> bool:
 
 def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
-    write_progress(services, contract, state)
+    stopped(services, contract, state)
     handoffs = handoff_writer.at_end(services, contract, state)
     if state.reports_in_log:
         return handoffs
-    _missing_checkpoints(services, contract, state)
     path, text = summary(services, contract, state)
     write_report(services, path, text)
     checkpoints = (
@@ -251,13 +223,13 @@ def _clone_lines(services: Services, state: RunState) -> list[str]:
 
 
 def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:
-    """Write the documents that a killed run did not write, or left from an earlier attempt."""
+    """Write the documents that are missing, or that an earlier attempt left."""
     kept = {task: state.tasks[task].checkpoint for task in state.attempted if task in contract.tasks}
     missing = [
         task
         for task, recorded in kept.items()
         if recorded is not None
-        and recorded.snapshot not in (_existing(services, projection_paths.checkpoint_path(state.phase, task)) or "")
+        and recorded.at not in (_existing(services, projection_paths.checkpoint_path(state.phase, task)) or "")
     ]
     checkpoints_again(services, state, contract, missing)
 
@@ -394,12 +366,3 @@ def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ..
         held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
         warnings += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
     return tuple(warnings)
-
-
-def context_path(folder: str, task: str, attempt: int) -> str:
-    """Return where the summary of an attempt is kept for people."""
-    return f"{folder}/context-{task}-{attempt}.md"
-
-
-def context_document(task: Task, attempt: int, text: str) -> str:
-    return f"# {task.id}, attempt {attempt}: what the next agent is told\n\n{text}\n"

@@ -31,13 +31,10 @@ def actions(contract: Contract, state: RunState | None, shown: Mapping[str, str]
     if shown[task] != outcome.BLOCKED:
         return []
     causes = schedule.roots(contract, shown, task)
-    retry = [f"idumb resume {contract.phase} --retry-failed"] if _any_failed(shown, causes) else []
+    retries = any(shown[cause] == outcome.FAILED for cause in causes)
+    retry = [f"idumb resume {contract.phase} --retry-failed"] if retries else []
     accept = [f"idumb accept {cause} --why {REASON}" for cause in causes]
     return [*retry, *accept, *_drop_dependency(contract, state, shown, task)]
-
-
-def _any_failed(shown: Mapping[str, str], tasks: tuple[str, ...]) -> bool:
-    return any(shown[task] == outcome.FAILED for task in tasks)
 
 
 def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:

@@ -29,19 +29,6 @@ INTERRUPTED_NAME = "interrupted"
 
 
 @dataclass(slots=True)
-class Pace:
-    """When the documents of a long run are written next. Times are monotonic seconds.
-
-    `due` is the next time, `begun` when the first task ended, `ended` how many did; `waiting` maps paths to texts.
-    """
-
-    due: float = float("-inf")
-    begun: float | None = None
-    ended: int = 0
-    waiting: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class Locked:
     """The last result of `run_lock`: fingerprints of the contract's `files`, the `environment` and the `approval`.
 
@@ -75,7 +62,6 @@ class RunContext:
     policy: str
     on_deviation: str | None
     max_attempts: int
-    pace: Pace
     deterministic: bool = False
     sandboxed: bool = False
     notes: dict[str, Any] = field(default_factory=dict)

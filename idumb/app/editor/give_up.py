@@ -41,7 +41,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         conflicts = services.trees.restore(work.base or "", work.left_tree or "", touched) if touched else ()
         if conflicts:
             raise _changed(state.phase, task_id, [conflict.path for conflict in conflicts])
-        projections.write_progress(services, contract, state)
+        projections.stopped(services, contract, state)
     name = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(
         {

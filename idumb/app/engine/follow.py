@@ -105,7 +105,7 @@ def _about_base(task: Task, run: RunState, limits: Limits) -> Move:
     """Return what follows uncommitted changes of the user in files that the task declares."""
     question = questions.base(task, run, limits.dirty)
     if question.id not in run.answers:
-        return Move(ASK, says=question.what, question=question)
+        return Move(ASK, question=question)
     move = questions.chosen(run, question.id).move
     if move == WAIT:
         return Move(WAIT, says=f"{task.id} waits for your commit of {wording.listed(limits.dirty)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from idumb.app.attempt import budget, delivery, entry, handoff_writer, projections
+from idumb.app.attempt import budget, delivery, entry, handoff_writer
 from idumb.app.core import run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
@@ -126,10 +126,11 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
 
 def tell(context: RunContext, attempt: Attempt) -> Ending | None:
     """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
-    projections.checkpoint(context, attempt)
     handoff_writer.after(context, attempt.task)
-    if attempt.conflicts:
-        return _about_conflicts(context, attempt)
+    if attempt.conflicts:  # one that was answered has come back
+        question = delivery.question(attempt)
+        again = Ending("waiting", question.what, attempt.task.id)
+        return _conflict(context, attempt.task, question) if context.journal.answer(question.id) is None else again
     if attempt.commit_refused is not None and not _judges_again(context, attempt):
         waits = preconditions.why_not_deliver(context.services, context.journal.state)
         words = f"waits: {attempt.task.id} is done, but {waits}" if waits else attempt.commit_refused
@@ -139,12 +140,10 @@ def tell(context: RunContext, attempt: Attempt) -> Ending | None:
     return None
 
 
-def _about_conflicts(context: RunContext, attempt: Attempt) -> Ending | None:
-    """Ask whose version of the conflicting files counts. After the answer, the delivery follows from the log."""
-    question, asker = delivery.question(attempt), context.services.asker
-    if context.journal.answer(question.id) is None and context.journal.ask_once(asker, question) is not None:
-        return None
-    return Ending("waiting", question.what, attempt.task.id)
+def _conflict(context: RunContext, task: Task, question: Decision) -> Ending | None:
+    """Ask whose version of files counts, at once. Without an answer, the next command looks again."""
+    answer = context.journal.ask_once(context.services.asker, question)
+    return Ending("waiting", question.what, task.id) if answer is None else None
 
 
 def _commit_failed(context: RunContext, task: Task, words: str) -> WorkFailed:
@@ -180,9 +179,8 @@ def _put(context: RunContext, task: Task, move: Move) -> Ending | None:
     question = move.question
     if question is None:
         raise AssertionError("there is nothing to ask")
-    if question.kind == CONFLICT:  # the next command looks again: he may have committed the files
-        answer = context.journal.ask_once(context.services.asker, question)
-        return Ending("waiting", move.says, task.id) if answer is None else None
+    if question.kind == CONFLICT:
+        return _conflict(context, task, question)
     number = context.journal.state.tasks[task.id].attempt.number
     waiting = context.journal.event("task.waiting", task.id, number, decisions=[question.id], reason=move.reason)
     context.journal.write(context.journal.question_event(question, task.id, number), waiting)

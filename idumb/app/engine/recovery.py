@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import projections
 from idumb.app.core import kept_runs
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.core.services import attempt_ref, run_ref
@@ -26,7 +25,6 @@ def recover(context: RunContext) -> None:
     for task_id in running:
         context.checks.end_processes()
         moves.settle(context, context.contract.tasks[task_id])
-    projections.checkpoints_again(context.services, context.journal.state, context.contract, running)
     _keep_refs(context)
 
 

@@ -135,14 +135,14 @@ def supervise(
         by = "stop" if services.owner.stop_request() else "signal"
         reason = run_lookup.why_stopped(services, interrupted)
         journal.write(journal.event("run.interrupted", reason=reason, by=by))
-        projections.write_progress(services, contract, journal.state)
+        projections.stopped(services, contract, journal.state)
         interrupted.hint = next_actions.command(journal.state)
         interrupted.details = failure_report.of_interruption(services, journal.state, contract, reason)
         raise
     except (Refusal, WorkFailed) as refusal:
         services.owner.guard()
         journal.write(journal.event("run.halted", reason=refusal.message))
-        projections.write_progress(services, contract, journal.state)
+        projections.stopped(services, contract, journal.state)
         details = {
             "phase": contract.phase,
             **failure_report.of_refusal(services, journal.state, contract, refusal.message),
@@ -152,7 +152,6 @@ def supervise(
         refusal.details = {**details, **refusal.details}
         raise
     finally:
-        projections.waiting_checkpoints(context)
         if schedule.settled(schedule.statuses(contract, journal.state)):
             context.agents.forget()
         context.workspace.keep()

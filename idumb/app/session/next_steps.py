@@ -74,10 +74,6 @@ def _over(state: RunState, question: Mapping[str, Any]) -> bool:
     return state.verification is None or state.verification.get("decision") != question["id"]
 
 
-def _asks_for_a_word(verification: Mapping[str, Any]) -> bool:
-    return verification["status"] == "partial" and verification.get("decision") is not None
-
-
 def _past_skipped(contract: Contract, state: RunState, shown: Mapping[str, str]) -> list[str]:
     """Return what to do about skipped tasks that others need; empty if something can still run."""
     if not blocked_tasks.is_stuck(shown):
@@ -104,7 +100,7 @@ def next_commands(
     if schedule.settled(shown):
         if verification is not None and verification["status"] == "waiting":
             return ["idumb decisions", f"idumb verify-work {phase}"]
-        if verification is not None and _asks_for_a_word(verification):
+        if verification and verification["status"] == "partial" and verification.get("decision") is not None:
             gaps = [f"idumb verify-work {phase} --gaps"] if gap.from_verification(verification) else []
             return ["idumb decisions", f"idumb verify-work {phase}", *gaps]
         if verification is not None and verification["status"] == "partial":

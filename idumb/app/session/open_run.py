@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Pace, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
@@ -42,7 +42,6 @@ def run_context(
         journal.state.policy,
         on_deviation,
         max_attempts or services.settings.run.max_attempts,
-        Pace(),
         deterministic=deterministic,
         sandboxed=sandboxed,
     )
