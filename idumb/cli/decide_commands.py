@@ -1,4 +1,4 @@
-"""The commands of the group Decide: answer questions, approve, accept and skip; handoffs and dead letters."""
+"""The commands of the group Decide: answer questions, approve, accept, skip and drop; handoffs and dead letters."""
 
 from __future__ import annotations
 
@@ -112,6 +112,21 @@ def skip_command(task: str, why: str, yes: bool) -> Result:
     with options.services(writes=True) as services:
         tell = options.progress_writer()
         return task_overrides.skip(services, task, why, user_folders.user_name(), yes=yes, tell=tell)
+
+
+@options.command("drop", person=True)
+@click.argument("target")
+@click.option("--why", required=True, help="The reason, which is recorded.")
+def drop_command(target: str, why: str) -> Result:
+    """Abandon a phase, a task or a quick task.
+
+    A dropped task takes along what depends on it. What is done stays done, and no file changes. A dropped phase is not
+    what comes next, and no command runs or judges it. idumb undo takes up again what was dropped.
+    """
+    from idumb.app.running import drop
+
+    with options.services(writes=True) as services:
+        return drop.drop(services, options.phase_id(target, services.root), why, user_folders.user_name())
 
 
 handoff_command = options.Group(

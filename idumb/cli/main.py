@@ -48,6 +48,7 @@ _GROUPS = {
         "approve": "Approve a phase for strict mode, or revoke its approvals.",
         "accept": "Accept a task as it is, with a reason.",
         "skip": "Skip a task, with a reason.",
+        "drop": "Abandon a phase, a task or a quick task.",
         "handoff": "List, show, update and count handoffs.",
         "dlq": "List failed tasks and runs; retry or remove one.",
     },

@@ -78,10 +78,6 @@ class Decision:
         """Return whether the answer to a confirmation is its choice."""
         return answer is not None and answer.choice == self.choices[0].id
 
-    def seconds_left(self, now: str) -> float | None:
-        """Return how long the question waits; 0 if its time is over, None if it waits without end."""
-        return None if self.until is None else seconds_until(self.until, now)
-
     def choice(self, choice_id: str) -> Choice | None:
         return next((c for c in self.choices if c.id == choice_id), None)
 

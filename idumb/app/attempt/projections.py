@@ -19,7 +19,7 @@ from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.plans import numbered_phases
 from idumb.domain.runs import replay
-from idumb.domain.runs.run import COMPLETED, RunState
+from idumb.domain.runs.run import CLOSED, RunState
 
 SET_ASIDE = "set-aside"
 WRITTEN = "written"
@@ -305,7 +305,7 @@ def _is_settled(state: RunState) -> bool:
     record = state.verification or {}
     asked = record.get("decision")
     waits = record.get("status") == "waiting" or (asked is not None and asked not in state.answers)
-    return state.state == COMPLETED and not waits
+    return state.state in CLOSED and not waits
 
 
 def _own_plans(services: Services, state: RunState) -> Sequence[str]:

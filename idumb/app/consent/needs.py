@@ -22,7 +22,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.plans.plan import IRREVERSIBLE, Task
 from idumb.domain.proof import ledger
-from idumb.domain.runs.run import COMPLETED
+from idumb.domain.runs.run import CLOSED
 from idumb.domain.settings import ResolvedRole, Settings
 
 ROLES = "roles"
@@ -264,6 +264,6 @@ def _commands(services: Services, contract: Contract) -> tuple[str, ...]:
 def present_base(services: Services, phase: str) -> str | None:
     """The commit that the phase's unfinished run began from, or HEAD's commit."""
     state = run_lookup.latest_run(services, phase)
-    if state is not None and state.state != COMPLETED:
+    if state is not None and state.state not in CLOSED:
         return state.base.commit
     return services.history.head().commit

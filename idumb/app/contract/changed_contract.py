@@ -14,7 +14,7 @@ from idumb.domain.decision import Choice
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs.run import RunState
+from idumb.domain.runs.run import DROPPED, RunState
 
 AMEND, FRESH = "amend", "start-fresh"
 
@@ -130,7 +130,14 @@ def _fresh_choice(state: RunState, now: Contract) -> Choice:
 
 
 def require_same(services: Services, contract: Contract, state: RunState) -> None:
-    """Refusal `run.contract-changed` if this is not the contract of the run, with every next action."""
+    """Refusal `phase.dropped`, or `run.contract-changed` if this is not the contract of the run."""
+    if state.state == DROPPED:
+        raise Refusal(
+            "phase.dropped",
+            f"Phase {state.phase} was dropped: {state.reason}",
+            hint=f"idumb undo --yes --operation {[*state.operations][-1]}",
+            details={"phase": state.phase},
+        )
     if contract_versions.is_run_of(state, contract) or contract_versions.is_pending(state, contract.hash):
         return
     was = dict(state.contract.plans)

@@ -16,7 +16,7 @@ from idumb.domain.finding import WARNING, Finding
 from idumb.domain.intake import ground, registry, scope, self_check
 from idumb.domain.intake.rule import Case, StartState
 from idumb.domain.intake.self_check import Answer
-from idumb.domain.runs.run import COMPLETED, RunState
+from idumb.domain.runs.run import CLOSED, RunState
 
 
 def findings(
@@ -104,7 +104,7 @@ def _base(
     services: Services, state: RunState | None, claimed: frozenset[str], on_disk: frozenset[str]
 ) -> frozenset[str]:
     """The claimed paths in the tree that the unfinished run began from; without such a run, the present ones."""
-    if state is None or state.state == COMPLETED or not state.base.tree:
+    if state is None or state.state in CLOSED or not state.base.tree:
         return on_disk
     try:
         return frozenset(path for path in claimed if services.trees.entry(state.base.tree, path) is not None)

@@ -24,7 +24,7 @@ from idumb.domain.runs.run import START, RunState
 from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
 
-UNDOABLE = ("rollback.completed", "undo.completed", "attempt.started")
+UNDOABLE = ("rollback.completed", "undo.completed", "work.dropped", "attempt.started")
 _ENDS = ("attempt.finished", "attempt.interrupted", "checkpoint.recorded")
 _BOOKKEEPING = {"operation.started", "operation.finished"}
 _RECORDS = {
@@ -261,7 +261,9 @@ def _repeat_answer(services: Services, journal: Journal, contract: Contract, eve
 def _undo_restore(
     services: Services, journal: Journal, contract: Contract, event: Event, word: restore.Confirmation
 ) -> Result:
-    state, p = journal.state, event.payload
+    """Restore what the operation changed; one that dropped work changed no file."""
+    state, base = journal.state, journal.state.base.tree
+    p = {"paths": (), "before_tree": base, "after_tree": base, **event.payload}
     if event.seq < kept_runs.freed(services).get(state.id, 0):
         raise kept_runs.refusal(state)
     description = _describe(services, state, event)
@@ -290,7 +292,9 @@ def _undo_restore(
 
 def _committed_then(services: Services, state: RunState, operation: str, tree: str) -> str | None:
     """Return the tree before the operation, with HEAD's version of what was uncommitted then; None if nothing was."""
-    intended = next(services.log.events(run=state.id, operation=operation, kind="rollback.intended"))
+    intended = next(iter(services.log.events(run=state.id, operation=operation, kind="rollback.intended")), None)
+    if intended is None:
+        return None
     head = services.history.tree_of(intended.payload["head"])
     uncommitted = exposed_secrets.names_in(services, intended.payload["uncommitted"], tree, head)
     return services.trees.overlay(tree, head, uncommitted) if uncommitted and state.policy == COMMIT_TASK else None
@@ -317,6 +321,9 @@ def _describe(services: Services, state: RunState, event: Event) -> str:
         to = _task_before(services, state, event)
         return f"run {state.number} of phase {state.phase}" + (f" after {to}" if to != START else "")
     done, p = event.kind.split(".")[0], event.payload
+    if event.kind == "work.dropped":
+        what = f"phase {state.phase}" if p["whole"] else f"{p['tasks'][0]} of phase {state.phase}"
+        return f"drop of {what}"
     if done == restore.UNDO or "what" in p:
         return f"undo of {p.get('what', p.get('undone', 'an operation'))}"
     return f"rollback of phase {state.phase} to {p['to']}"

@@ -19,7 +19,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans import numbered_phases, step_plan
-from idumb.domain.runs.run import ACTIVE, COMPLETED, INTERRUPTED, PAUSED, RunState
+from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, INTERRUPTED, PAUSED, RunState
 from idumb.domain.runs.task_state import TaskState
 
 SHOWN = 20
@@ -116,7 +116,7 @@ def _step_plans(services: Services) -> tuple[str, ...]:
 
 def _is_open(services: Services, phase: str) -> bool:
     state = run_lookup.latest_run(services, phase)
-    return state is not None and state.state != COMPLETED
+    return state is not None and state.state not in CLOSED
 
 
 def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:
@@ -181,6 +181,8 @@ def _planned(
     state: RunState | None,
 ) -> dict[str, Any]:
     state, current, statuses = current_run(contract, state)
+    if state is not None and state.state == DROPPED and _changed_part(contract, state) != "plan":
+        current = state  # the configuration may change
     changed = state is not None and current is None
     counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
@@ -325,7 +327,7 @@ def waiting_reason(contract: Contract, state: RunState | None, shown: Mapping[st
 
 
 def _is_done(row: Mapping[str, Any]) -> bool:
-    return bool(row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed")
+    return bool(row["state"] in ("verified", DROPPED) or row.get("elsewhere", {}).get("verification") == "passed")
 
 
 def _is_dropped(row: Mapping[str, Any]) -> bool:

@@ -24,7 +24,7 @@ from idumb.domain.intake.self_check import NO, YES
 from idumb.domain.intake.self_check import Answer as Question
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs.run import COMPLETED
+from idumb.domain.runs.run import CLOSED
 from idumb.lazy_dataclass import dataclass
 
 ALL_PATHS = 10_000
@@ -226,7 +226,7 @@ def _revoke(services: Services, agreed: Iterable[Grant], who: str) -> None:
 def _next(services: Services, contract: Contract) -> list[str]:
     """Return the next commands. An unfinished run of a changed plan is amended first."""
     state, run_command = run_lookup.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
-    if state is None or state.state == COMPLETED:
+    if state is None or state.state in CLOSED:
         return [run_command]
     if state.contract.hash == contract.hash:
         return [f"idumb resume {contract.phase}"]

@@ -24,7 +24,7 @@ from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.runs import handoff
 from idumb.domain.runs.handoff import Document
-from idumb.domain.runs.run import COMPLETED
+from idumb.domain.runs.run import CLOSED
 
 
 def run(
@@ -62,7 +62,7 @@ def _place(services: Services, definition: DefinitionFile, data: bytes) -> tuple
         is_run = WORKFLOW_RUNS.number_of(phase) is not None
         if is_run and [source for _, source in services.plans.plans(folder)] == [data]:
             state = run_lookup.latest_run(services, phase)
-            if state is None or state.state != COMPLETED:
+            if state is None or state.state not in CLOSED:
                 return phase, folder
     taken = (*(phase for phase, _ in phases), *services.log.phases())
     number = WORKFLOW_RUNS.next_number(taken)

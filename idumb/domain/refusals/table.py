@@ -51,7 +51,7 @@ FAMILIES = (
     Family("consent approval irreversible", "Run the phase with consent", "Approve the phase again", (CHECK,)),
     Family("amend", "Amend the plan", "Change the plan in an editor, then idumb amend --from-file", (DIFF,)),
     Family("workflow", "Run the workflow", ways=(WORKFLOWS,)),
-    Family("run task attempt accept skip resume envelope dry-run", "Continue the run", ways=(STATUS,)),
+    Family("run task attempt accept skip drop resume envelope dry-run", "Continue the run", ways=(STATUS,)),
     Family("prove verification", "Verify the phase", ways=(STATUS,)),
     Family("rollback undo secret", "Restore files", ways=(STATUS,)),
     Family("decision", "Answer the question", ways=(QUESTIONS,)),

@@ -25,10 +25,9 @@ KINDS = (
     "checkpoint.intended", "checkpoint.recorded", "decision.asked", "decision.answered", "verification.recorded",
     "handoff.asked", "handoff.created", "handoff.failed", "handoff.updated", "handoff.completed",
     "dead-letter.removed", "rollback.intended", "rollback.abandoned", "rollback.compensated",
-    "rollback.completed", "undo.completed", "phase.forced", "reports.committed",
-    "legacy.imported",
-    "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived", "snapshots.freed",
-    "doctor.fixed",
+    "rollback.completed", "undo.completed", "work.dropped", "phase.forced", "reports.committed",
+    "legacy.imported", "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived",
+    "snapshots.freed", "doctor.fixed",
 )  # fmt: skip
 
 EXACT = frozenset(

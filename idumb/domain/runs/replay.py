@@ -18,10 +18,10 @@ _STATUS_KINDS = (
     "run.",
     "task.",
     "attempt.",
+    "contract.",
     "checkpoint.recorded",
     "rollback.completed",
     "undo.completed",
-    "contract.",
 )
 
 

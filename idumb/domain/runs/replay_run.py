@@ -9,6 +9,7 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import (
     ACTIVE,
     COMPLETED,
+    DROPPED,
     FAILED,
     HALTED,
     INTERRUPTED,
@@ -59,12 +60,8 @@ def _guarded_accepted(state: RunState, event: Event) -> None:
     state.guarded = GuardedFiles(digests, accepted=state.guarded.accepted | accepted)
 
 
-def _amendment_intended(state: RunState, event: Event) -> None:
-    state.contract = replace(state.contract, amending=event.payload)
-
-
-def _amendment_abandoned(state: RunState, _: Event) -> None:
-    state.contract = replace(state.contract, amending=None)
+def _amending(state: RunState, event: Event) -> None:
+    state.contract = replace(state.contract, amending=event.payload if event.kind == "amendment.intended" else None)
 
 
 def _amended(state: RunState, event: Event) -> None:
@@ -121,11 +118,7 @@ def _verified(state: RunState, event: Event) -> None:
 
 
 def _restoring(state: RunState, event: Event) -> None:
-    state.restoring = event.payload
-
-
-def _restore_abandoned(state: RunState, _: Event) -> None:
-    state.restoring = None
+    state.restoring = event.payload if event.kind == "rollback.intended" else None
 
 
 def _compensated(state: RunState, event: Event) -> None:
@@ -154,6 +147,13 @@ def _rolled_back(state: RunState, event: Event) -> None:
     state.failures_in_a_row = 0
     state.state = HALTED
     state.reason = f"rolled back to {event.payload['to']}"
+
+
+def _dropped(state: RunState, event: Event) -> None:
+    """Keep for `undo` what the tasks were; each is skipped by an event of its own."""
+    _keep(state, event, event.payload["tasks"])
+    if event.payload["whole"]:
+        state.state, state.reason = DROPPED, event.payload["reason"]
 
 
 def _undone(state: RunState, event: Event) -> None:
@@ -204,13 +204,14 @@ HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "run.failed": _becomes(FAILED),
     "envelope.changed": _envelope_changed,
     "guarded.accepted": _guarded_accepted,
-    "amendment.intended": _amendment_intended,
-    "amendment.abandoned": _amendment_abandoned,
+    "amendment.intended": _amending,
+    "amendment.abandoned": _amending,
     "contract.amended": _amended,
     "verification.recorded": _verified,
     "rollback.intended": _restoring,
-    "rollback.abandoned": _restore_abandoned,
+    "rollback.abandoned": _restoring,
     "rollback.compensated": _compensated,
     "rollback.completed": _rolled_back,
     "undo.completed": _undone,
+    "work.dropped": _dropped,
 }

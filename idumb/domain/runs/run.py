@@ -21,7 +21,8 @@ INTERRUPTED = "interrupted"
 PAUSED = "paused"
 COMPLETED = "completed"
 FAILED = "failed"
-CLOSED = frozenset({COMPLETED})
+DROPPED = "dropped"
+CLOSED = frozenset({COMPLETED, DROPPED})
 
 START = "start"
 MAIN = "main"

@@ -159,6 +159,12 @@ def decide(data: phrases.Data) -> str:
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
+def drop(data: phrases.Data) -> str:
+    what = f"phase {data['phase']}" if data["task"] is None else data["task"]
+    lines = [f"Dropped {markup.one_line(what)}: {wording.listed(run.one_lines(data['tasks']))} will not run."]
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
 def settled(data: phrases.Data) -> str:
     """Return the new status of an accepted or skipped task, and the state of its changes."""
     row = data["task"]

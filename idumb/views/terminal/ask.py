@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TextIO
 
 from idumb.domain import whole_numbers
-from idumb.domain.decision import JUDGE, JUDGEMENT, STOPPED, Answer, Decision
+from idumb.domain.decision import JUDGE, JUDGEMENT, STOPPED, Answer, Decision, seconds_until
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
 from idumb.views import markup, quantities
@@ -86,7 +86,7 @@ class Terminal:
         self._say(question(decision))
         drop_typed_ahead(self._read)
         seconds, otherwise = self._timeout(), _empty(decision)
-        left = decision.seconds_left(SystemClock().now())
+        left = None if decision.until is None else seconds_until(decision.until, SystemClock().now())
         if left is not None and left <= seconds:
             seconds, otherwise = left, _NO
         ends = self._now() + seconds
