@@ -53,7 +53,7 @@ def refresh(services: Container) -> dict[str, Any]:
     folders = [folder for _, folder in services.plans.phases()]
     files = [path for folder in folders for path in services.plans.named(folder)]
     files += [path for phase in services.log.phases() if (path := step_plan.path_of(phase)) is not None]
-    # A phase that ran elsewhere shows in the commits only, so a pull changes the view.
+    # A phase that ran elsewhere shows in the commits only, and a rebase may drop those of a run.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
     rules = [path for path, _ in user_folders.system_wide()]
     inputs = [*SEEN, *rules, *folders, *files, commits, services.consent.folder]
@@ -62,8 +62,6 @@ def refresh(services: Container) -> dict[str, Any]:
     redactor = services.redaction
     if redactor.holds(json.dumps(view)):
         view = redactor.value(view)
-    if all(row["run"] for row in view["phases"]):
-        del observed["inputs"][commits]
     try:
         # The saved view contains these paths unredacted, because they must be exact.
         exposes_secret = redactor.holds(json.dumps(inputs))

@@ -16,6 +16,7 @@ from idumb.domain.decision import (
     EFFECT,
     FAIL,
     FINISH,
+    HISTORY,
     JUDGE,
     JUDGEMENT,
     LIMIT,
@@ -251,6 +252,17 @@ TABLE: Mapping[str, Row] = {
         ),
         "{subject}",
     ),
+    HISTORY: Row(
+        HISTORY,
+        HISTORY,
+        "{words}",
+        "What was done is not done any more, and what depends on it would be built without it.",
+        (
+            Choice(AGAIN, "run it again", "the run continues, and builds it anew", move=RESET),
+            Choice("return", "return to the checkpoint", "nothing runs before that", "{back}", WAIT),
+            Choice("fresh", "start fresh", "nothing runs before that", "idumb rollback {phase} --to start", WAIT),
+        ),
+    ),
     PHASE: Row(
         PHASE,
         "",
@@ -430,6 +442,13 @@ def _answered(state: RunState, kind: str, choice: str, task: str | None = None) 
             continue
         if task in (None, question["task"]):
             yield question
+
+
+def history(task: Task, run: RunState, words: str, commits: Sequence[str], back: str) -> Decision:
+    """Return the question what follows if the branch lost commits of done tasks, of which this is the first."""
+    same = [i for i, q in run.decisions.items() if (q["kind"], q["task"]) == (HISTORY, task.id) and i in run.answers]
+    number = 1 + sum(chosen(run, id).move != RESET for id in same)
+    return about(HISTORY, task, number, commits, words=words, back=back, phase=run.phase)
 
 
 # A task that stopped

@@ -11,7 +11,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
 from idumb.app.session import next_steps
-from idumb.app.worktree import preconditions
+from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
@@ -22,7 +22,10 @@ def view(services: Services, phase: str) -> Result:
     """Return the next task and the reasons of the others. Starts nothing. InputError if the plan cannot run."""
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
-    _, current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
+    state = run_lookup.latest_run(services, contract.phase)
+    if state is not None:
+        rewritten.mark(services, state)
+    _, current, statuses = status.current_run(contract, state)
     open_now = open_attempt.find(services)
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     able = ready if open_now is None else [open_now.task] if open_now.phase == contract.phase else []

@@ -12,6 +12,7 @@ from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, kept_at, plans_ref
 from idumb.app.session import failure_report, next_steps
+from idumb.app.worktree import rewritten
 from idumb.domain import contract as contracts
 from idumb.domain import paths
 from idumb.domain.contract import Contract
@@ -41,6 +42,7 @@ def show(services: Services, task: str) -> Result:
         "decisions": [],
     }
     if state is not None and task_id in state.tasks:
+        rewritten.mark(services, state)
         statuses = schedule.statuses(contract, state)
         data |= next_steps.task_row(state, contract, task_id, statuses)
         attempted_in = run_lookup.attempting_run(services, state, task_id)

@@ -14,6 +14,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.running.outside_work import OutsideWork, Trailers
 from idumb.app.session import next_steps
+from idumb.app.worktree import rewritten
 from idumb.domain import agent, finding, outcome, whole_numbers
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -180,6 +181,9 @@ def _planned(
     contract: Contract,
     state: RunState | None,
 ) -> dict[str, Any]:
+    history = "" if state is None else rewritten.mark(services, state)
+    if state is not None and state.verified and rewritten.is_rewritten(services, state):
+        history = "its commits were rewritten since"
     state, current, statuses = current_run(contract, state)
     if state is not None and state.state == DROPPED and _changed_part(contract, state) != "plan":
         current = state  # the configuration may change
@@ -199,7 +203,8 @@ def _planned(
         "run": state.id if state else None,
         "session": state.session if state else None,
         # For an active or killed run this is the reason it was resumed, not why it stopped.
-        "reason": current.reason if current and current.state != ACTIVE else "",
+        "reason": history or (current.reason if current and current.state != ACTIVE else ""),
+        "rewritten": bool(history),
         "changed_since_run": changed,
         "changed_part": _changed_part(contract, state) if changed and state is not None else None,
         "tasks": {"total": len(statuses), **counts},
@@ -399,6 +404,8 @@ def _first_step(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
         return f"idumb check-plan {number}", row.get("problem") or row["problems"][0]
     if row.get("problems"):
         return f"idumb check-plan {number}", row["problems"][0]
+    if row.get("rewritten"):
+        return f"idumb resume {number}", row["reason"]
     goes_on = row.get("next") or state == PAUSED  # even if questions about failed tasks are open
     settled = all(question["subject"] == questions.EXHAUSTED for question in row["decisions"])
     if row["decisions"] and not (goes_on and settled):

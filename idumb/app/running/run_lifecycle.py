@@ -20,7 +20,7 @@ from idumb.app.running import admission, run_result
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, open_run, operation
 from idumb.app.verify import verdict, verify_work
-from idumb.app.worktree import final_state, preconditions, run_branch, task_base
+from idumb.app.worktree import final_state, preconditions, rewritten, run_branch, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import wording
 from idumb.domain.contract import Contract
@@ -160,6 +160,7 @@ def supervise(
 def make_ready(context: RunContext) -> None:
     """Recover from a crash, apply new answers, and require the agents and setup that the run needs."""
     recovery.recover(context)
+    rewritten.require_kept(context)
     recovery.resolve_waiting(context)
     runner.require_agents(context)
     runner.require_setup(context)

@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app.core import blocked_tasks, projection_paths, questions, schedule
 from idumb.domain import failures, outcome
 from idumb.domain.contract import Contract
-from idumb.domain.decision import CONFLICT, PHASE, SECRET, seconds_until
+from idumb.domain.decision import CONFLICT, HISTORY, PHASE, SECRET, seconds_until
 from idumb.domain.plans.plan import IRREVERSIBLE
 from idumb.domain.runs import gap
 from idumb.domain.runs.run import RunState
@@ -58,6 +58,8 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
     task = state.tasks.get(question["task"])
     if task is None:
         return False
+    if question["kind"] == HISTORY:  # the run was halted by it
+        return bool(state.reason == question["what"])
     if question["kind"] == SECRET:
         return question["subject"] == questions.TO_ACCEPT and task.status not in outcome.ENDED
     if question["kind"] == CONFLICT and question["subject"] == questions.DELIVERY:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from idumb import lazy_pattern
 from idumb.app.core import kept_runs, open_attempt, run_lookup
 from idumb.app.core.services import Services, run_ref
+from idumb.app.worktree import rewritten
 from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
@@ -157,6 +158,12 @@ class _Look:
             yield from self._lost_commits(state)
 
     def _lost_commits(self, state: RunState) -> Iterator[Symptom]:
+        for task, commit in rewritten.lost(self.services, state).items():
+            yield health.warn(
+                rewritten.words(state, {task: commit}),
+                means="the task is not done any more",
+                fix=f"idumb resume {state.phase}",
+            )
         for task, task_state in state.tasks.items():
             kept = task_state.checkpoint
             if kept is not None and kept.commit is not None and not self._exists(kept.commit):

@@ -82,7 +82,7 @@ def _not_as_left(
     services: Services, state: RunState, trees: Mapping[str, str], writers: Mapping[str, str]
 ) -> Iterator[str]:
     for path, task in writers.items():
-        left = _left_by(services, state, task)
+        left = left_by(services, state, task)
         if left is None:
             continue
         expected, present = services.trees.entry(left, path), services.trees.entry(trees[path], path)
@@ -94,7 +94,7 @@ def _not_as_left(
             yield f"{path} is not as {task} left it"
 
 
-def _left_by(services: Services, state: RunState, task: str) -> str | None:
+def left_by(services: Services, state: RunState, task: str) -> str | None:
     """Return the tree that a task committed, or left; None if it is gone, because the user rewrote history."""
     commit = _commit_of(state, task)
     if commit is None:

@@ -1,0 +1,92 @@
+"""History that the user rewrote: work that the run's branch lost is not done any more, and a squash changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.project import Project, making, shell, task
+
+
+@pytest.fixture
+def halted(project: Project) -> Project:
+    """T1-01 and T1-02 are done; T1-03, which depends on both, failed."""
+    steps = [shell("cat a.txt b.txt > c.txt"), shell("test -e ok")]
+    project.plan(
+        [
+            making("T1-01", "a.txt"),
+            making("T1-02", "b.txt", after="T1-01"),
+            task("T1-03", files="create `c.txt`", check="test -s c.txt", after="T1-02", steps=steps),
+        ]
+    )
+    assert project.execute("--max-attempts", "1", "--no-verify").code == 1
+    project.repo.write("ok", "")
+    project.repo.commit("ok")
+    return project
+
+
+def lose(project: Project) -> str:
+    """Drop the commit of T1-02, and keep the one after it."""
+    lost = project.repo.git("rev-parse", "HEAD~1").strip()
+    project.repo.git("rebase", "-q", "--onto", "HEAD~2", "HEAD~1")
+    return lost
+
+
+def test_a_done_task_whose_commit_the_branch_lost_is_named_and_asked_about(halted: Project) -> None:
+    """Case: `git reset` or a rebase drops a commit of an unfinished run."""
+    project, lost = halted, lose(halted)
+    words = f"commit {lost[:7]} of T1-02 is no longer on main"
+    view = project.json("status").data
+    assert (view["phases"][0]["tasks"]["completed"], view["phases"][0]["reason"]) == (1, words)
+    assert view["next"] == {"phase": "1", "command": "idumb resume 1", "why": words}
+    shown = project.json("show", "T1-02").data
+    assert (shown["status"], shown["reason"]) == ("ready", words)
+    assert words in project.quick("doctor").out
+    refused = project.resume("--retry-failed")
+    assert (refused.code, project.exists("b.txt")) == (5, False)
+    (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
+    assert [choice["id"] for choice in question["choices"]] == ["again", "return", "fresh"]
+    assert project.json("decide", question["id"], "again").code == 0
+    ended = project.resume("--retry-failed", "--no-verify")
+    assert (ended.code, project.read("c.txt")) == (0, "made\nmade\n")
+
+
+def test_the_commit_can_be_brought_back(halted: Project) -> None:
+    project, lost = halted, lose(halted)
+    assert project.resume("--retry-failed").code == 5
+    (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
+    assert project.json("decide", question["id"], "return").code == 0
+    assert project.resume("--retry-failed").code == 5
+    (back,) = [choice["command"] for choice in question["choices"] if choice["id"] == "return"]
+    project.repo.git(*back.split()[1:])
+    assert project.repo.git("log", "-1", "--format=%T", lost)
+    assert project.resume("--retry-failed", "--no-verify").code == 0
+    assert project.json("decisions").data["decisions"] == []
+
+
+def test_all_of_it_can_start_afresh(halted: Project) -> None:
+    project = halted
+    lose(project)
+    assert project.resume("--retry-failed").code == 5
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.statuses() == {"T1-01": "ready", "T1-02": "pending", "T1-03": "pending"}
+    assert project.resume("--no-verify").code == 0
+
+
+def test_a_squash_of_the_work_changes_nothing(halted: Project) -> None:
+    project = halted
+    project.repo.git("reset", "-q", "--soft", "HEAD~3")
+    project.repo.git("commit", "-qm", "squashed")
+    assert project.json("status").data["phases"][0]["tasks"]["completed"] == 2
+    assert "no longer on" not in project.quick("doctor").out
+    assert project.resume("--retry-failed", "--no-verify").code == 0
+
+
+def test_a_verified_phase_stays_verified_and_says_that_commits_were_rewritten(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert project.execute().code == 0
+    assert "rewritten" not in project.quick("status").out
+    project.repo.git("reset", "-q", "--soft", "HEAD~3")
+    project.repo.git("commit", "-qm", "squashed")
+    assert project.json("status").data["phases"][0]["state"] == "verified"
+    assert "its commits were rewritten since" in project.quick("status").out
+    assert project.json("verify-work", "1").code == 0
