@@ -114,15 +114,6 @@ def test_an_undone_rollback_brings_the_answer_back_with_the_work(project: Projec
     assert proof(project.json("verify-work", "1")) == "passed"
 
 
-def test_an_undone_rollback_brings_the_open_question_back(project: Project) -> None:
-    """R-PLAN-12."""
-    rolled_back(project)
-    assert project.json("decide", QUESTION, "yes").error["code"] == "decision.void"
-    assert project.json("undo", "--yes").code == 0
-    assert listed(project) == [QUESTION]
-    assert project.json("decide", QUESTION, "yes").code == 0
-
-
 def test_an_answer_does_not_count_for_what_a_run_builds_after_an_undone_run(answered: Project) -> None:
     """R-PLAN-12: `undo` of the run removes the work, too."""
     undone(answered)

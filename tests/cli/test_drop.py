@@ -88,7 +88,7 @@ def test_an_unwanted_quick_task_can_be_dropped_and_next_forgets_it(project: Proj
 
 
 def test_what_is_done_cannot_be_dropped(stopped: Project) -> None:
-    assert dropped(stopped, "T1-01").error["code"] == "task.already-done"
+    assert dropped(stopped, "T1-01").error["code"] == "drop.nothing-left"
     project = stopped
     assert project.json("execute-phase", "2", "--approve", project.approval("2")).code == 0
     refused = dropped(project, "2")

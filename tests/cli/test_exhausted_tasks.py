@@ -207,16 +207,6 @@ def test_accept_commits_the_work_with_its_reason_and_unblocks_its_dependents(
     assert project.quick("accept", "T1-02", "--why", "again", "--json").error["code"] == "task.already-done"
 
 
-@pytest.mark.parametrize("words", [("decide", QUESTION, "skip"), ("skip", "T1-02", "--why", "no", "--yes")], ids=str)
-def test_skip_omits_the_task_and_its_dependents_stay_blocked(project: Project, words: tuple[str, ...]) -> None:
-    """R-ASK-2, R-RUN-5: by the answer or the command."""
-    assert project.quick(*words, "--json").code == 0
-    assert status(project) == {"T1-01": "completed", "T1-02": "skipped", "T1-03": "completed", "T1-04": "blocked"}
-    assert not project.exists("b.txt")
-    assert f"answered skip to {QUESTION}" in project.quick("show", "T1-04").out or words[0] == "skip"
-    void(project)
-
-
 def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None:
     """R-ASK-2, R-GIT-3: earlier work stays, and undo restores the work with its question."""
     answer = decide(project, QUESTION, "roll-back")
@@ -279,24 +269,6 @@ def test_any_command_on_the_task_settles_the_question(project: Project, words: t
     if words[1] == "remove":
         assert answer.data["dead_letter"]["decision"] is None
     void(project)
-
-
-def test_strict_mode_halts_at_the_first_failure_and_asks_nothing(sandbox: GitSandbox) -> None:
-    """R-RUN-5, R-RUN-7: one attempt; the structured failure names the ways on."""
-    project = projects.create(sandbox)
-    head = (
-        "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-        "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
-    )
-    fails = making(
-        "T1-01", "a.txt", steps=[shell("false")], fields="- **Requirements:** REQ-1\n- **Change:** extending\n"
-    )
-    project.plan([fails], head=head)
-    assert project.quick("approve", "1", "--hash", project.contract_hash(), *project.answers(), "--json").code == 0
-    ended = project.quick("execute-phase", "1", "--json")
-    assert (ended.code, ended.error["code"]) == (1, "run.halted")
-    assert [choice["id"] for choice in ended.error["details"]["choices"]] == ["retry", "roll-back", "look"]
-    assert decisions(project) == []
 
 
 def test_at_a_terminal_the_question_comes_after_all_other_tasks(sandbox: GitSandbox) -> None:

@@ -8,7 +8,6 @@ from tests.cli.test_repository_states import at_terminal
 from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.plans import edit
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell
 
@@ -46,14 +45,6 @@ def test_a_question_of_a_run_becomes_a_pending_decision(project: Project, screen
     assert project.json("status").data["owner"] is None
 
 
-def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, screen: io.StringIO) -> None:
-    """R-ASK-2, R-ASK-3."""
-    project.plan([making("T1-01", "a.txt")], head="success_criteria: [{text: it is liked, human: Look at it}]\n")
-    assert run(project).code == 5
-    assert waiting(project) == ["1.AC-1.1"]
-    assert "No answer within" in screen.getvalue()
-
-
 def test_a_timed_out_question_before_a_command_ends_it(prepared: Prepared, screen: io.StringIO) -> None:
     """R-ASK-3: a missing answer means no, and nothing was done."""
     project = prepared.get(ended_runs.done)
@@ -64,24 +55,3 @@ def test_a_timed_out_question_before_a_command_ends_it(prepared: Prepared, scree
         assert screen.getvalue().count("No answer within") == number
     assert projects.user_bytes(before, project.repo.ledger()) == []
     assert waiting(project) == []
-
-
-def test_an_irreversible_task_is_refused_if_its_question_times_out(project: Project, screen: io.StringIO) -> None:
-    """R-ASK-3, R-LOCK-9: one question, though two tasks need acceptance."""
-    tasks = [making(f"T1-0{n}", f"{n}.txt", fields=NO_WAY_BACK) for n in (1, 2)]
-    project.plan(tasks)
-    refused = run(project)
-    assert refused.code == 4, refused
-    assert "irreversible.not-accepted" in refused.err
-    assert screen.getvalue().count("No answer within") == 1
-    assert not project.exists("1.txt")
-
-
-def test_an_amendment_is_not_written_if_its_question_times_out(prepared: Prepared, screen: io.StringIO) -> None:
-    """R-ASK-3."""
-    project = prepared.get(ended_runs.failed)
-    edit(project, "T1-02: Task", "T1-02: Changed task")
-    ended = project.quick("amend", "1", "--from-file")
-    assert ended.code == 4, ended
-    assert "amend.not-confirmed" in ended.err
-    assert "No answer within" in screen.getvalue()

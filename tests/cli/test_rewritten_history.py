@@ -63,15 +63,6 @@ def test_the_commit_can_be_brought_back(halted: Project) -> None:
     assert project.json("decisions").data["decisions"] == []
 
 
-def test_all_of_it_can_start_afresh(halted: Project) -> None:
-    project = halted
-    lose(project)
-    assert project.resume("--retry-failed").code == 5
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.statuses() == {"T1-01": "ready", "T1-02": "pending", "T1-03": "pending"}
-    assert project.resume("--no-verify").code == 0
-
-
 def test_a_squash_of_the_work_changes_nothing(halted: Project) -> None:
     project = halted
     project.repo.git("reset", "-q", "--soft", "HEAD~3")

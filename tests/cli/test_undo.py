@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -110,15 +109,6 @@ def undo(project: Project, *flags: str) -> Answer:
 def other(answer: Answer) -> dict[str, Any]:
     assert (answer.code, answer.error["code"]) == (4, "undo.other-operation"), answer
     return answer.error
-
-
-def halted_quick(project: Project) -> Answer:
-    """A quick task that stops at the user's own change before its first attempt."""
-    project.configure(BUILDER % json.dumps("echo more >> README.md"))
-    project.repo.write("README.md", "# Mine\n")
-    words = ("quick", "Say more", "--files", "README.md")
-    consent_hash = project.quick(*words, "--json").error["details"]["consent_hash"]
-    return project.quick(*words, "--approve", consent_hash, "--json")
 
 
 def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:

@@ -1,25 +1,17 @@
-"""What an earlier owner of the working tree left: files of a killed command, and records of a command that replaced it.
+"""What an earlier owner of the working tree left: files of a killed command.
 
 A command can get the working tree from an owner that still lives, if its lock file is removed or replaced. That owner
-can write nothing more, so the next command reports what happened.
+can write nothing more, and the log names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.core.services import Services
 from idumb.domain import wording
 from idumb.domain.runs import project_key
-from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import RunState
-
-_WORDS = {
-    "task.accepted": "{task} was accepted by {by}: {reason}",
-    "task.skipped": "{task} was skipped by {by}: {reason}",
-    "decision.answered": "{decision} was answered {choice} by {by}",
-}
 
 
 def shown(holder: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -33,32 +25,6 @@ def takeover_record(holder: Mapping[str, Any] | None) -> dict[str, Any]:
     if holder is None:
         return {}
     return {"overtook": {name: holder.get(name) for name in ("pid", "host", "since", "command", "fence")}}
-
-
-def takeovers_since_resumed(services: Services, state: RunState) -> tuple[str, ...]:
-    """A line for each command that took the working tree from a living owner since this run last started or resumed."""
-    return tuple(_lines(services, state))
-
-
-def _lines(services: Services, state: RunState) -> Iterator[str]:
-    log = services.log
-    resumed = next(iter(log.events(run=state.id, kind="run.resumed", newest_first=True, limit=1)), None)
-    after = 0 if resumed is None else resumed.seq
-    for started in log.events(run=state.id, kind="operation.started", after=after):
-        owner = started.payload.get("overtook")
-        if owner is None:
-            continue
-        records = [words for event in log.events(operation=started.operation) if (words := _described(event))]
-        yield (
-            f"idumb {started.payload['command']} took over this working tree at {started.at} while idumb"
-            f" {owner['command']} (process {owner['pid']}) still owned it: the lock file had been removed or replaced."
-            f" It recorded: {'; '.join(records) or 'no decision'}"
-        )
-
-
-def _described(event: Event) -> str:
-    form = _WORDS.get(event.kind)
-    return "" if form is None else form.format_map({"task": event.task, "reason": "", **event.payload})
 
 
 def killed_operation_start(services: Services) -> str | None:

@@ -37,27 +37,19 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
         tasks = (task, *schedule.dependents(contract, task))
     if state is not None:
         tasks = tuple(t for t in tasks if t in state.tasks and state.tasks[t].status not in outcome.ENDED)
-    if task is not None and task not in tasks:
-        words = "is already done or skipped"
-        raise Refusal("task.already-done", f"{task} {words}.", hint=f"idumb show {task}", details={"task": task})
-    if not tasks:
-        raise Refusal(
-            "drop.nothing-left",
-            f"Every task of phase {contract.phase} is done or skipped.",
-            hint=f"idumb rollback {contract.phase} --to start",
-            details={"phase": contract.phase},
-        )
+    if not tasks or task not in (None, *tasks):
+        words = f"{target} cannot be dropped: nothing of it is left to do."
+        raise Refusal("drop.nothing-left", words, hint="idumb status", details={"phase": contract.phase})
     with operation.owned(services, "drop") as owned:
         if state is None:
             journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command="drop"))
         else:
             journal = owned.journal(state)
-        whole, reason = task is None, f"dropped: {why}"
-        event = journal.event("work.dropped", tasks=list(tasks), whole=whole, reason=why, by=who)
-        skips = (journal.event("task.skipped", t, reason=reason, by=who, commit=None) for t in tasks)
-        journal.write(event, *skips)
+        dropped = journal.event("work.dropped", tasks=list(tasks), whole=task is None, reason=why, by=who)
+        fields = {"reason": f"dropped: {why}", "by": who, "commit": None}
+        journal.write(dropped, *(journal.event("task.skipped", t, **fields) for t in tasks))
         projections.ending(services, contract, journal.state)
     undo = f"idumb undo --yes --operation {owned.operation}"
-    going_on = ["idumb next"] if whole else [f"idumb resume {contract.phase}"]
+    going_on = ["idumb next" if task is None else f"idumb resume {contract.phase}"]
     data = {"phase": contract.phase, "task": task, "tasks": list(tasks), "operation": owned.operation}
     return Result({**data, "next": [*going_on, undo]})

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from idumb.app.attempt import projections
 from idumb.app.contract import changed_contract, loading, run_lock
-from idumb.app.core import previous_owner, questions, run_lookup, schedule
+from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -93,7 +93,6 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     run_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
     with operation.owned(services, "resume") as owned:
         journal = owned.journal(state)
-        warnings = previous_owner.takeovers_since_resumed(services, state)
         preconditions.accept_guarded(services, journal, request.accept_git)
         run_lifecycle.finish_restore(services, journal, contract)
         limits = {"sandboxed": True} if request.sandboxed else {}
@@ -101,8 +100,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
         _reset(services, journal, contract, again, request.on_deviation)
         guidance = {"guidance": again.guidance, "by": again.who}
         journal.write(*(journal.event("task.guided", task, **guidance) for task in guided))
-        result = run_lifecycle.run_to_end(services, journal, contract, request)
-    return dataclasses.replace(result, warnings=(*warnings, *result.warnings))
+        return run_lifecycle.run_to_end(services, journal, contract, request)
 
 
 def _has_work(task: TaskState) -> bool:

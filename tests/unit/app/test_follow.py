@@ -135,6 +135,7 @@ def test_a_task_that_failed_for_good_leaves_a_question_unless_plan_or_mode_decid
 
 
 def test_the_run_halts_in_strict_mode_and_after_failures_in_a_row() -> None:
+    """R-RUN-5."""
     limit = Settings(run=RunSettings(halt_after=2))
     assert moved(ended(), max_attempts=1, settings=limit).says == ""
     assert moved(ended(), max_attempts=1, settings=limit, failures=1).says.startswith("2 tasks failed in a row")

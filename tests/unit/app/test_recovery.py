@@ -43,12 +43,6 @@ def recovered(run: EngineRun) -> list[str]:
     return [event.kind for event in run.log.events(after=last)]
 
 
-def test_before_the_attempt_is_announced_there_is_nothing_to_recover() -> None:
-    run = stopped_before("log attempt.started", one_task())
-    assert recovered(run) == []
-    assert run.status() == {"A": "pending"}
-
-
 def test_an_announced_attempt_is_recorded_as_interrupted_and_its_files_are_kept() -> None:
     run = stopped_before("log checkpoint.intended", one_task())
     assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
@@ -142,12 +136,6 @@ def test_a_ref_of_a_checkpoint_that_is_gone_is_restored() -> None:
     kept = run.repository.refs.pop(ref)
     recovered(run)
     assert run.repository.refs[ref] == kept
-
-
-def test_recovery_of_a_finished_run_does_nothing() -> None:
-    run = one_task()
-    run.run()
-    assert recovered(run) == []
 
 
 def test_what_the_user_commits_after_the_commit_of_a_killed_run_is_not_judged_as_the_task_s() -> None:
