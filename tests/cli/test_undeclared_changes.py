@@ -56,6 +56,16 @@ def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer
     assert project.read("README.md") == "mine\n"
 
 
+def test_a_task_whose_changes_were_kept_is_not_done_again_when_another_is_retried(project: Project) -> None:
+    first, _ = straying()
+    project.plan([first, failing_task("T1-02", "b.txt", after="T1-01")])
+    assert run(project).code == 5
+    assert project.quick("decide", "T1-01.deviation.1", "keep").code == 0
+    assert project.quick("resume", "1").code == 1
+    assert project.quick("resume", "1", "--retry-failed").code == 1
+    assert [e["attempt"] for e in project.events("--kind", "attempt.started", "--task", "T1-01")] == [1]
+
+
 def test_a_protected_path_among_undeclared_changes_can_only_be_left_out(project: Project) -> None:
     """R-LOCK-5."""
     steps = [write("a.txt", "a\n"), shell("echo s > stray.txt; echo x >> .planning/notes.md")]

@@ -145,7 +145,8 @@ def _decide_strays(services: Services, journal: Journal, task: Task, choice: str
 
 
 def _waits_about_strays(state: RunState, task: TaskState) -> bool:
-    return any(state.decisions[id]["kind"] == UNDECLARED for id in task.decisions)
+    kinds = {state.decisions[id]["kind"] for id in task.decisions}  # a task that has ended keeps its questions
+    return task.status == outcome.WAITING and UNDECLARED in kinds
 
 
 def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[str, ...]:
