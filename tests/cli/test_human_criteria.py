@@ -67,3 +67,25 @@ def test_tasks_for_a_person_wait_while_others_continue(project: Project) -> None
     assert status.pop("T1-06") == "failed"
     assert set(status.values()) == {"completed"}
     assert "blue" in json.dumps(project.json("show", "T1-02").data)
+
+
+def test_what_a_person_made_is_committed_unless_he_did_it_himself(project: Project) -> None:
+    """R-PLAN-12, R-RUN-3: what proves the task is in the commit."""
+    by_hand = "- **Kind:** human-action\n"
+    project.plan(
+        [
+            task("T1-01", files="create `a.txt`", check="test -s a.txt", fields=by_hand),
+            task("T1-02", files="create `b.txt`", check="test -s b.txt", fields=by_hand, after="T1-01"),
+            making("T1-03", "c.txt", after="T1-02"),
+        ]
+    )
+    assert project.execute().code == 5
+    project.repo.write("a.txt", "mine\n")
+    assert project.quick("decide", "T1-01.work.1", "done").code == 0
+    assert project.resume().code == 5
+    project.repo.write("b.txt", "mine\n")
+    project.repo.commit("by hand", "b.txt")
+    assert project.quick("decide", "T1-02.work.1", "done").code == 0
+    assert project.resume().code == 0
+    assert [word for word in project.subjects() if word != "plan"][-4:-1] == ["Task T1-01", "by hand", "Task T1-03"]
+    assert project.json("prove", "1").code == 0

@@ -173,12 +173,16 @@ def finish(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | 
 def _commits(context: RunContext, attempt: Attempt) -> bool:
     """Return whether idumb commits the work.
 
-    People commit their own work. A step of a workflow that changed nothing, such as a condition, makes no empty commit.
+    A step of a workflow that changed nothing, such as a condition, makes no empty commit; nor does a person's task
+    whose files he did not change, or committed himself.
     """
-    return (
-        context.policy == settings.COMMIT_TASK
-        and not attempt.task.is_human
-        and (attempt.task.flow is None or bool(attempt.ledger.changed))
+    if context.policy != settings.COMMIT_TASK:
+        return False
+    if not attempt.task.is_human:
+        return attempt.task.flow is None or bool(attempt.ledger.changed)
+    trees, head = context.services.trees, context.services.history.head_tree()
+    return any(
+        head is None or trees.entry(head, path) != trees.entry(attempt.candidate, path) for path in attempt.committed
     )
 
 
