@@ -13,17 +13,7 @@ from idumb.markdown.settings.setting_values import rejected
 from idumb.markdown.syntax import blocks, record, tree
 from idumb.markdown.syntax.nodes import Fence, Heading
 from idumb.markdown.syntax.problems import SCRIPT, Place, Problems
-from idumb.markdown.syntax.record import (
-    BOOLEAN,
-    COUNT,
-    DATA,
-    Key,
-    anything,
-    choice,
-    list_of,
-    scalar,
-    section,
-)
+from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, Key, choice, list_of, scalar, section
 from idumb.markdown.syntax.tree import Node, is_list, is_text
 
 FENCE = "yaml model"
@@ -110,7 +100,7 @@ _VALUES = {"arguments": DATA}
 _ANSWER = section(
     _answer,
     {
-        "say": _ANY, **{action: _calls(action) for action in script.ACTIONS}, "data": Key("a value", anything),
+        "say": _ANY, **{action: _calls(action) for action in script.ACTIONS}, "data": Key("a value", record.anything),
         "fault": choice(*script.FAULTS), "tokens": section(dict, {"in": COUNT, "out": COUNT}),
         "seconds": scalar(f"seconds from 0 to {script.LONGEST_SECONDS:g}", _seconds, plain=True),
     },

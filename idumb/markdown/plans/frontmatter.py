@@ -14,20 +14,7 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, values
 from idumb.markdown.syntax import inline, record, tree
 from idumb.markdown.syntax.problems import Place, Problems
-from idumb.markdown.syntax.record import (
-    TEXT,
-    TEXTS,
-    BadValue,
-    Key,
-    Keys,
-    choice,
-    each,
-    is_own,
-    list_of,
-    matching,
-    scalar,
-    section,
-)
+from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, Keys, choice, list_of, matching, section
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
@@ -112,9 +99,9 @@ def _many(make: Callable[..., Any], accepted: str, **keys: Key) -> Key:
 
 
 # The keys of a plan, and the order in which a plan has them.
-_TEXTS_BY_ID = each(TEXT, "an id without spaces", _WORD.fullmatch)
+_TEXTS_BY_ID = record.each(TEXT, "an id without spaces", _WORD.fullmatch)
 _IDS = list_of(matching("an id without spaces", _WORD.fullmatch), "a map of ids to texts, or a list of ids")
-_CHECK, _BINDING = scalar("a command", _command), matching("the name of a role binding", _WORD.fullmatch)
+_CHECK, _BINDING = record.scalar("a command", _command), matching("the name of a role binding", _WORD.fullmatch)
 KEYS: dict[str, Key] = {
     "type": matching("plan", "plan".__eq__)._replace(required=True, code="wrong-type"),
     "phase": matching("an id such as 1 or 06.2", _is_id).must,
@@ -157,9 +144,9 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
     for key, below in node.pairs:
         if key.text.s in KEYS:
             head.spans[key.text.s] = source.span(below.start, below.end)
-        elif is_own(key.text.s):
+        elif record.is_own(key.text.s):
             head.values.setdefault("extra", {})[key.text.s] = tree.plain(below)
-    own = [key for key in node.items if not is_own(key.text.s)]
+    own = [key for key in node.items if not record.is_own(key.text.s)]
     whole = Node(tree.MAP, node.text, source.starts[0], node.end, own)
     given = record.record(whole, KEYS, Place("", problems), "the frontmatter", hint=_belongs)
     given.pop("type", None)

@@ -9,49 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.domain import agent
+from idumb.domain import agent, settings
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
 from idumb.domain.proof import gate_table, levels
-from idumb.domain.settings import (
-    BRANCHES,
-    COMMIT_POLICIES,
-    CONTROLS,
-    DEFAULT_ENVIRONMENT,
-    DEVIATION_POLICIES,
-    HOMES,
-    NETWORKS,
-    REPORTS,
-    SANDBOXES,
-    Binding,
-    Ceiling,
-    CheckoutSettings,
-    CheckSettings,
-    GateSettings,
-    GitSettings,
-    Limits,
-    RoleSettings,
-    RunSettings,
-    SandboxSettings,
-    Settings,
-)
 from idumb.markdown.settings import prompt_files
-from idumb.markdown.settings.setting_values import (
-    ARGUMENTS,
-    BRANCH,
-    GLOBS,
-    LEVEL,
-    MESSAGE,
-    MONEY,
-    NAME,
-    PERCENT,
-    SIZE,
-    TEMPLATE_NAME,
-    VARIABLES,
-    WORDS,
-    parsed,
-    rejected,
-)
+from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import CONFIG, Place, Problems
 from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, DURATION, BadValue, Key, choice, each, list_of, section
@@ -63,38 +26,38 @@ MAX_BYTES = 1024 * 1024
 _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 
 
-def load(root: str) -> Settings:
+def load(root: str) -> settings.Settings:
     """Return the settings of the repository at `root`; defaults without a file. Raises InputError with findings."""
     try:
         data = named_files.read(os.path.join(root, PATH), MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
-        return Settings(prompts=prompt_files.load(root))
+        return settings.Settings(prompts=prompt_files.load(root))
     except OSError as problem:
         raise InputError(
             "config.unreadable", f"{PATH} cannot be read: {problem.strerror}", hint=f"ls -l {PATH}"
         ) from problem
-    settings, findings = read(data)
-    if settings is None:
-        raise rejected("config.invalid", findings, f"Fix {PATH}; idumb help configuration explains every key.")
-    settings = dataclasses.replace(settings, prompts=prompt_files.load(root))
-    _require_templates(settings)
-    return settings
+    chosen, findings = read(data)
+    if chosen is None:
+        raise rows.rejected("config.invalid", findings, f"Fix {PATH}; idumb help configuration explains every key.")
+    chosen = dataclasses.replace(chosen, prompts=prompt_files.load(root))
+    _require_templates(chosen)
+    return chosen
 
 
 def place(root: str, *keys: str) -> tuple[int, int]:
     """Return line and column of a nested key, or of its nearest existing parent."""
     try:
-        node, problems = parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
+        node, problems = rows.parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
     except OSError:
         return 1, 1
     return problems.source.place(0 if node is None else tree.find(node, *keys)[0])
 
 
-def _require_templates(settings: Settings) -> None:
+def _require_templates(chosen: settings.Settings) -> None:
     """Check that every template used by a role exists. Raises InputError `prompt.missing`."""
-    for role in settings.roles:
-        template = settings.role(role).prompt
-        if template not in settings.prompts and template not in agent.ROLES:
+    for role in chosen.roles:
+        template = chosen.role(role).prompt
+        if template not in chosen.prompts and template not in agent.ROLES:
             place = f"{prompt_files.FOLDER}/{template}{prompt_files.ENDING}"
             raise InputError(
                 "prompt.missing", f"The role {role} uses the prompt template {template}, but {place} does not exist.",
@@ -103,18 +66,18 @@ def _require_templates(settings: Settings) -> None:
 
 
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
-def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding, ...]]:
+def read(data: bytes, path: str = PATH) -> tuple[settings.Settings | None, tuple[Finding, ...]]:
     """Return settings from the bytes of a configuration file; None if a finding is an error."""
-    node, problems = parsed(data, path, MAX_BYTES, CONFIG)
-    settings = Settings()
+    node, problems = rows.parsed(data, path, MAX_BYTES, CONFIG)
+    chosen = settings.Settings()
     if node is not None and not problems.any_error:
         given = record.value(_CONFIGURATION, node, Place("", problems, kind=CONFIG, key="configuration"))
-        settings = _Whole(node, problems, given or {}).settings()
+        chosen = _Whole(node, problems, given or {}).result()
     findings = problems.sorted()
-    return (None if problems.any_error else settings), findings
+    return (None if problems.any_error else chosen), findings
 
 
-def _gates(node: Node, place: Place) -> dict[str, GateSettings]:
+def _gates(node: Node, place: Place) -> dict[str, settings.GateSettings]:
     """Read the settings of gates and roles. A name that idumb does not know is a gate of the project's own."""
     if not is_map(node):
         raise BadValue(node)
@@ -131,11 +94,11 @@ def _gates(node: Node, place: Place) -> dict[str, GateSettings]:
     return gates
 
 
-def _sandbox(node: Node, place: Place) -> SandboxSettings:
+def _sandbox(node: Node, place: Place) -> settings.SandboxSettings:
     """Read the section, or the short form `sandbox: auto`."""
-    if is_text(node) and node.text.s in SANDBOXES:
-        return SandboxSettings(node.text.s)
-    read: SandboxSettings = _SANDBOX.read(node, place)
+    if is_text(node) and node.text.s in settings.SANDBOXES:
+        return settings.SandboxSettings(node.text.s)
+    read: settings.SandboxSettings = _SANDBOX.read(node, place)
     return read
 
 
@@ -144,76 +107,90 @@ def _numbers(**keys: Key) -> Key:
 
 
 _ceiling = section(
-    lambda time=None, **others: Ceiling(seconds=time, **others),
-    {"attempts": COUNT, "time": DURATION, "tokens": COUNT, "cost_usd": MONEY},
+    lambda time=None, **others: settings.Ceiling(seconds=time, **others),
+    {"attempts": COUNT, "time": DURATION, "tokens": COUNT, "cost_usd": rows.MONEY},
 )
-_LIMITS = section(Limits, {"memory": SIZE, "cpu": DURATION, "processes": COUNT, "file_size": SIZE, "open_files": COUNT})
+_LIMITS = section(
+    settings.Limits,
+    {"memory": rows.SIZE, "cpu": DURATION, "processes": COUNT, "file_size": rows.SIZE, "open_files": COUNT},
+)
 _BINDING = section(
-    Binding,
+    settings.Binding,
     {
-        "adapter": WORDS.must, "argv": ARGUMENTS, "prompt": choice("stdin", "file"), "environment": VARIABLES,
-        "timeout": DURATION, "idle_timeout": DURATION, "limits": _LIMITS, "options": DATA, "model": WORDS,
+        "adapter": rows.WORDS.must, "argv": rows.ARGUMENTS, "prompt": choice("stdin", "file"),
+        "environment": rows.VARIABLES, "timeout": DURATION, "idle_timeout": DURATION, "limits": _LIMITS,
+        "options": DATA, "model": rows.WORDS,
     },
     named=True,
 )  # fmt: skip
 _BINDINGS = each(
     _BINDING,
     f"a name without spaces, other than {', '.join(agent.BUILT_IN)}",
-    lambda name: name not in agent.BUILT_IN and NAME.fullmatch(name),
+    lambda name: name not in agent.BUILT_IN and rows.NAME.fullmatch(name),
 )
 _ROLE = section(
-    RoleSettings,
-    {"binding": WORDS, "model": WORDS, "prompt": TEMPLATE_NAME, "timeout": DURATION, "ceiling": _ceiling},
+    settings.RoleSettings,
+    {
+        "binding": rows.WORDS,
+        "model": rows.WORDS,
+        "prompt": rows.TEMPLATE_NAME,
+        "timeout": DURATION,
+        "ceiling": _ceiling,
+    },
 )
 _GATE = section(
-    GateSettings,
+    settings.GateSettings,
     {
-        "level": LEVEL, "timeout": DURATION, "threshold": PERCENT,
-        "run": list_of(WORDS, "a text, or a list of texts", single=True, least=1), "entry_point": WORDS,
+        "level": rows.LEVEL, "timeout": DURATION, "threshold": rows.PERCENT,
+        "run": list_of(rows.WORDS, "a text, or a list of texts", single=True, least=1), "entry_point": rows.WORDS,
     },
 )  # fmt: skip
 _SANDBOX = section(
-    SandboxSettings, {"level": choice(*SANDBOXES), "write": list_of(WORDS)}, f"one of {', '.join(SANDBOXES)}"
+    settings.SandboxSettings,
+    {"level": choice(*settings.SANDBOXES), "write": list_of(rows.WORDS)},
+    f"one of {', '.join(settings.SANDBOXES)}",
 )
 _GIT = section(
-    GitSettings,
+    settings.GitSettings,
     {
-        "commit": choice(*COMMIT_POLICIES), "hooks": BOOLEAN, "reports": choice(*REPORTS), "message": MESSAGE,
-        "branch": choice(*BRANCHES), "branch_name": BRANCH, "network": BOOLEAN,
+        "commit": choice(*settings.COMMIT_POLICIES), "hooks": BOOLEAN, "reports": choice(*settings.REPORTS),
+        "message": rows.MESSAGE, "branch": choice(*settings.BRANCHES), "branch_name": rows.BRANCH, "network": BOOLEAN,
     },
 )  # fmt: skip
 _RUN = section(
-    RunSettings,
+    settings.RunSettings,
     {
-        "max_attempts": COUNT, "halt_after": COUNT, "on_deviation": choice(*DEVIATION_POLICIES),
+        "max_attempts": COUNT, "halt_after": COUNT, "on_deviation": choice(*settings.DEVIATION_POLICIES),
         "validator_timeout": DURATION, "check_timeout": DURATION, "output_limit": COUNT, "idle_timeout": DURATION,
         "check_idle_timeout": DURATION,
     },
 )  # fmt: skip
 KEYS: Mapping[str, Key] = {
-    "builder": WORDS,
-    "validator": WORDS,
+    "builder": rows.WORDS,
+    "validator": rows.WORDS,
     "bindings": _BINDINGS,
     "git": _GIT,
     "run": _RUN,
-    "protected": GLOBS,
-    "environment": VARIABLES,
+    "protected": rows.GLOBS,
+    "environment": rows.VARIABLES,
     "limits": _LIMITS,
     "gates": Key("keys with values", _gates),
     "levels": _numbers(**{"1": DURATION, "2": DURATION}),
     "roles": _numbers(**dict.fromkeys(agent.ROLES, _ROLE)),
-    "profile": WORDS,
-    "profiles": each(_numbers(**dict.fromkeys(agent.ROLES, WORDS)), "a name without spaces", NAME.fullmatch),
+    "profile": rows.WORDS,
+    "profiles": each(_numbers(**dict.fromkeys(agent.ROLES, rows.WORDS)), "a name without spaces", rows.NAME.fullmatch),
     "ceilings": _numbers(task=_ceiling, run=_ceiling),
     "breaker": _numbers(failures=COUNT, time=DURATION),
     "retry": _numbers(calls=COUNT, pause=DURATION),
     "ask": _numbers(timeout=DURATION),
     "snapshot": _numbers(limit=COUNT, keep=COUNT),
     "checks": section(
-        CheckSettings, {"home": choice(*HOMES), "control": choice(*CONTROLS), "network": choice(*NETWORKS)}
+        settings.CheckSettings,
+        {"home": choice(*settings.HOMES), "control": choice(*settings.CONTROLS), "network": choice(*settings.NETWORKS)},
     ),
     "checkout": section(
-        CheckoutSettings, {"provide": GLOBS, "prepare": list_of(WORDS), "cache": GLOBS, "limit": COUNT}
+        settings.CheckoutSettings,
+        {"provide": rows.GLOBS, "prepare": list_of(rows.WORDS), "cache": rows.GLOBS, "limit": COUNT},
     ),
     "sandbox": Key(_SANDBOX.accepted, _sandbox, keys=_SANDBOX.keys),
 }
@@ -228,18 +205,18 @@ class _Whole:
     def __init__(self, node: Node, problems: Problems, given: dict[str, Any]) -> None:
         self._node, self._problems, self._given = node, problems, given
 
-    def settings(self) -> Settings:
+    def result(self) -> settings.Settings:
         given = self._given
         self._chosen(("profile",), (), "profiles")
         for role in _NAMED_ROLES:
             self._filled((role,), role)
-        for role, settings in given.get("roles", {}).items():
+        for role, filled in given.get("roles", {}).items():
             self._filled(("roles", role, "binding"), role)
-            own = settings.binding if role in _NAMED_ROLES else None
+            own = filled.binding if role in _NAMED_ROLES else None
             if own is not None and given.setdefault(role, own) != own and not self._problems.any_error:
                 self._wrong(("roles", role, "binding"), own, f"{given[role]}, as `{role}` says")
         if "environment" in given:
-            given["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *given["environment"])))
+            given["environment"] = tuple(dict.fromkeys((*settings.DEFAULT_ENVIRONMENT, *given["environment"])))
         self._bindings(given.get("bindings", {}))
         for number, timeout in given.get("levels", {}).items():
             self._in_range(("levels", number), int(number), timeout)
@@ -248,9 +225,9 @@ class _Whole:
         validator = given.get("roles", {}).get(agent.VALIDATOR)
         if validator is not None and validator.timeout is not None:
             self._forbidden(("roles", agent.VALIDATOR, "timeout"), "set gates.validator.timeout")
-        return Settings(**given)
+        return settings.Settings(**given)
 
-    def _bindings(self, bindings: Mapping[str, Binding]) -> None:
+    def _bindings(self, bindings: Mapping[str, settings.Binding]) -> None:
         for name, binding in bindings.items():
             if binding.adapter == "command" and not binding.argv:
                 words = {"key": "argv", "owner": f"`bindings.{name}`", "accepted": "[program, argument, ...]"}
@@ -270,7 +247,7 @@ class _Whole:
             fix = f"define {node.text.s} under `{section}`"
             self._report("config.bad-value", keys, node.text.s, names, accepted=accepted, fix=fix)
 
-    def _gate(self, name: str, gate: GateSettings) -> None:
+    def _gate(self, name: str, gate: settings.GateSettings) -> None:
         row, known = gate_table.of_name(name), name in levels.KNOWN
         if row is not None and gate.level is not None and gate.level < row.lowest:
             allowed = " or ".join(str(number) for number in range(row.lowest, levels.CRITICAL + 1))
