@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans import sweep
+from idumb.markdown.plans import criteria, sweep
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import FIELDS, label_of
 from idumb.markdown.plans.values import is_task_id
@@ -30,17 +30,18 @@ HEADING, CHECKLIST, FENCE, LIST = "heading", "checklist", "fence", "list"
 
 @dataclass(slots=True)
 class Draft:
-    """A task of the document before its fields are read: its range, and the blocks that belong to it.
+    """A task in progress: first its range and the blocks after its start, then what its fields say.
 
-    `body` are the top-level blocks after its start.
+    `values` are keyword arguments of `Task`, `spans` the ranges of fields, `end` is the offset of its end. Findings
+    name `called` instead of its id.
     """
 
     notation: str
     id: str
     title: str
     start: int
-    line: int
-    body_line: int
+    line: int = 0
+    body_line: int = 0
     end_line: int = 0
     level: int = 7
     title_at: int = 0
@@ -50,6 +51,11 @@ class Draft:
     body: list[Block] = field(default_factory=list)
     bad: bool = False  # already reported; suppress errors that would follow
     text_end: int | None = None  # line of the group heading that ends the task's text
+    end: int = 0
+    values: dict[str, Any] = field(default_factory=dict)
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+    criteria: list[criteria.Draft] | None = None
+    called: str = ""
 
 
 class Outline:
@@ -146,20 +152,9 @@ class Outline:
             self._no_task_heading(heading)
         m = m or re.match(r"([^\s:]*)[\s:]*(.*)", heading.text, re.DOTALL)
         assert m  # noqa: S101 (every text matches)
-        at = heading.text_at + max(heading.text.rfind(m[2]), 0)
-        self._begin(
-            Draft(
-                HEADING,
-                m[1],
-                m[2].strip(),
-                heading.start,
-                heading.line,
-                heading.end_line,
-                level=heading.level,
-                title_at=at,
-                bad=bad,
-            )
-        )
+        draft = Draft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line, level=heading.level)
+        draft.title_at, draft.bad = heading.text_at + max(heading.text.rfind(m[2]), 0), bad
+        self._begin(draft)
 
     def _no_task_heading(self, heading: Heading) -> None:
         m, at, text = _HEADING.fullmatch(heading.text), heading.start, heading.text

@@ -105,7 +105,7 @@ def _plan(data: bytes, path: str, head: Frontmatter, scanned: list[Block], probl
         "requirement": tuple(sorted(values.get("requirements", ()))),
         "invariant": tuple(invariant.id for invariant in values.get("invariants", ())),
     }
-    context = task_reader.Context(phase, declared, problems)
+    context = Place("", problems, 0, phase, declared)
     tasks = [task for draft in outline.tasks for task in task_reader.read(draft, context)]
     _whole(tasks, outline, problems)
     values["success_criteria"] = _success(head, outline, problems)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
-from typing import Any
 
 from idumb import lazy_pattern
 from idumb.domain.plans import plan
-from idumb.domain.plans.plan import Span, Task
-from idumb.lazy_dataclass import dataclass
+from idumb.domain.plans.plan import Task
 from idumb.markdown.plans import criteria, steps, sweep, values
 from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
 from idumb.markdown.plans.outline import CHECKLIST, FENCE, HEADING, LIST, Draft
-from idumb.markdown.plans.sweep import Sweep
 from idumb.markdown.plans.values import is_task_id
 from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.inline import Text
@@ -31,93 +27,64 @@ _ACCEPTANCE_IN_YAML = {
 }
 
 
-@dataclass(slots=True)
-class Context:
-    """What the tasks of one plan share: the phase, and the declared ids by kind."""
-
-    phase: str | None
-    declared: dict[str, tuple[str, ...]]
-    problems: Problems
-
-    @property
-    def sweep(self) -> Sweep:
-        return sweep.of_phase(self.phase, self.problems)
-
-
-@dataclass(slots=True)
-class Reading:
-    """A task in progress: keyword arguments of `Task`, and the ranges of its fields."""
-
-    notation: str
-    id: str
-    title: str
-    start: int
-    end: int
-    line: int
-    bad: bool = False
-    values: dict[str, Any] = field(default_factory=dict)
-    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
-    criteria: list[criteria.Draft] | None = None
-    called: str = ""  # in findings, instead of the id
-
-
-def read(draft: Draft, context: Context) -> list[Task]:
+def read(draft: Draft, context: Place) -> list[Task]:
     """Read one task, or several if a YAML fence contains a list."""
     if draft.notation in {FENCE, LIST}:
-        return [finished(reading, context) for reading in _from_yaml(draft, context)]
-    return [finished(_from_markdown(draft, context), context)]
+        return [finished(task, context) for task in _from_yaml(draft, context)]
+    _from_markdown(draft, context)
+    return [finished(draft, context)]
 
 
-def finished(reading: Reading, context: Context) -> Task:
+def finished(draft: Draft, context: Place) -> Task:
     """Return the task, and report what it lacks as a whole."""
-    problems, given = context.problems, reading.values
-    if not reading.title and not reading.bad and reading.notation in {HEADING, CHECKLIST}:
-        problems.report("task.no-title", reading.start, reading.id, field="title")
+    problems, given = context.problems, draft.values
+    if not draft.title and not draft.bad and draft.notation in {HEADING, CHECKLIST}:
+        problems.report("task.no-title", draft.start, draft.id, field="title")
     place = Place("Acceptance", problems)
     human = given.get("kind", plan.BUILD) in plan.HUMAN_KINDS
-    if reading.criteria is None and not human and not reading.bad:
-        yaml = {} if reading.notation in {HEADING, CHECKLIST} else _ACCEPTANCE_IN_YAML
-        place.report("task.no-acceptance", reading.start, id=reading.called or reading.id, **yaml)
-    given["acceptance"] = criteria.settle(reading.criteria or [], place, given.get("verify", ()))
-    span, source = Span(reading.start, reading.end, reading.line), problems.source
-    spans = {name: source.span(*range) for name, range in reading.spans.items()}
-    return Task(reading.id, reading.title, notation=reading.notation, span=span, spans=spans, **given)
+    if draft.criteria is None and not human and not draft.bad:
+        yaml = {} if draft.notation in {HEADING, CHECKLIST} else _ACCEPTANCE_IN_YAML
+        place.report("task.no-acceptance", draft.start, id=draft.called or draft.id, **yaml)
+    given["acceptance"] = criteria.settle(draft.criteria or [], place, given.get("verify", ()))
+    spans = {name: problems.source.span(*range) for name, range in draft.spans.items()}
+    span = problems.source.span(draft.start, draft.end)
+    return Task(draft.id, draft.title, notation=draft.notation, span=span, spans=spans, **given)
 
 
 # One field
 
 
-def read_field(reading: Reading, name: str, label: Label, node: Node, at: int, context: Context) -> None:
-    """Read one field into `reading`; `at` is where it starts. Report a field that was read before."""
+def read_field(draft: Draft, name: str, label: Label, node: Node, at: int, context: Place) -> None:
+    """Read one field into a draft; `at` is where it starts. Report a field that was read before."""
     problems = context.problems
     place = Place(label.shown, problems, at, context.phase, context.declared)
     row = FIELDS.get(name, OWN)
-    if name in reading.spans:
-        first = problems.source.place(reading.spans[name][0])[0]
-        problems.report("task.duplicate-label", at, label.shown, field=row.labels[0], id=reading.id, first=first)
+    if name in draft.spans:
+        first = problems.source.place(draft.spans[name][0])[0]
+        problems.report("task.duplicate-label", at, label.shown, field=row.labels[0], id=draft.id, first=first)
         return
-    reading.spans[name] = (node.start, node.end)
+    draft.spans[name] = (node.start, node.end)
     if not (_usable if node.kind == tree.BULLET else _usable_yaml)(name, row, node, place):
         if name == "acceptance":
-            reading.criteria = []  # do not also report that there are none
+            draft.criteria = []  # do not also report that there are none
         return
     if name == "acceptance":
-        reading.criteria = None if node.is_none else criteria.read(node, place)
+        draft.criteria = None if node.is_none else criteria.read(node, place)
         return
     if node.kind != tree.BULLET:
         node = tree.as_bullets(node)
         node.text.literal = name == "verify"
     if name == "depends_on":
         found = values.dependencies_at(node, place)
-        reading.values[name] = tuple(id for id, _ in found)
+        draft.values[name] = tuple(id for id, _ in found)
         if len(node.items) > 1:
-            reading.spans |= {f"{name}[{n}]": (start, start + len(id)) for n, (id, start) in enumerate(found)}
+            draft.spans |= {f"{name}[{n}]": (start, start + len(id)) for n, (id, start) in enumerate(found)}
         return
     value = row.read(node, place)
     if row is OWN:
-        reading.values.setdefault("extra", {})[name] = value
+        draft.values.setdefault("extra", {})[name] = value
     elif value is not None:
-        reading.values[name] = value
+        draft.values[name] = value
 
 
 def _usable(name: str, row: Row, node: Node, place: Place) -> bool:
@@ -155,28 +122,25 @@ def _usable_yaml(name: str, row: Row, node: Node, place: Place) -> bool:
 # Markdown
 
 
-def _from_markdown(draft: Draft, context: Context) -> Reading:
+def _from_markdown(draft: Draft, context: Place) -> None:
     source = context.problems.source
     last = draft.end_line if draft.text_end is None else draft.text_end
     filled = next((n for n in range(last - 1, draft.line, -1) if source.lines[n].strip()), draft.line)
-    reading = Reading(
-        draft.notation, draft.id, draft.title, draft.start, source.end_of(filled), draft.line + 1, draft.bad
-    )
-    reading.spans["title"] = (draft.title_at, draft.title_at + len(draft.title))
+    draft.end = source.end_of(filled)
+    draft.spans["title"] = (draft.title_at, draft.title_at + len(draft.title))
     own = [block for block in draft.body if draft.text_end is None or block.line < draft.text_end]
-    body = Body(reading, context)
+    body = Body(draft, context)
     if draft.item:
         body.read(draft.item.children[1:])
         text = lines_left((draft.item.line + 1, draft.item.end_line), body.taken, source, draft.item.column)
-        behind = Body(reading, context, fields_here=False)
+        behind = Body(draft, context, fields_here=False)
         behind.read(own)
         rest = lines_left((draft.item.end_line, last), behind.taken, source)
-        reading.values["description"] = "\n\n".join(filter(None, (text, rest)))
+        draft.values["description"] = "\n\n".join(filter(None, (text, rest)))
     else:
         body.read(own)
-        reading.values["description"] = lines_left((draft.body_line, last), body.taken, source)
+        draft.values["description"] = lines_left((draft.body_line, last), body.taken, source)
     Body(None, context).read(draft.body[len(own) :])  # under a group heading, where data belongs to no task
-    return reading
 
 
 class Body:
@@ -185,9 +149,10 @@ class Body:
     Without a task, or with `fields_here` False, fields are errors. `taken` are the lines that are not description.
     """
 
-    def __init__(self, reading: Reading | None, context: Context, *, fields_here: bool = True) -> None:
-        self.reading, self.context, self.problems = reading, context, context.problems
-        self.fields_here = fields_here and reading is not None
+    def __init__(self, draft: Draft | None, context: Place, *, fields_here: bool = True) -> None:
+        self.draft, self.context, self.problems = draft, context, context.problems
+        self.sweep = sweep.of_phase(context.phase, context.problems)
+        self.fields_here = fields_here and draft is not None
         self.taken: list[tuple[int, int]] = []
 
     def read(self, blocks: Iterable[Block]) -> None:
@@ -205,15 +170,15 @@ class Body:
 
     def _steps(self, fence: Fence) -> None:
         self.taken.append((fence.line, fence.end_line))
-        reading, source = self.reading, self.problems.source
-        if reading is None:
+        draft, source = self.draft, self.problems.source
+        if draft is None:
             self.problems.report("steps.no-task", fence.start, fence.info, field="steps")
-        elif "steps" in reading.spans:
-            first = source.place(reading.spans["steps"][0])[0]
-            self.problems.report("steps.two-fences", fence.start, fence.info, field="steps", id=reading.id, first=first)
+        elif "steps" in draft.spans:
+            first = source.place(draft.spans["steps"][0])[0]
+            self.problems.report("steps.two-fences", fence.start, fence.info, field="steps", id=draft.id, first=first)
         else:
-            reading.spans["steps"] = (fence.start, source.end_of(fence.end_line - 1))
-            reading.values["steps"] = steps.from_fence(fence, self.problems)
+            draft.spans["steps"] = (fence.start, source.end_of(fence.end_line - 1))
+            draft.values["steps"] = steps.from_fence(fence, self.problems)
 
     def _run(self, run: list[Item]) -> None:
         """Read a run of bullets: all are fields, or all are description."""
@@ -221,7 +186,7 @@ class Body:
         has_field = any(label.field for _, _, label in labelled)
         for item, text, label in labelled:
             for child in item.children:
-                self.context.sweep.block(child, boxes=label.name != "acceptance")
+                self.sweep.block(child, boxes=label.name != "acceptance")
             if label.name and not label.colon:
                 self.problems.report("field.no-colon", item.start, label.shown, field=label.shown)
             elif not has_field:
@@ -229,13 +194,13 @@ class Body:
             elif not label.name:
                 if self.fields_here and text.s[:1] != "[":  # malformed checkboxes are reported separately
                     self._unknown(item, text, label)
-            elif self.fields_here and self.reading is not None:
+            elif self.fields_here and self.draft is not None:
                 self.taken.append((item.line, item.end_line))
                 node = tree.of_item(item, self.problems.source.starts, label.end)
                 node.end = self.problems.source.end_of(item.end_line - 1)
                 behind = min(text.at(len(text.s) - 1) + 1, node.end)
                 node.start = node.text.at(0) if node.text.s else node.items[0].start if node.items else behind
-                read_field(self.reading, label.name, label, node, item.start, self.context)
+                read_field(self.draft, label.name, label, node, item.start, self.context)
             else:
                 self.problems.report("field.misplaced", item.start, label.shown, field=label.shown)
 
@@ -249,7 +214,7 @@ class Body:
         """Report what looks like a field in the description."""
         if isinstance(block, Item):
             for child in block.children:
-                self.context.sweep.block(child, boxes=True)
+                self.sweep.block(child, boxes=True)
             text, _ = tree.first_text(block)
             label = label_of(text.s)
             if label.field:
@@ -298,19 +263,18 @@ def _trimmed(lines: list[str]) -> str:
 # YAML: a fence `yaml task`, or an item of a bare list
 
 
-def _from_yaml(draft: Draft, context: Context) -> list[Reading]:
+def _from_yaml(draft: Draft, context: Place) -> list[Draft]:
     problems, node = context.problems, _node_of(draft, context.problems)
     tasks = node.items if is_list(node) and (draft.fence or len(node.items) == 1) else [node] if is_map(node) else []
     if not tasks and not (is_list(node) and draft.fence) and (node is not None or not problems.any_error):
         problems.report("task.not-a-mapping", node.start if node else draft.start, field="task")
-    readings = [reading for task in tasks if (reading := _yaml_task(draft, task, context)) is not None]
-    unreadable = Reading(draft.notation, "", "", draft.start, draft.start, draft.line)
-    Body(readings[-1] if readings else unreadable, context, fields_here=False).read(draft.body)
+    read = [one for task in tasks if (one := _yaml_task(draft, task, context)) is not None]
+    Body(read[-1] if read else draft, context, fields_here=False).read(draft.body)
     behind = problems.source.lines[draft.body[0].line] if draft.yaml and draft.body else ""
     if behind.lstrip().startswith("- "):
         at = problems.source.starts[draft.body[0].line]
         problems.report("task.yaml-item-without-id", at, behind.strip(), field="task")
-    return readings
+    return read
 
 
 def _node_of(draft: Draft, problems: Problems) -> Node | None:
@@ -321,7 +285,7 @@ def _node_of(draft: Draft, problems: Problems) -> Node | None:
     return tree.read(*problems.source.part(first, last), problems, "task")
 
 
-def _yaml_task(draft: Draft, node: Node, context: Context) -> Reading | None:
+def _yaml_task(draft: Draft, node: Node, context: Place) -> Draft | None:
     problems = context.problems
     if node.kind != MAP:
         problems.report("task.not-a-mapping", node.start, field="task")
@@ -334,29 +298,28 @@ def _yaml_task(draft: Draft, node: Node, context: Context) -> Reading | None:
         if not texts[name]:
             problems.report(f"task.no-{name}", value.start if value else node.start, field=name)
     start = draft.start if draft.notation == LIST else node.start
-    line = problems.source.place(node.start)[0]
-    reading = Reading(draft.notation, texts["id"], texts["title"], start, node.end, line)
-    if reading.id and context.phase is not None and not is_task_id(reading.id, context.phase):
+    task = Draft(draft.notation, texts["id"], texts["title"], start, end=node.end)
+    if task.id and context.phase is not None and not is_task_id(task.id, context.phase):
         form = f"T{context.phase}-, two or more digits and optionally a lower-case letter"
-        problems.report("task.bad-id", pairs["id"].start, reading.id, field="id", form=form)
+        problems.report("task.bad-id", pairs["id"].start, task.id, field="id", form=form)
     for key, value in node.pairs:
-        _yaml_key(reading, key, value, context)
-    return reading
+        _yaml_key(task, key, value, context)
+    return task
 
 
-def _yaml_key(reading: Reading, key: Node, value: Node, context: Context) -> None:
+def _yaml_key(draft: Draft, key: Node, value: Node, context: Place) -> None:
     name = key.text.s
     known = field_name(name) if name == name.lower() and not {" ", "-"} & set(name[2:]) else None
     known = name if name[:2] == "x-" and len(name) > 2 else known
     if name in ALONE and name != "id":
-        reading.spans[name] = (value.start, value.end)
+        draft.spans[name] = (value.start, value.end)
     if name == "description" and is_text(value):
-        reading.values[name] = value.text.s.strip("\n")
+        draft.values[name] = value.text.s.strip("\n")
     elif name == "description":
         Place(name, context.problems).report("field.not-text", value.start, accepted="a text")
     elif name == "steps":
-        reading.values[name] = steps.from_nodes(value, context.problems)
+        draft.values[name] = steps.from_nodes(value, context.problems)
     elif known:
-        read_field(reading, known, Label(name, known, colon=True, end=0), value, key.start, context)
+        read_field(draft, known, Label(name, known, colon=True, end=0), value, key.start, context)
     elif name not in ALONE:
         context.problems.report("task.unknown-label", key.start, name, (*ALONE, *FIELDS), field="task")

@@ -14,9 +14,8 @@ from idumb.domain.plans.plan import STEPS, Criterion, FileClaim, Span, Step, Tas
 from idumb.domain.plans.workflow import AGENT, CONDITION, HUMAN, SCRIPT, Flow, Take, Value
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans import steps, task_reader
+from idumb.markdown.plans import outline, steps, task_reader
 from idumb.markdown.plans.fields import Label
-from idumb.markdown.plans.task_reader import Reading
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import WORKFLOW, Place, Problems
 from idumb.markdown.syntax.record import BOOLEAN, NODE, BadValue, Key, choice, list_of, scalar, whole
@@ -86,7 +85,7 @@ class _Step:
 
     draft: Draft
     kind: str
-    reading: Reading
+    task: outline.Draft
     place: Place
     given: dict[str, Any] = field(default_factory=dict)
     run: tuple[Step, ...] = ()
@@ -101,7 +100,7 @@ class _Step:
         """Return everything that later steps can name besides its outcome."""
         if self.kind == CONDITION:
             return (Value(workflow.RESULT, expression.BOOLEAN),)
-        options = self.reading.values.get("options", ())
+        options = self.task.values.get("options", ())
         return (*self.outputs, *([Value(_CHOSEN, expression.TEXT)] if options else []))
 
 
@@ -111,10 +110,10 @@ def tasks(
     """Return each step as a task; report every mistake. `values` are the inputs that are known."""
     ids = {draft.id: workflow.task_id(phase, number) for number, draft in reversed([*enumerate(drafts, 1)])}
     _unique(drafts, problems)
-    context = task_reader.Context(phase, {}, problems)
+    context = Place("", problems, 0, phase, kind=WORKFLOW)
     paths_of = _Paths({value.name for value in inputs}, values)
     read = [step for draft in drafts if (step := _read(draft, ids, context, paths_of)) is not None]
-    return _Linker(read, ids, inputs, context).tasks()
+    return _Linker(read, ids, inputs).tasks()
 
 
 def _unique(drafts: list[Draft], problems: Problems) -> None:
@@ -154,9 +153,9 @@ class _Paths:
         return text
 
 
-def _read(draft: Draft, ids: Mapping[str, str], context: task_reader.Context, paths_of: _Paths) -> _Step | None:
+def _read(draft: Draft, ids: Mapping[str, str], context: Place, paths_of: _Paths) -> _Step | None:
     """Read the keys of a step, most of which tasks of plans have too."""
-    place, node = Place(draft.id or "step", context.problems, draft.start, context.phase, kind=WORKFLOW), draft.node
+    place, node = context.inner(draft.id or "step", draft.start), draft.node
     if node is None:
         return None
     at, kind = tree.find(node, "kind")
@@ -164,9 +163,10 @@ def _read(draft: Draft, ids: Mapping[str, str], context: task_reader.Context, pa
         found = record.shown(kind, place) if kind is not None else ""
         place.report("workflow.bad-kind", kind.start if kind else node.start, found, workflow.KINDS, id=draft.id)
         return None
-    reading = Reading("fence", ids.get(draft.id, ""), draft.title, draft.start, draft.end, draft.line, called=draft.id)
-    reading.values["description"] = draft.description
-    step = _Step(draft, kind.text.s, reading, place)
+    task = outline.Draft(outline.FENCE, ids.get(draft.id, ""), draft.title, draft.start, end=draft.end)
+    task.called = draft.id
+    task.values["description"] = draft.description
+    step = _Step(draft, kind.text.s, task, place)
     keys = {name: _OWN.get(name, _OF_TASK) for name in KEYS[step.kind]}
     owner = f"the {step.kind} step `{draft.id}`"
     for name, value in record.record(node, keys, place, owner, hint=foreign_keys.hint).items():
@@ -174,10 +174,10 @@ def _read(draft: Draft, ids: Mapping[str, str], context: task_reader.Context, pa
             step.given[name] = value
         else:
             label = Label(name, _RENAMED.get(name, name), colon=True, end=0)
-            task_reader.read_field(reading, label.name or name, label, value[0], value[1], context)
-    if files := reading.values.get("files"):
+            task_reader.read_field(task, label.name or name, label, value[0], value[1], place)
+    if files := task.values.get("files"):
         at = tree.find(node, "files")[0]
-        reading.values["files"] = tuple(paths_of.filled(claim, at, place) for claim in files)
+        task.values["files"] = tuple(paths_of.filled(claim, at, place) for claim in files)
     if step.kind == SCRIPT:
         _script(step)
     elif step.kind == HUMAN:
@@ -194,7 +194,7 @@ def _script(step: _Step) -> None:
     if _has(step, "run") == _has(step, "steps"):
         step.place.report("workflow.no-script", step.draft.start, id=step.draft.id)
     elif arguments := step.given.get("run"):
-        written = ledger.written_paths(step.reading.values.get("files"))
+        written = ledger.written_paths(step.task.values.get("files"))
         tolerated = step.given.get("continue_on_error", False)
         node = step.draft.node and tree.find(step.draft.node, "run")[1]
         line = step.place.problems.source.place(node.start if node else 0)[0]
@@ -204,27 +204,19 @@ def _script(step: _Step) -> None:
 
 
 def _human(step: _Step) -> None:
-    options = step.reading.values.get("options", ())
+    options = step.task.values.get("options", ())
     asks = step.given.get("ask", "decision" if options else "action")
     if (asks == "decision") != bool(options) and ("ask" in step.given or not _has(step, "ask")):
         step.place.report("workflow.no-options", step.draft.start)
-    step.reading.values["kind"] = _ASKS[asks]
+    step.task.values["kind"] = _ASKS[asks]
 
 
 class _Linker:
     """Connects steps: what each needs, takes and decides. Steps name one another by their ids."""
 
-    def __init__(
-        self,
-        read: list[_Step],
-        ids: Mapping[str, str],
-        inputs: tuple[Value, ...],
-        context: task_reader.Context,
-    ) -> None:
-        self._steps = read
-        self._ids = ids
+    def __init__(self, read: list[_Step], ids: Mapping[str, str], inputs: tuple[Value, ...]) -> None:
+        self._steps, self._ids = read, ids
         self._inputs = {value.name: value.expression_type for value in inputs}
-        self._context = context
         self._given = {(step.draft.id, value.name): value.expression_type for step in read for value in step.values}
         self._chosen_by: dict[str, tuple[str, str]] = {}  # the condition of a task, and its key
 
@@ -234,7 +226,7 @@ class _Linker:
         previous, linked = "", []
         for step, flow in zip(self._steps, flows, strict=True):
             linked.append(self._task(step, flow, previous))
-            previous = step.reading.id
+            previous = step.task.id
         return tuple(linked)
 
     def _flow(self, step: _Step) -> Flow:
@@ -251,17 +243,17 @@ class _Linker:
     def _task(self, step: _Step, flow: Flow, previous: str) -> Task:
         needs = tuple(filter(None, (previous,)))
         needs = self._named(step.given["needs"], step.place) if "needs" in step.given else needs
-        chooser = self._chosen_by.get(step.reading.id)
+        chooser = self._chosen_by.get(step.task.id)
         needs += (chooser[0],) if chooser else ()
         needs += tuple(take.step for take in flow.takes.values())
         if flow.condition is not None:
             needs += tuple(self._ids[r[1]] for r in flow.condition.references() if r[0] == "steps")
-        values = step.reading.values
+        values = step.task.values
         values["depends_on"] = tuple(dict.fromkeys(needs))
         values |= {"flow": flow, "steps": step.run}
         if step.kind in (SCRIPT, CONDITION) or (step.kind == AGENT and flow.outputs):
-            step.reading.bad = True  # a task without criteria is fine here: idumb adds one
-        task = task_reader.finished(step.reading, self._context)
+            step.task.bad = True  # a task without criteria is fine here: idumb adds one
+        task = task_reader.finished(step.task, step.place)
         if task.files is None and (step.kind == SCRIPT or (step.kind == AGENT and flow.outputs)):
             task = replace(task, files=())
         if step.kind == CONDITION:
@@ -342,7 +334,7 @@ class _Linker:
             return ()
         named = self._named(node, step.place)
         for task in named:
-            own = (step.reading.id, name)
+            own = (step.task.id, name)
             if self._chosen_by.setdefault(task, own) != own:
                 id = next(id for id, known in self._ids.items() if known == task)
                 step.place.report("workflow.two-branches", node.start, id)
