@@ -46,18 +46,8 @@ def test_the_last_line_of_a_yaml_task_keeps_its_line_end() -> None:
 
 def test_yaml_and_bullets_give_the_same_values() -> None:
     yaml = "limits: {files: 3, paths: ['a b', c]}\ninterfaces: {load: {inputs: a path, side_effects: none}}"
-    bullets = """### T1-01: A
-
-- Acceptance:
-  - [ ] a — human
-- Limits:
-  - files 3
-  - paths `a b` c
-- Interfaces:
-  - load
-    - inputs: a path
-    - side effects: none
-"""
+    bullets = "### T1-01: A\n\n- Acceptance:\n  - [ ] a — human\n- Limits:\n  - files 3\n  - paths `a b` c\n"
+    bullets += "- Interfaces:\n  - load\n    - inputs: a path\n    - side effects: none\n"
     read = [plan_parser.parse(as_plan(text), "p").plan for text in (TASK.format(yaml), bullets)]
     tasks = [plan.tasks[0] for plan in read if plan]
     assert [task.limits for task in tasks] == [Limits(3, None, ("a b", "c"))] * 2
