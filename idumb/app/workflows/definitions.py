@@ -86,7 +86,7 @@ def _findings(services: Services, definition: DefinitionFile, parsed: ParsedPlan
     loaded = loading.assemble(
         phase, folder, [(definition.path, parsed)], services.settings, sources, policy=services.policy
     )
-    return loading.all_findings(services, loading.with_links(services, loaded))
+    return workflow.by_steps(loading.all_findings(services, loading.with_links(services, loaded)), parsed.plan.tasks)
 
 
 def _phases(plan: Plan) -> list[dict[str, Any]]:

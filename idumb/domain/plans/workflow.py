@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
-from typing import Any
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
 
 from idumb import lazy_pattern
 from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression, evaluate
 from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.domain.finding import Finding
+    from idumb.domain.plans.plan import Task
 
 DIALECT = "workflow"
 PLAN = "01-PLAN.md"
@@ -32,6 +36,7 @@ MOST_TEXT = 64 * 1024
 
 NAME = lazy_pattern.compile(r"[a-z][a-z0-9-]{0,63}")
 VALUE_NAME = lazy_pattern.compile(r"[a-z][a-z0-9_]{0,63}")
+_TASK = lazy_pattern.compile(r"TW[0-9]+-[0-9]{2,}")
 VARIABLE = lazy_pattern.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _INTEGER = lazy_pattern.compile(r"-?[0-9]{1,18}")
 _NUMBER = lazy_pattern.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,2})?")  # also what Python prints
@@ -210,6 +215,18 @@ def schema(outputs: Iterable[Value]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def by_steps(findings: Iterable[Finding], tasks: Iterable[Task]) -> list[Finding]:
+    """Return findings that name steps as the definition does."""
+    steps = {task.id: task.flow.step for task in tasks if task.flow is not None}
+
+    def named(text: str) -> str:
+        return _TASK.sub(lambda match: steps.get(match[0], match[0]), text)
+
+    return [
+        replace(each, message=named(each.message), found=named(each.found), fix=named(each.fix)) for each in findings
+    ]
 
 
 def omitted_by_inputs(flows: Mapping[str, Flow], inputs: Mapping[str, Any]) -> tuple[str, ...]:
