@@ -37,7 +37,9 @@ _MOST_WORDS = 1 << 20
 _GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 _PATIENCE = 2.0  # seconds after which somebody looks what a command waits for
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
-_READING = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
+# A remote that promises objects names the program that fetches a missing one. git before 2.45 knows no other way to
+# refuse that than to allow no protocol.
+_READING = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _RULES = frozenset((".gitignore", ".gitattributes"))
 # `all` makes git force objects, index and refs; the caller forces folders.
 _DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")

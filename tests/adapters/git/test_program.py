@@ -60,3 +60,30 @@ def test_a_program_that_ends_in_another_thread_does_not_end_git(sandbox: GitSand
     output = git_program.output(str(sandbox.root), ["-c", alias, "x"])
     thread.join()
     assert output == b"whole\n"
+
+
+def test_an_object_that_a_remote_promises_is_not_fetched(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F19: the configuration names the program that would fetch it. Most git before 2.45 ignore our variable."""
+    scrubbed = git_program.environment
+
+    def older(root: str) -> dict[str, str]:
+        return {name: value for name, value in scrubbed(root).items() if name != "GIT_NO_LAZY_FETCH"}
+
+    monkeypatch.setattr(git_program, "environment", older)
+    sandbox.write("a", "1")
+    sandbox.commit()
+    blob, trace = sandbox.git("rev-parse", "HEAD:a"), sandbox.root / "trace"
+    program = sandbox.write("fetch.sh", f"#!/bin/sh\ntouch {trace}\nexit 1\n", mode=0o755)
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"),
+        ("core.sshCommand", str(program)),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", "ssh://host.invalid/x"),
+    ):
+        sandbox.git("config", name, value)
+    (sandbox.git_dir / "objects" / blob[:2] / blob[2:]).unlink()
+    assert git_program.read(str(sandbox.root), ["cat-file", "blob", blob]).status != 0
+    assert not trace.exists()
+    sandbox.try_git("cat-file", "blob", blob)
+    assert trace.exists(), "it cannot go off, so it proves nothing"
