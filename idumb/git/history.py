@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pygit2.enums import SortMode
@@ -127,16 +127,6 @@ class GitHistory:
                 found.setdefault(path, set()).update(oid.decode("ascii") for oid in ids if oid.strip(b"0"))
         return {self._paths.shown(path): found[path] for path in stored if path in found}
 
-    def _commits_since(self, base: str | None, limit: int) -> Iterator[pygit2.Commit]:
-        """Return the newest commits of HEAD that `base` does not reach. If `base` was pruned, it hides none."""
-        head = open_repository.head_of(self.repository)
-        if head is None:
-            return iter(())
-        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
-        if base is not None and base in self.repository:
-            walker.hide(base)
-        return itertools.islice(walker, limit)
-
     def tree_of(self, commit: str | None) -> str:
         return tree_objects.tree_of(self.repository, commit)
 
@@ -217,7 +207,13 @@ class GitHistory:
         branch.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        rows = ((str(commit.id), _trailers(commit)) for commit in self._commits_since(base, limit))
+        head = open_repository.head_of(self.repository)
+        if head is None:
+            return ()
+        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
+        if base is not None and base in self.repository:  # otherwise it was pruned, and hides no commit
+            walker.hide(base)
+        rows = ((str(commit.id), _trailers(commit)) for commit in itertools.islice(walker, limit))
         return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 
     def refs(self, prefix: str) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ import errno
 import hashlib
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pygit2
@@ -63,6 +63,16 @@ def unreadable(oid: str) -> errors.Refusal:
     return errors.Refusal(UNREADABLE, words, hint="git fsck", details={"object": oid})
 
 
+@contextlib.contextmanager
+def _refusals(name: str) -> Iterator[None]:
+    try:
+        yield
+    except KeyError as problem:
+        raise Missing(name) from problem
+    except pygit2.GitError as problem:
+        raise Damaged(name, str(problem)) from problem
+
+
 class CheckedRepository(pygit2.Repository):
     """`folders` have loose objects: its own, then those of lenders."""
 
@@ -72,22 +82,14 @@ class CheckedRepository(pygit2.Repository):
     def read(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
         """Return kind and bytes of an object. Raises Missing or Damaged."""
         loose = self._loose(str(oid))
-        try:
+        with _refusals(str(oid)):
             return super().read(oid) if loose is None else loose
-        except KeyError as problem:
-            raise Missing(str(oid)) from problem
-        except pygit2.GitError as problem:
-            raise Damaged(str(oid), str(problem)) from problem
 
     def __getitem__(self, oid: pygit2.Oid | str) -> Any:
         """Return an object. Raises Missing or Damaged."""
         self._loose(str(oid))
-        try:
+        with _refusals(str(oid)):
             return super().__getitem__(oid)
-        except KeyError as problem:
-            raise Missing(str(oid)) from problem
-        except pygit2.GitError as problem:
-            raise Damaged(str(oid), str(problem)) from problem
 
     def write(self, kind: int, data: bytes | str) -> pygit2.Oid:
         """Write an object byte for byte, forced to disk before git can see it. Raises OSError if the disk is full.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from idumb import lazy_pattern
@@ -182,7 +182,7 @@ class Checkout:
 
     def _sweep(self) -> tuple[list[str], tuple[str, ...]]:
         """Remove what is not in the tree. Between the tasks of a run, a build keeps what git ignores."""
-        with self._opened() as opened:
+        with self._folder.opened() as opened:
             others = [*untracked.found(opened, self._kept())]
             if others and self._use == BUILD and not self._is_used:
                 listing = ["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"]
@@ -202,17 +202,9 @@ class Checkout:
         inner = self._submodules.tracked()
         return {**self._files.tracked, **inner} if inner else self._files.tracked
 
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
-        opened = self._folder.opened()
-        try:
-            yield opened
-        finally:
-            os.close(opened)
-
     def refresh(self) -> None:
         """Write the `.git` that programs see. Raises Odd if the folder was moved."""
-        with self._opened() as opened:
+        with self._folder.opened() as opened:
             self._visible.write(opened, os.path.join(self._git.path, SHOWN))
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None:
@@ -244,7 +236,7 @@ class Checkout:
         self.refresh()
 
     def _untracked(self) -> set[str]:
-        with self._opened() as opened:
+        with self._folder.opened() as opened:
             others = untracked.found(opened, self._kept()._replace(paths=frozenset(self.provided)))
             return {other.path for other in others if not other.cache}
 
@@ -322,7 +314,7 @@ class Checkout:
 
     def messages(self, head: str | None) -> tuple[str, ...]:
         """Return the messages of the commits that programs made here on top of `head`, the oldest first."""
-        with contextlib.suppress(Odd, OSError), self._opened() as opened:
+        with contextlib.suppress(Odd, OSError), self._folder.opened() as opened:
             return commits_of_programs.messages(opened, head)
         return ()
 

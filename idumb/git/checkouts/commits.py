@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pygit2
 
@@ -40,7 +40,8 @@ class Commits:
 
     def make(self, tree: str, head: str | None, message: str, *, hooks: bool) -> CommitAttempt:
         """Make a commit of `tree` on top of `head`. The objects are on disk; no branch is moved."""
-        settings = [*_settings(self._place)]
+        own = (*_OWN, *_OWN_SECTIONS)
+        settings = [row for row in guarded_files.settings(self._place).items() if not row[0].startswith(own)]
         folder = self._hooks(settings) if hooks else ""
         if folder:
             made = self._with_hooks(tree, head, message, settings, folder)
@@ -137,13 +138,6 @@ class Commits:
                 shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder, name))
         shutil.copyfile(proof.index, os.path.join(folder, "index"))
         return folder
-
-
-def _settings(place: Repository) -> Iterator[tuple[str, str]]:
-    """Yield the user's settings that count for a commit, in their order."""
-    for name, value in guarded_files.settings(place).items():
-        if not name.startswith((*_OWN, *_OWN_SECTIONS)):
-            yield name, value
 
 
 def _asked(top: str, arguments: Sequence[str], variables: Mapping[str, str]) -> str:

@@ -227,14 +227,17 @@ class Folder:
         with open(self._record, "w", encoding="utf-8") as stream:
             stream.write(self._known)
 
-    def opened(self) -> int:
-        """Return a descriptor of the folder. Raises Odd if another one is there."""
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[int]:
+        """Give a descriptor of the folder. Raises Odd if another one is there."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        status = os.fstat(descriptor)
-        if not self._known.startswith(f"{status.st_dev} {status.st_ino} "):
+        try:
+            status = os.fstat(descriptor)
+            if not self._known.startswith(f"{status.st_dev} {status.st_ino} "):
+                raise Odd(self.path)
+            yield descriptor
+        finally:
             os.close(descriptor)
-            raise Odd(self.path)
-        return descriptor
 
     def _present(self) -> str:
         try:

@@ -92,24 +92,6 @@ def parent(top: int, parts: list[str], gained: set[str] | None = None) -> Iterat
         os.close(folder)
 
 
-def leaves(top: int, path: str) -> Iterator[str]:
-    """Return the paths of everything below a folder that is not itself a folder."""
-    stack = [path]
-    while stack:
-        here = stack.pop()
-        folder = open_folder(top, here.split("/"))
-        try:
-            with os.scandir(folder) as listing:
-                entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
-        finally:
-            os.close(folder)
-        for name, is_folder in entries:
-            if is_folder:
-                stack.append(f"{here}/{name}")
-            else:
-                yield f"{here}/{name}"
-
-
 def look(top: int, path: str) -> Present:
     """Return the present state of one path below the open folder `top`."""
     parts = path.split("/")

@@ -65,7 +65,7 @@ def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], 
         conflicts = []
         for step in steps:
             before = tree_objects.entry(repository, expected, step.path)
-            why = _conflict(step, before, deletions, force=force) or _blocked(top, step, deletions)
+            why = _conflict(step, before, deletions, force=force) or _blocked(writing.root, step, deletions)
             conflicts += [Conflict(step.path, why)] if why is not None else []
         if conflicts:
             return tuple(conflicts)
@@ -112,12 +112,16 @@ def _why(present: Present, before: Entry | None) -> str:
     return "was changed since"
 
 
-def _blocked(top: int, step: Step, gone: frozenset[str]) -> str | None:
+def _blocked(root: str, step: Step, gone: frozenset[str]) -> str | None:
     """Return whether a folder is in the way of a file: it is, unless this restore empties it."""
     if not step.present.is_folder or step.want is None:
         return None
-    rest = next((leaf for leaf in path_state.leaves(top, step.path) if leaf not in gone), None)
-    return None if rest is None else f"is a folder now, which contains {rest}"
+    for here, folders, names in os.walk(os.path.join(root, step.path)):
+        links = (name for name in folders if os.path.islink(os.path.join(here, name)))
+        for path in (os.path.relpath(os.path.join(here, name), root) for name in (*names, *links)):
+            if path not in gone:
+                return f"is a folder now, which contains {path}"
+    return None
 
 
 def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
