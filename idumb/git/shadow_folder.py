@@ -57,7 +57,7 @@ class OwnFolder:
         with open(
             os.path.join(self.path, name), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)
         ) as stream:
-            stream.write(data if isinstance(data, bytes) else data.encode("utf-8"))
+            stream.write(os.fsencode(data))
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
 from idumb.git import git_program, guarded_files
-from idumb.git.checkouts.git_folder import SHOWN, GitFolder, Waiting
+from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.checkouts.places import Odd
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
@@ -87,12 +87,8 @@ class _ScanFolder(ShadowFolder):
         return self._run([*(() if strict else self._own.user.optional_filters), *arguments], stdin, INDEX)
 
     def _run(self, arguments: Sequence[str], stdin: bytes, index: str) -> git_program.Result:
-        """Run git. A pipe in the place of rules, for which it would wait forever, is a program's, and goes."""
         try:
             return self._own.git(arguments, stdin, index=index, keep=(self._lock,))
-        except Waiting as pipe:
-            os.unlink(str(pipe))
-            raise Blocked(str(pipe)) from pipe
         except Odd as odd:
             raise Blocked(str(odd)) from odd
 

@@ -19,6 +19,7 @@ from idumb.git.checkouts.checkout import Checkout
 from idumb.git.checkouts.user_git import EXCLUDE, config_line
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
+from idumb.git.shadow_folder import OwnFolder
 from idumb.system.files import file_systems, private_folders
 
 _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
@@ -80,16 +81,15 @@ class Commits:
         # A hook may call `git gc`, and this folder has no names of what idumb keeps.
         folder = self._folder(proof, head, [*settings, ("core.hookspath", hooks), ("gc.pruneexpire", "never")])
         variables = {
-            "GIT_DIR": folder,
+            "GIT_DIR": folder.path,
             "GIT_WORK_TREE": proof.top,
-            "GIT_INDEX_FILE": os.path.join(folder, "index"),
+            "GIT_INDEX_FILE": os.path.join(folder.path, "index"),
             "GIT_OBJECT_DIRECTORY": os.path.join(self._place.common_dir, "objects"),
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
         }
-        words = os.path.join(folder, "message")  # an argument of a program has at most 128 KiB
-        with open(words, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            stream.write(message)
+        words = os.path.join(folder.path, "message")  # an argument of a program has at most 128 KiB
+        folder.write("message", message)
         arguments = ["commit", "--quiet", "--allow-empty", "--cleanup=verbatim", f"--file={words}"]
         result = git_program.with_hooks(proof.top, arguments, variables)
         if result.status == 0:
@@ -116,27 +116,21 @@ class Commits:
         _asked(top, ["add", "--update"], variables)
         return _asked(top, ["write-tree"], variables)
 
-    def _folder(self, proof: Checkout, head: str | None, settings: list[tuple[str, str]]) -> str:
+    def _folder(self, proof: Checkout, head: str | None, settings: list[tuple[str, str]]) -> OwnFolder:
         """Make the git folder that git and the hooks use: the user's settings and refs, and the index of the tree."""
-        folder = os.path.join(proof.own, "commit")
-        private_folders.remove_tree(folder)
+        folder = OwnFolder(os.path.join(proof.own, "commit"))
+        private_folders.remove_tree(folder.path)
         for name in ("info", "refs", "objects"):
-            private_folders.make(os.path.join(folder, name))
+            private_folders.make(os.path.join(folder.path, name))
         branch = open_repository.branch_of(self._repository) or ("" if head else "refs/heads/main")
         listed = refs.of_user(self._place.common_dir) | ({branch: head} if branch and head else {})
         rows = (f"{oid} {name}\n" for name, oid in sorted(listed.items()) if not oid.startswith("ref:"))
-        files = {
-            "HEAD": f"ref: {branch}\n" if branch else f"{head}\n",
-            "packed-refs": "".join(("# pack-refs with: sorted \n", *rows)),
-            "config": "".join(config_line(*row) for row in settings),
-        }
-        for name, text in files.items():
-            with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as stream:
-                stream.write(text)
-        for name in _FILES:
-            if os.path.isfile(os.path.join(proof.own, name)):
-                shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder, name))
-        shutil.copyfile(proof.index, os.path.join(folder, "index"))
+        folder.write("HEAD", f"ref: {branch}\n" if branch else f"{head}\n")
+        folder.write("packed-refs", "".join(("# pack-refs with: sorted \n", *rows)))
+        folder.write("config", "".join(config_line(*row) for row in settings))
+        for name in filter(lambda name: os.path.isfile(os.path.join(proof.own, name)), _FILES):
+            shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder.path, name))
+        shutil.copyfile(proof.index, os.path.join(folder.path, "index"))
         return folder
 
 

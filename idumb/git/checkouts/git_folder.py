@@ -21,10 +21,6 @@ _OPTIONAL = frozenset(
 )
 
 
-class Waiting(Odd):
-    """git waits for a pipe at this path, which a program put in the place of rules."""
-
-
 class GitFolder(OwnFolder):
     """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Odd.
 
@@ -49,7 +45,7 @@ class GitFolder(OwnFolder):
         variables: Mapping[str, str] | None = None,
         keep: Sequence[int] = (),
     ) -> git_program.Result:
-        """Run git. Raises Waiting, after it was stopped."""
+        """Run git. Raises Odd if it waited for a pipe in the place of rules: a program put it there, and it goes."""
         root = self.root()
         named = {
             "GIT_DIR": self.path,
@@ -65,7 +61,8 @@ class GitFolder(OwnFolder):
         except errors.Refusal as refusal:
             if refusal.code != "git.waits-for-pipe":
                 raise
-            raise Waiting(refusal.details["path"]) from refusal
+            os.unlink(refusal.details["path"])
+            raise Odd(refusal.details["path"]) from refusal
 
     def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
         """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.
