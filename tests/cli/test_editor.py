@@ -235,6 +235,9 @@ def test_only_an_open_task_can_be_submitted(project: Project) -> None:
     assert project.json("start", "T1-01").code == 0
     put(project, "a.txt", "right\n")
     assert project.json("submit", "T1-01").code == 0
+    recorded = project.events()
+    assert project.json("start", "T1-01").error["code"] == "task.already-done"
+    assert project.events() == recorded, "the run was not taken up"
     assert project.json("submit", "T1-01").error["code"] == "task.already-done"
     assert project.json("give-up", "T1-01", "--why", "no").error["code"] == "task.already-done"
 

@@ -53,6 +53,9 @@ def _begin(services: Services, task_name: str, by: str, flags: Request, *, retry
     contract = admission.admit(services, request)
     takes = request.command == "take"
     task = _known(contract, task_id) if takes else _buildable(services, contract, task_id)
+    last = run_lookup.latest_run(services, contract.phase)
+    if last is not None and last.contract.hash == contract.hash and task_id in last.tasks and not request.force:
+        _require_not_ended(contract, last.tasks[task_id].status, task)  # before the run is taken up
     with operation.owned(services, request.command) as owned:
         journal = run_lifecycle.take_up(services, owned, contract, request)
         begun = run_lifecycle.supervise(
@@ -117,13 +120,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
     state, contract = context.journal.state, context.contract
     shown = schedule.statuses(contract, state)
     status = shown[task.id]
-    if status in outcome.ENDED:
-        raise Refusal(
-            "task.already-done",
-            f"{task.id} is already {status}.",
-            hint=f"idumb next {contract.phase}",
-            details={"task": task.id},
-        )
+    _require_not_ended(contract, status, task)
     if status == outcome.FAILED:
         raise Refusal(
             "task.failed",
@@ -155,6 +152,16 @@ def _require_turn(context: RunContext, task: Task) -> None:
             f"{other} is unfinished and its work is in the files, so no other task may build on it.",
             hint=f"idumb start {other} continues it; idumb skip {other} --why REASON skips it",
             details={"other": other},
+        )
+
+
+def _require_not_ended(contract: Contract, status: str, task: Task) -> None:
+    if status in outcome.ENDED:
+        raise Refusal(
+            "task.already-done",
+            f"{task.id} is already {status}.",
+            hint=f"idumb next {contract.phase}",
+            details={"task": task.id},
         )
 
 

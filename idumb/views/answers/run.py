@@ -68,8 +68,10 @@ def _complete(data: phrases.Data) -> list[str]:
 def _partial(data: phrases.Data) -> list[str]:
     phase, failed = data["phase"], _with_status(data, "failed")
     lines = [f"Phase {phase} execution partially complete.", *_counts(data), *_stopped(data), *_failures(data, failed)]
-    ways = [("Continue", f"idumb resume {phase} --retry-failed" if failed else f"idumb resume {phase}")]
+    goes_on = any(data.get("counts", {}).get(status) for status in ("pending", "ready", "running", "waiting"))
+    ways = [("Continue", f"idumb resume {phase}")] if goes_on and not failed else []
     if failed:
+        ways.append(("Continue", f"idumb resume {phase} --retry-failed"))
         ways.append(("Debug", f"idumb show {failed[0]} --debug"))
         ways.append(("Roll back", f"idumb rollback {phase} --to start"))
     ways.append(("Verify", f"idumb verify-work {phase} (what is done so far; the phase stays partial)"))

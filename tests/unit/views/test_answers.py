@@ -96,6 +96,16 @@ def test_passed_is_not_said_of_what_is_open_or_accepted(more: dict[str, Any], wo
     assert "Verification passed" not in text
 
 
+def test_a_run_in_which_nothing_can_follow_does_not_offer_to_continue() -> None:
+    """R-ASK-1: T1-03 stays blocked, because T1-02 was skipped."""
+    counts = {"completed": 1, "skipped": 1, "blocked": 1}
+    text = answer.render(
+        "resume", _run("partial", counts=counts, tasks=[_row("T1-02", "skipped"), _row("T1-03", "blocked")])
+    )
+    assert "Continue" not in text
+    assert "Verify" in text
+
+
 def test_a_partial_run_offers_to_continue_debug_verify_and_halt() -> None:
     """R-RUN-6: the options of a partial completion, each as a command."""
     text = answer.render("resume", _run("partial", reason="3 tasks failed in a row"))
