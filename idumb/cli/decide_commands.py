@@ -41,7 +41,7 @@ def decisions_command() -> Result:
 
 
 @options.command("approve", person=True)
-@click.argument("phase")
+@options.phase
 @click.option("--hash", metavar="HASH", help="Approve the contract with this hash without asking (see check-plan).")
 @click.option("--expires", metavar="TIME", help="When the approval expires: 90m, 12h, 7d, 2w, or a date or time (UTC).")
 @click.option("--pin-base", is_flag=True, help="Bind the approval to the current commit.")
@@ -83,7 +83,7 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
 
 
 @options.command("accept", person=True)
-@click.argument("task")
+@options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 def accept_command(task: str, why: str) -> Result:
     """Accept a task as it is, with a reason.
@@ -98,7 +98,7 @@ def accept_command(task: str, why: str) -> Result:
 
 
 @options.command("skip", person=True)
-@click.argument("task")
+@options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 @options.yes
 def skip_command(task: str, why: str, yes: bool) -> Result:

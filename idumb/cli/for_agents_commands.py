@@ -29,7 +29,7 @@ def mcp_command(only_list: bool) -> Result | None:
 
 
 @options.command("start")
-@click.argument("task")
+@options.task
 @click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
 @click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
 @options.approve("Consent to all that would run; check-plan shows the hash.")
@@ -52,7 +52,7 @@ def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Resul
 
 
 @options.command("take")
-@click.argument("task")
+@options.task
 @click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
 @options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.approval
@@ -73,7 +73,7 @@ def take_command(task: str, by: str | None, **flags: Any) -> Result:
 
 
 @options.command("submit")
-@click.argument("task")
+@options.task
 @click.option("--say", default="", metavar="TEXT", help="What you say about your work, which is recorded.")
 @options.negative("--no-verify", "verify", "Do not verify the phase after its last task.")
 @options.approve("Consent to all that would run; check-plan shows the hash.")
@@ -93,7 +93,7 @@ def submit_command(task: str, say: str, **flags: Any) -> Result:
 
 
 @options.command("give-up")
-@click.argument("task")
+@options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 @options.accept_git
 def give_up_command(task: str, why: str, accept_git: tuple[str, ...]) -> Result:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import options
+from idumb.cli import completion, options
 
 
 def _view() -> Result:
@@ -29,7 +29,7 @@ def status_command() -> Result:
 
 
 @options.command("show")
-@click.argument("task")
+@options.task
 @options.view("plan", "Print the plan as the run had it, also if no file has it.")
 @options.view("diff", "Print what the task changed since its first attempt started.")
 @options.view("envelope", "Print everything that its newest attempt ran under.")
@@ -67,7 +67,7 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
 
 
 @options.command("report")
-@click.argument("phase")
+@options.phase
 @click.option("--write", is_flag=True, help="Write the files: summary, verification and checkpoints.")
 def report_command(phase: str, *, write: bool) -> Result:
     """Print the reports of a phase, or write them as files.
@@ -82,7 +82,7 @@ def report_command(phase: str, *, write: bool) -> Result:
 
 
 @options.command("next")
-@click.argument("phase", required=False)
+@click.argument("phase", required=False, shell_complete=completion.phases)
 def next_command(phase: str | None) -> Result:
     """Show what comes next, and what the other tasks wait for.
 
@@ -125,7 +125,7 @@ def roadmap_command(title: str | None, inserted: str | None, after: str | None, 
 
 
 @options.command("log")
-@click.argument("phase", required=False)
+@click.argument("phase", required=False, shell_complete=completion.phases)
 @click.option("--run", help="Only events of this run.")
 @click.option("--task", help="Only events of this task.")
 @click.option(
@@ -173,7 +173,7 @@ def verify_command() -> Result:
 
 
 @options.command("workspace", group=audit_command)
-@click.argument("phase")
+@options.phase
 def workspace_command(phase: str) -> Result:
     """Report whether files, plans, git's own files and the event log are as the newest run of a phase left them."""
     from idumb.app.verify import attestation
@@ -183,7 +183,7 @@ def workspace_command(phase: str) -> Result:
 
 
 @options.command("bundle", group=audit_command)
-@click.argument("phase")
+@options.phase
 def bundle_command(phase: str) -> Result:
     """Print run, plans, commits, evidence and the head of the event log as one object with its digest, not signed."""
     from idumb.app.verify import attestation
@@ -193,8 +193,8 @@ def bundle_command(phase: str) -> Result:
 
 
 @options.command("prove")
-@click.argument("phase")
-@click.argument("task", required=False)
+@options.phase
+@click.argument("task", required=False, shell_complete=completion.tasks)
 @click.option("--run", metavar="ID", help="The run to prove; the newest of the phase by default.")
 @click.option("--each", is_flag=True, help="Prove every task at its own commit, not all at the newest one.")
 def prove_command(phase: str, task: str | None, run: str | None, *, each: bool) -> Result:

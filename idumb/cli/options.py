@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from idumb import lazy_pattern
-from idumb.cli import mistyped, output
+from idumb.cli import completion, mistyped, output
 from idumb.system.files import named_files
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ _EVERYWHERE = (
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
     click.Option(["--traceback"], is_flag=True, hidden=True, expose_value=False),
 )
+phase = click.argument("phase", shell_complete=completion.phases)
+task = click.argument("task", shell_complete=completion.tasks)
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 

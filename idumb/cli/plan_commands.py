@@ -71,7 +71,7 @@ def _shipped(name: str) -> Any:
 
 
 @options.command("new", group=plan_command)
-@click.argument("phase")
+@options.phase
 @click.option("--goal", default="", help="What is true when the phase is done.")
 @click.option("--requirement", default="", help="The text of REQ-1; by default the goal.")
 @_of_new_tasks
@@ -89,7 +89,7 @@ def new_command(phase: str, tasks: tuple[tuple[str, str, str], ...], **given: An
 
 
 @options.command("add-task", group=plan_command, person=True)
-@click.argument("phase")
+@options.phase
 @click.option("--requirement", metavar="ID", help="The requirement that the task serves.")
 @_of_new_tasks
 @click.option("--plan", metavar="ID", help="The plan that receives it; the last one by default.")
@@ -120,7 +120,7 @@ def add_task_command(
 
 
 @options.command("plan-phase")
-@click.argument("phase")
+@options.phase
 @click.option("--template", "from_template", is_flag=True, help="Write a plan for you to fill in; ask no agent.")
 @click.option("--from", "source", metavar="FILE", help="Use this plan if it is valid; - reads standard input.")
 @click.option("--gaps", is_flag=True, help="Write one more plan, for what verify-work found missing.")
@@ -154,7 +154,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
 
 
 @options.command("check-plan")
-@click.argument("phase")
+@options.phase
 @click.option(
     "--hash", "expected", metavar="HASH", help="Fail unless the phase, its contract or its only plan has this hash."
 )
@@ -205,7 +205,7 @@ def check_plan_command(
 
 
 @options.command("discuss", group=plan_command)
-@click.argument("phase")
+@options.phase
 @click.option(
     "--answer",
     "answers",
@@ -246,7 +246,7 @@ def _pairs(answers: tuple[str, ...]) -> dict[str, str]:
 
 
 @options.command("research", group=plan_command)
-@click.argument("phase")
+@options.phase
 @click.option("--again", is_flag=True, help="Research again even if nothing changed.")
 @click.option("--from", "source", metavar="FILE", help="Use this report; - reads standard input.")
 @click.option("--ask", is_flag=True, help="Print the researcher's prompt; run nothing.")
@@ -277,7 +277,7 @@ _PAIR = (str, str)
 
 
 @options.command("amend", person=True)
-@click.argument("phase")
+@options.phase
 @click.option(
     "--add-task",
     "tasks",
@@ -380,7 +380,7 @@ def _read(name: str) -> str:
 
 
 @options.command("graph")
-@click.argument("phase")
+@options.phase
 @click.option(
     "--format",
     "form",

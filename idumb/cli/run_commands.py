@@ -20,7 +20,7 @@ _dry_run = click.option(
 
 
 @options.command("execute-phase")
-@click.argument("phase")
+@options.phase
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
 @click.option("--ask", is_flag=True, help="Print the prompt of the next task; run nothing.")
@@ -83,7 +83,7 @@ def _write_prompts(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]
 
 
 @options.command("resume")
-@click.argument("phase")
+@options.phase
 @click.option("--retry-failed", is_flag=True, help="Retry failed tasks.")
 @click.option("--judge", is_flag=True, help="Judge the work of failed tasks again, without their builders.")
 @click.option(
@@ -196,7 +196,7 @@ def _has_control_character(path: str) -> bool:
 
 
 @options.command("verify-work")
-@click.argument("phase")
+@options.phase
 @click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that failed.")
 @options.negative("--checks-only", "asks", "Do not ask verifier and skeptic; the report says so.")
 @options.approve("Consent to these agents: verifier and skeptic.")

@@ -9,7 +9,7 @@ from idumb.cli import options
 
 
 @options.command("rollback", person=True)
-@click.argument("phase")
+@options.phase
 @click.option("--to", required=True, metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
 @click.option(
     "--past",

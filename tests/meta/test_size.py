@@ -5,12 +5,12 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 8_896,
+    "domain": 8_907,
     "markdown": 7_235,
-    "app, engine rooms": 7_996,
-    "app, use cases": 10_012,
+    "app, engine rooms": 7_999,
+    "app, use cases": 10_018,
     "composition": 782,
-    "cli, views": 5_273,
+    "cli, views": 5_311,
     "git": 4_804,
     "store": 2_566,
     "system": 3_027,
@@ -18,7 +18,7 @@ BUDGETS = {
     "agents, fake_model": 5_180,
     "the root": 197,
 }
-TESTS = 78_092
+TESTS = 78_194
 
 
 def test_no_room_is_above_its_budget() -> None:
