@@ -297,15 +297,11 @@ def _ask(context: RunContext, attempt: Attempt, decisions: Sequence[Decision]) -
 
 def _questions(attempt: Attempt) -> tuple[Decision, ...]:
     """Return a question for each criterion that a person proves, and one for the task if a person validates it."""
-    if attempt.validator is None and all(c.proof != HUMAN for c in attempt.task.acceptance):
-        return ()
-    by_criterion = questions.criteria(attempt.task, attempt.number, attempt.changes)
-    for_validator = validator.question(attempt) if attempt.verdict_of_validator is not None else None
-    if for_validator is not None:
-        return (*by_criterion, for_validator)
-    if attempt.validator != HUMAN:
-        return by_criterion
-    return (*by_criterion, questions.validator(attempt.task, attempt.number, attempt.changes))
+    task, number, changes = attempt.task, attempt.number, attempt.changes
+    asked = validator.question(attempt) if attempt.verdict_of_validator is not None else None
+    if asked is None and attempt.validator == HUMAN:
+        asked = questions.validator(task, number, changes)
+    return (*questions.criteria(task, number, changes), *(() if asked is None else (asked,)))
 
 
 def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:

@@ -289,14 +289,13 @@ def about(
 def asked(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = (), **facts: Any) -> Decision:
     """Return a question of the table with this id."""
     row = TABLE[name]
-    choices = tuple(_choice(choice, facts) for choice in row.choices if choice.id not in without)
+    choices = tuple(
+        replace(c, consequence=c.consequence.format(**facts), command=c.command and c.command.format(**facts))
+        for c in row.choices
+        if c.id not in without
+    )
     texts = [text.format(**facts) for text in (row.what, row.why, row.subject)]
     return Decision(id, row.kind, texts[0], texts[1], tuple(shown), choices, subject=texts[2])
-
-
-def _choice(choice: Choice, facts: Mapping[str, Any]) -> Choice:
-    command = None if choice.command is None else choice.command.format(**facts)
-    return replace(choice, consequence=choice.consequence.format(**facts), command=command)
 
 
 # The work of a person

@@ -6,7 +6,6 @@ The record says everything; only the branch and the files show whether its deliv
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 from idumb.app.attempt import delivery, interruption, measure, pipeline, record
 from idumb.app.core import questions, run_lookup
@@ -52,8 +51,8 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         return pipeline.build_again(context, saved)
     asked = context.journal.state.tasks[task.id].decisions
     answers = tuple(filter(None, map(context.journal.answer, asked)))
-    waited = [question for question in saved.questions if question.id in asked]
-    judged = (*questions.evidence_of_answers(waited, answers, saved.candidate),)
+    waited = (question for question in saved.questions if question.id in asked)
+    judged = [*questions.evidence_of_answers(waited, answers, saved.candidate)]
     rejected = [e for e in judged if not e.passed]
     if saved.in_place and not rejected:
         _require_present(context, saved)
@@ -143,16 +142,13 @@ def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ..
         return pipeline.prove(context, attempt, dataclasses.replace(again, outcome=None, reason=""))
     if answer.choice == questions.TASKS:
         return _commit_again(context, delivery.over_version_of_user(context, attempt, others))
-    raise _undelivered(context, attempt.task, others)
-
-
-def _undelivered(context: RunContext, task: Task, paths: Sequence[str]) -> Refusal:
-    return Refusal(
+    task, resume = attempt.task.id, f"idumb resume {context.contract.phase}"
+    raise Refusal(
         "task.changed-since",
-        f"{task.id} is done, but cannot be delivered: these were changed since: {wording.listed(paths)}",
-        hint=f"{task_base.ways_out(context.services, paths)}, then idumb resume {context.contract.phase}, which builds"
-        f" {task.id} again if you committed them",
-        details={"phase": context.contract.phase, "paths": list(paths), "task": task.id},
+        f"{task} is done, but cannot be delivered: these were changed since: {wording.listed(others)}",
+        hint=f"{task_base.ways_out(context.services, others)}, then {resume}, which builds {task} again if you"
+        " committed them",
+        details={"phase": context.contract.phase, "paths": list(others), "task": task},
     )
 
 

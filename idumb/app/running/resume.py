@@ -160,7 +160,7 @@ def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[st
         raise Refusal(
             "resume.no-attempt",
             f"No attempt of phase {state.phase} follows, so nothing can use the guidance.",
-            hint=retry if state.count(outcome.FAILED) else "idumb status",
+            hint=retry if any(t.status == outcome.FAILED for t in state.tasks.values()) else "idumb status",
             details={"phase": state.phase},
         )
     return guided

@@ -12,7 +12,7 @@ from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event
 from idumb.domain.runs.run import ANSWERED, ELSEWHERE, INTERRUPTED, JUDGED, RunState
 from idumb.domain.runs.spending import Spent
-from idumb.domain.runs.task_state import AgentStatus, AttemptState, Checkpoint, TaskState
+from idumb.domain.runs.task_state import COMPENSATED, AgentStatus, AttemptState, Checkpoint, TaskState
 
 _STATUS_KINDS = (
     "run.",
@@ -73,20 +73,14 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
     )
 
 
-def _opened(_: RunState, task: TaskState, event: Event) -> TaskState:
-    opened = {"by": event.payload["by"], "at": event.at}
-    return replace(task, attempt=replace(task.attempt, opened=opened))
+def _in_attempt(task: TaskState, **changed: Any) -> TaskState:
+    return replace(task, attempt=replace(task.attempt, **changed))
 
 
 def _agent_status(_: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
     status = AgentStatus(p["role"], p["state"], p["message"], p["number"], event.at)
-    return replace(task, attempt=replace(task.attempt, agent_status=status))
-
-
-def _step_finished(_: RunState, task: TaskState, event: Event) -> TaskState:
-    p = event.payload
-    return replace(task, attempt=replace(task.attempt, failed_step=None if p["ok"] else p["index"]))
+    return _in_attempt(task, agent_status=status)
 
 
 def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
@@ -194,14 +188,6 @@ def _used(state: RunState, task: TaskState, p: Mapping[str, Any], *, first: bool
     of_validator = spending.spent_by_call(judged["usage"])
     spending.charge(state.spent, agent.VALIDATOR, of_validator + Spent(attempts=1, seconds=judged["seconds"]))
     return of_builder + of_validator
-
-
-def _nondeterminism(_: RunState, task: TaskState, event: Event) -> TaskState:
-    return replace(task, attempt=replace(task.attempt, unlike=event.payload["refused"]))
-
-
-def _checkpoint_intended(_: RunState, task: TaskState, event: Event) -> TaskState:  # noqa: ARG001 - as the others
-    return replace(task, intended=True)
 
 
 def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskState:
@@ -333,13 +319,14 @@ def _guided(_: RunState, task: TaskState, event: Event) -> TaskState:
 
 _OF_TASKS: Mapping[str, Callable[[RunState, TaskState, Event], TaskState]] = {
     "attempt.started": _started,
-    "attempt.opened": _opened,
+    "attempt.opened": lambda _, task, event: _in_attempt(task, opened={"by": event.payload["by"], "at": event.at}),
     "attempt.told": _agent_status,
     "attempt.interrupted": _interrupted,
     "attempt.finished": _finished,
-    "step.finished": _step_finished,
-    "nondeterminism.found": _nondeterminism,
-    "checkpoint.intended": _checkpoint_intended,
+    "step.finished": lambda _, task, e: _in_attempt(task, failed_step=None if e.payload["ok"] else e.payload["index"]),
+    "nondeterminism.found": lambda _, task, event: _in_attempt(task, unlike=event.payload["refused"]),
+    "rollback.compensated": lambda _, task, __: replace(task, effect=COMPENSATED),
+    "checkpoint.intended": lambda _, task, __: replace(task, intended=True),
     "checkpoint.recorded": _checkpoint_recorded,
     "task.carried": _carried,
     "task.completed": _becomes(outcome.COMPLETED),

@@ -19,7 +19,7 @@ from idumb.domain.runs.run import (
     RunBase,
     RunState,
 )
-from idumb.domain.runs.task_state import COMPENSATED, EFFECT, AttemptState, TaskProgress, TaskState
+from idumb.domain.runs.task_state import EFFECT, AttemptState, TaskProgress, TaskState
 
 
 def _started(state: RunState, event: Event) -> None:
@@ -121,11 +121,6 @@ def _restoring(state: RunState, event: Event) -> None:
     state.restoring = event.payload if event.kind == "rollback.intended" else None
 
 
-def _compensated(state: RunState, event: Event) -> None:
-    task_id = event.task or ""
-    state.tasks[task_id] = replace(state.tasks[task_id], effect=COMPENSATED)
-
-
 def _rolled_back(state: RunState, event: Event) -> None:
     """Reset the tasks after the checkpoint, and keep what they were for `undo`."""
     state.restoring = None
@@ -210,7 +205,6 @@ HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "verification.recorded": _verified,
     "rollback.intended": _restoring,
     "rollback.abandoned": _restoring,
-    "rollback.compensated": _compensated,
     "rollback.completed": _rolled_back,
     "undo.completed": _undone,
     "work.dropped": _dropped,

@@ -26,9 +26,7 @@ CLOSED = frozenset({COMPLETED, DROPPED})
 
 START = "start"
 MAIN = "main"
-ANSWERED = "answered"
-ELSEWHERE = "elsewhere"
-JUDGED = "judged"
+ANSWERED, ELSEWHERE, JUDGED = "answered", "elsewhere", "judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +151,6 @@ class RunState(_KnowsChanges):
     reports: str = "branch"
     spent: dict[str, Spent] = field(default_factory=dict)
     last_seq: int = 0
-
-    def count(self, *statuses: str) -> int:
-        return sum(1 for t in self.tasks.values() if t.status in statuses)
 
     @property
     def opened(self) -> TaskState | None:

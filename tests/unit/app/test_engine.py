@@ -18,7 +18,6 @@ from idumb.domain.plans.plan import (
     GUIDED,
     HUMAN,
     STRICT,
-    UNPROVEN,
     Condition,
     Criterion,
     FileClaim,
@@ -103,13 +102,6 @@ def test_the_next_attempt_receives_what_was_wrong_with_the_last_one() -> None:
     assert run.status()["A"] == outcome.COMPLETED
 
 
-def test_attempts_end_when_their_budget_is_used() -> None:
-    run = fails("A")
-    run.run(max_attempts=2)
-    assert [call for call in run.calls if call[0] == "A"] == [("A", 1), ("A", 2)]
-    assert run.status()["A"] == outcome.FAILED
-
-
 def test_each_attempt_starts_from_the_files_before_the_first_one() -> None:
     seen = []
 
@@ -121,17 +113,6 @@ def test_each_attempt_starts_from_the_files_before_the_first_one() -> None:
     run = EngineRun(task("A", files=["README"]), work=work)
     run.run()
     assert seen == [b"hello"] * 3
-
-
-def test_an_attempt_that_timed_out_is_followed_by_another() -> None:
-    def work(request: AgentRequest, files: Files) -> AgentResult | None:
-        make_own_files(request, files)
-        return AgentResult(outcome.TIMED_OUT) if request.attempt == 1 else None
-
-    run = EngineRun(task("A"), work=work)
-    run.run()
-    assert run.calls == [("A", 1), ("A", 2)]
-    assert run.status() == {"A": "completed"}
 
 
 def test_a_transient_failure_of_the_agent_is_retried_within_the_attempt() -> None:
@@ -203,14 +184,6 @@ def test_a_failed_check_fails_the_attempt_and_nothing_is_committed() -> None:
 def test_a_check_that_cannot_start_is_no_proof() -> None:
     run = EngineRun(task("A", verify=("no-such-program",)))
     run.run(max_attempts=1)
-    assert run.status() == {"A": "failed"}
-    assert run.commits() == []
-
-
-def test_work_without_any_evidence_does_not_pass() -> None:
-    run = EngineRun(task("A", verify=(), acceptance=(Criterion("AC-1", "It is good", UNPROVEN),)))
-    run.run(max_attempts=1)
-    assert run.events("attempt.finished")[0].payload["verdict"] == "FAIL"
     assert run.status() == {"A": "failed"}
     assert run.commits() == []
 

@@ -94,13 +94,6 @@ def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost()
     assert run.calls == [("A", 1)]
 
 
-def test_a_recorded_failure_with_attempts_left_needs_no_recovery() -> None:
-    run = stopped_before("log attempt.started", EngineRun(task("A"), work=at_second_attempt), 2)
-    assert recovered(run) == []
-    assert run.run().kind == "done"
-    assert run.calls == [("A", 1), ("A", 2)]
-
-
 def at_second_attempt(request: AgentRequest, files: Files) -> None:
     if request.attempt > 1:
         make_own_files(request, files)
@@ -173,13 +166,6 @@ def test_work_that_a_person_rejected_is_built_again() -> None:
     run.run()
     assert run.calls == [("A", 1), ("A", 2)]
     assert run.commits() == []
-
-
-def test_work_that_a_person_rejected_fails_if_no_attempt_is_left() -> None:
-    """R-RUN-5: a refused criterion is a failed validation like any other."""
-    run = EngineRun(task("A", acceptance=JUDGED, on_failure="block"))
-    answered(run, "no").run(max_attempts=1)
-    assert (run.status(), run.calls) == ({"A": "failed"}, [("A", 1)])
 
 
 def answered(run: EngineRun, choice: str = "yes") -> EngineRun:
