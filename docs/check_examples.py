@@ -91,6 +91,10 @@ EXAMPLES: Mapping[str, Example] = {
     "handoff.unknown-type": Example(
         "The type of a handoff is unknown, so no handoff is made.", handoff("human (review)")
     ),
+    "task.unknown-replaced": Example(
+        "A task replaces a check that no task before it has.",
+        task(last="- **Replaces:** T1-07/AC-1\n"),
+    ),
     "task.no-proof": Example(
         "Nothing proves the task: it has no check, no Verify, no tests, no human criterion and no validator.",
         task(criteria="It is friendly"),

@@ -306,9 +306,20 @@ def consent_paths(contract: Contract) -> tuple[str, ...]:
     return tuple(sorted(p for p in declared if paths.matches_any(p, paths.PROTECTED_UNLESS_DECLARED)))
 
 
+def replaced(contract: Contract, done: Collection[str]) -> dict[str, str]:
+    """Return the criteria that finished tasks replace, as `T1-01/AC-1`, each with the task that does."""
+    return {name: task.id for task in contract.tasks.values() if task.id in done for name in task.replaces}
+
+
+def without_replaced(contract: Contract, task: Task, done: Collection[str]) -> Task:
+    """Return a task as the final tree must prove it: without the criteria that finished tasks replace."""
+    gone = replaced(contract, done)
+    return replace(task, acceptance=tuple(c for c in task.acceptance if f"{task.id}/{c.id}" not in gone))
+
+
 def task_digest(task: Task) -> str:
     """Return a digest of the content of a task, independent of its position in the file."""
-    return canonical_json.digest(_plain(task, skip=frozenset({"span", "spans", "notation"})))
+    return canonical_json.digest(_plain(task, skip=frozenset({"span", "spans", "notation", "replaces"})))
 
 
 def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> Any:

@@ -34,7 +34,8 @@ def test_the_task_that_broke_an_earlier_one_is_named(project: Project) -> None:
     assert set(project.statuses().values()) == {"completed"}
     answer = project.quick("verify-work", "1", "--json")
     assert (answer.code, answer.data["status"]) == (1, "partial")
-    assert answer.data["causes"] == [f"{BROKEN}: T1-03 broke it"]
+    hint = "T1-03 broke it; `- **Replaces:** T1-01/AC-1` in T1-03 says that it should"
+    assert answer.data["causes"] == [f"{BROKEN}: {hint}"]
     assert "T1-03 broke it" in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 
@@ -65,3 +66,20 @@ def test_a_check_may_use_what_an_earlier_check_of_its_task_built(sandbox: GitSan
     project.plan([*both, making("T1-03", "c.txt", after="T1-02")])
     answer = run(project)
     assert answer.code == 0, answer.out
+
+
+def test_a_check_that_a_later_task_replaces_is_declared_and_not_repeated(project: Project) -> None:
+    """The plan diff and the report name it, and `prove` does not run it on the final commit."""
+    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    plan = place.read_text(encoding="utf-8")
+    declared = plan.replace("- **Depends on:** T1-02\n", "- **Depends on:** T1-02\n- **Replaces:** T1-01/AC-1\n")
+    place.write_text(declared.replace("T1-01/AC-1", "T1-04/AC-1"), encoding="utf-8")
+    findings = project.json("check-plan", "1").data["findings"]
+    assert [row["found"] for row in findings if row["code"] == "task.unknown-replaced"] == ["T1-04/AC-1"]
+    place.write_text(declared, encoding="utf-8")
+    assert project.json("check-plan", "1", "--diff").data["lines"] == ["T1-03: replaces + T1-01/AC-1"]
+    assert project.json("amend", "1", "--from-file", "--yes").code == 0
+    verified = project.json("verify-work", "1")
+    assert (verified.code, verified.data["replaced"]) == (0, {"T1-01/AC-1": "T1-03"})
+    assert "| replaced by T1-03 |" in project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert project.json("prove", "1").data["proven"]

@@ -18,6 +18,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
 
 SUBJECT = "invariant "
+BROKE = " broke it"
 
 
 def is_broken(proof: Evidence) -> bool:
@@ -69,7 +70,10 @@ def explain_own(
             with services.interrupts.armed():
                 return [check.run(checks, limit, tree) for check in own[: number + 1]][-1].result in evidence.BROKEN
 
-        return _first_broken(trees, fails)
+        said, criterion = _first_broken(trees, fails), own[number].subject.removeprefix(f"{task.id} ")
+        by = said.removesuffix(BROKE)
+        declares = by in state.tasks and any(criterion == c.id for c in task.acceptance)
+        return said + f"; `- **Replaces:** {task.id}/{criterion}` in {by} says that it should" * declares
 
     return [
         dataclasses.replace(proof, violation=words(number)) if proof.result in evidence.BROKEN else proof
@@ -88,7 +92,7 @@ def _trees(services: Services, state: RunState, since: int = -1) -> list[tuple[s
     Only those after the event `since`, and none that git has removed.
     """
     done = ((t.checkpoint, t.id) for t in state.tasks.values() if t.status in outcome.DONE)
-    ended = sorted((kept.seq, f"{id} broke it", kept.commit, kept.tree) for kept, id in done if kept is not None)
+    ended = sorted((kept.seq, f"{id}{BROKE}", kept.commit, kept.tree) for kept, id in done if kept is not None)
     start = (0, "it did not hold before the run either", state.base.commit, state.base.tree)
     trees = list[tuple[str, str]]()
     for _, words, commit, tree in (row for row in (start, *ended) if row[0] > since):

@@ -10,6 +10,7 @@ from idumb.app.core import projection_paths, questions, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
+from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.documents import stated_criteria
@@ -55,7 +56,8 @@ def of_tasks(
     """
     limit = float(services.settings.run.check_timeout)
     tests, others, repeated = list[Evidence](), list[Evidence](), {e.command for e in gathered}
-    for task in contract.tasks.values():
+    done = [id for id, one in journal.state.tasks.items() if one.status in outcome.DONE]
+    for task in (contracts.without_replaced(contract, each, done) for each in contract.tasks.values()):
         status = journal.state.tasks[task.id].status
         all_own = own_checks.of_task(task, f"{task.id} ", "")
         own = [check for check in all_own if check.is_test or status == outcome.COMPLETED]

@@ -189,6 +189,9 @@ def _newest(state: RunState) -> Mapping[str, int]:
 
 def _task(proof: _Proof, task: TaskState, place: Place, newest: Mapping[str, int]) -> Row:
     declared = proof.contract.tasks[task.id]
+    if newest:
+        done = [id for id, one in proof.state.tasks.items() if one.status in outcome.DONE]
+        declared = contracts.without_replaced(proof.contract, declared, done)
     recorded = rerun.last_of_each(_recorded(proof.services, proof.state, task))
     checks = rerun.checks_of_task(declared, proof.plans[task.id])
     rows = [_rerun(proof, check, recorded.pop(check.subject, None)) for check in checks]

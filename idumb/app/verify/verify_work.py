@@ -18,6 +18,7 @@ from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
 from idumb.domain import canonical_json, errors, outcome, paths, wording
+from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.decision import PHASE, Decision
 from idumb.domain.errors import Refusal
@@ -117,14 +118,9 @@ def judge(
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
     opinions_given = opinions.ask(services, journal, contract, gathered, tree, sandboxed=sandboxed) if asks else ()
-    blocking = [
-        opinion
-        for opinion in opinions_given
-        if levels.rule(services.settings, opinion.role).level > levels.INFORMATIONAL
-    ]
+    blocking = [o for o in opinions_given if levels.rule(services.settings, o.role).level > levels.INFORMATIONAL]
     by_task = projections.evidence_by_task(services, journal.state)
-    judged_again = (*tests, *regressions)
-    contradictions = _contradictions(services, contract, journal.state, by_task, judged_again, opinions_given)
+    contradictions = _contradictions(services, contract, journal.state, by_task, tests + regressions, opinions_given)
     missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
     missing += completion.judge(statuses, by_task)
     missing += contradictions if _disagreement_blocks(services) else ()
@@ -141,12 +137,13 @@ def judge(
         *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
         *(contradictions if not _disagreement_blocks(services) else ()),
     ]
+    replaced = contracts.replaced(contract, [id for id, one in statuses.items() if one in outcome.DONE])
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
         "tree": tree,
         "evidence": rows,
-        "weaker": verdict.weaker(rows, _evidence_of_done(by_task, statuses)),
+        "weaker": verdict.weaker(rows, {t: r for t, r in by_task.items() if statuses.get(t) == outcome.COMPLETED}),
         "requirements": verdict.requirements(contract, statuses),
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": mismatches,
@@ -159,6 +156,7 @@ def judge(
         "unfinished": unfinished,
         "causes": causes,
         **({"open": remaining} if remaining else {}),
+        **({"replaced": replaced} if replaced else {}),
         "decision": None,
     }
     if causes:
@@ -192,12 +190,6 @@ def _contradictions(
     tasks = [contract.tasks[task] for task in contract.order if task in work]
     deadline = Deadline.after(levels.time_to_judge(services.settings, gate_table.AGREEMENT), services.clock.monotonic)
     return agreement.judge(tasks, changed, touched, by_task, final, opinions_given, deadline)
-
-
-def _evidence_of_done(
-    by_task: Mapping[str, list[Mapping[str, Any]]], statuses: Mapping[str, str]
-) -> dict[str, list[Mapping[str, Any]]]:
-    return {task: rows for task, rows in by_task.items() if statuses.get(task) == outcome.COMPLETED}
 
 
 def apply_answer(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:

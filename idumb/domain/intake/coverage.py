@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration
+from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration, near
+from idumb.domain.plans import graph
 from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 
@@ -38,6 +39,14 @@ def unserving(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     if plan.requirements and not task.requirements:
         declared = ", ".join(list(plan.requirements)[:8])
         yield Hit("no requirement", {"declared": declared}, accepted=declared)
+
+
+def unknown_replaced(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
+    """Find criteria to replace that are no checks of a task before this one."""
+    after, all_tasks = case.contract.dependencies, case.contract.tasks.values()
+    earlier = [other for other in all_tasks if task.replaces and task.id in graph.dependents(after, [other.id])]
+    known = [f"{other.id}/{c.id}" for other in earlier for c in other.acceptance if c.command]
+    yield from (near(name, known) for name in task.replaces if name not in known)
 
 
 def no_requirements(_: Case, plan: Plan) -> Iterator[str]:

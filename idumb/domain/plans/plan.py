@@ -191,7 +191,7 @@ class Step:
 class Task:
     """One node of the graph. None means "not declared" wherever an empty value has another meaning.
 
-    `flow` is set for the steps of workflows.
+    `flow` is set for the steps of workflows. `replaces` names criteria of earlier tasks, as `T1-01/AC-1`.
     """
 
     id: str
@@ -223,6 +223,7 @@ class Task:
     builder: str | None = None
     validator: str | None = None
     handoff_to: tuple[Handoff, ...] = ()
+    replaces: tuple[str, ...] = ()
     priority: str = "normal"
     options: tuple[Option, ...] = ()
     notes: str = ""

@@ -50,6 +50,7 @@ FIELDS: dict[str, Row] = {
     "builder": Row(("Builder",), values.name),
     "validator": Row(("Validator",), values.name),
     "handoff_to": Row(("Handoff to",), values.handoffs),
+    "replaces": Row(("Replaces",), values.names),
     "priority": Row(("Priority",), choice("critical", "high", "normal", "low")),
     "options": Row(("Options",), values.options, map=True),
     "notes": Row(("Notes",), values.free_text),

@@ -87,6 +87,10 @@ def name(node: Node, place: Place) -> str | None:
     return None if node.is_none else _name(node, place)
 
 
+def names(node: Node, place: Place) -> tuple[str, ...]:
+    return tuple(inline.unquote(text.s) for text in listed(node, place))
+
+
 def yes(node: Node, place: Place) -> bool:
     """Read `yes` or `no`; YAML also allows `true` and `false`."""
     if node.plain and node.text.s in {"true", "false"}:

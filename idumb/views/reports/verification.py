@@ -171,11 +171,11 @@ def _task_criteria(contract: Contract, record: Record) -> list[str]:
 
 
 def _rows_of(task: Task, record: Record) -> list[tuple[str, ...]]:
-    proofs = contracts.proofs(task)
-    return [
-        (markup.prose(task.id), f"{markup.prose(c.id)}: {markup.prose(c.text)}", proofs[c.id], _task_is(task, record))
-        for c in task.acceptance
-    ]
+    proofs = {f"{task.id}/{id}": proof for id, proof in contracts.proofs(task).items()}
+    proofs |= {name: f"replaced by {by}" for name, by in record.get("replaced", {}).items()}
+    id, status = markup.prose(task.id), _task_is(task, record)
+    named = ((f"{markup.prose(c.id)}: {markup.prose(c.text)}", proofs[f"{task.id}/{c.id}"]) for c in task.acceptance)
+    return [(id, criterion, proof, status) for criterion, proof in named]
 
 
 def _task_is(task: Task, record: Record) -> str:
