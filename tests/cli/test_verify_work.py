@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import cast
 
 import jsonschema
 import pytest
 
 from idumb.domain.proof import levels
-from idumb.domain.proof.levels import Level
 from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -165,7 +162,7 @@ def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
     os.mkfifo(tmp_path / "fifo")
     project.repo.write("agent.sh", f"cat {tmp_path}/fifo\n")
     project.repo.commit("a verifier that waits", "agent.sh")
-    monkeypatch.setitem(cast("dict[int, Level]", levels.LEVELS), 2, dataclasses.replace(levels.LEVELS[2], usual=1))
+    monkeypatch.setattr(levels, "_TIMES", {2: (10, 60, 1)})
     bound = ROLES.replace(", skeptic: {binding: judge}", "")
     project.configure(f"{bound}gates: {{verifier: {{level: 2}}}}\n")
     assert run(project, "--no-verify").code == 0  # under one consent with the verifier

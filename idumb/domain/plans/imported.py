@@ -39,7 +39,6 @@ _PROOFS = (
     (lazy_pattern.compile(r"\b(check|keeps?)\s*:(?=\s*(?:`|$))|(?<=\()\s*(check|keeps?)\s*:", re.IGNORECASE), r"\1\2"),
 )
 _LONGEST_TITLE = 200
-_ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,23 +17,8 @@ CRITICAL = 2
 GATE = "gate"
 ROLE = "role"
 
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Times in seconds: the shortest and longest allowed, and the default. None means no limit."""
-
-    number: int
-    means: str
-    shortest: int | None = None
-    longest: int | None = None
-    usual: int | None = None
-
-
-LEVELS: Mapping[int, Level] = {
-    INFORMATIONAL: Level(INFORMATIONAL, "is reported and blocks nothing"),
-    ADVISORY: Level(ADVISORY, "blocks execution", 30, 5 * 60, 2 * 60),
-    CRITICAL: Level(CRITICAL, "blocks approval and execution", 10, 60, 60),
-}
+_TIMES: Mapping[int, tuple[int, int, int]] = {ADVISORY: (30, 5 * 60, 2 * 60), CRITICAL: (10, 60, 60)}
+"""Seconds by level: the shortest and the longest allowed, and the default. Level 0 has no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +34,11 @@ class Rule:
         return {"name": self.name, "kind": self.kind, "level": self.level, "timeout": self.timeout}
 
 
-_ALWAYS = (gate_table.SIZE, agent.VALIDATOR)
+_ALWAYS = frozenset({gate_table.SIZE, agent.VALIDATOR})
+"""They are part of the contract also if the configuration does not name them."""
 KNOWN: Mapping[str, tuple[str, int]] = {
-    gate_table.SIZE: (GATE, ADVISORY),
-    agent.VALIDATOR: (ROLE, ADVISORY),
-    **{role: (ROLE, ADVISORY) for role in agent.ROLES if role != agent.VALIDATOR},
-    **{row.name: (GATE, row.level) for row in gate_table.ROWS if row.name != gate_table.SIZE},
+    **{row.name: (GATE, row.level) for row in gate_table.ROWS},
+    **dict.fromkeys(agent.ROLES, (ROLE, ADVISORY)),
 }
 """Kind and default level."""
 WITH_COMMANDS = frozenset({gate_table.TYPES, gate_table.LINT})
@@ -78,12 +62,13 @@ def time_to_judge(settings: Settings, name: str) -> float:
     At level 0 it has the time of level 1: an attempt waits for it, although it does not block one.
     """
     own = rule(settings, name)
-    if own.timeout is not None:
-        return own.timeout
-    level = max(own.level, ADVISORY)
-    configured = settings.levels.get(str(level))
-    usual = LEVELS[level].usual if configured is None else configured
-    return float(usual or 0)
+    return own.timeout if own.timeout is not None else _of_level(settings, max(own.level, ADVISORY)) or 0.0
+
+
+def _of_level(settings: Settings, level: int) -> float | None:
+    usual = _TIMES[level][2] if level in _TIMES else None
+    seconds = settings.levels.get(str(level), usual)
+    return None if seconds is None else float(seconds)
 
 
 def of_change(settings: Settings, name: str, *, strict: bool) -> int:
@@ -127,20 +112,15 @@ def timed(settings: Settings, role: str) -> bool:
 def _timeout(settings: Settings, name: str, level: int, own: GateSettings | None) -> float | None:
     if own is not None and own.timeout is not None:
         return float(own.timeout)
-    of_level = settings.levels.get(str(level))
-    if of_level is not None:
-        return float(of_level)
     # `run.validator_timeout` is older than levels, and users rely on it.
-    older = name == agent.VALIDATOR and level == ADVISORY
-    usual = settings.run.validator_timeout if older else LEVELS[level].usual
-    return None if usual is None else float(usual)
+    if name == agent.VALIDATOR and level == ADVISORY and str(level) not in settings.levels:
+        return float(settings.run.validator_timeout)
+    return _of_level(settings, level)
 
 
 def problem(level: int, timeout: int) -> str | None:
     """Return what a timeout of this level must be, in words, or None if it is valid."""
-    bounds = LEVELS[level]
-    if bounds.shortest is None or bounds.longest is None:
+    if level not in _TIMES:
         return "absent: level 0 has no timeout"
-    if bounds.shortest <= timeout <= bounds.longest:
-        return None
-    return f"between {bounds.shortest}s and {bounds.longest}s at level {level}"
+    shortest, longest, _ = _TIMES[level]
+    return None if shortest <= timeout <= longest else f"between {shortest}s and {longest}s at level {level}"

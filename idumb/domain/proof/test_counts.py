@@ -60,11 +60,6 @@ def find(command: str, output: str, *, truncated: bool = False) -> NoTests | Non
     return NoTests(skipped.tool, _words(skipped))
 
 
-def runs_tests(command: str) -> bool:
-    """Return whether a command names a test program, or starts one in a way that is known."""
-    return bool(_readers(command)[0])
-
-
 def _words(summary: _Summary) -> str:
     if not summary.skipped:
         fix = "Add a test that it finds, or name the files of the tests in the command"
