@@ -249,8 +249,9 @@ EXAMPLES: Mapping[str, Example] = {
         task(steps="- {tool: write_file, intent: write file, arguments: {path: hello.txt, content: hello}}"),
     ),
     "step.not-deterministic": Example(
-        "The command of a step depends on chance, the clock or the network, and no assumption names the task and the"
-        ' program, such as `assumptions: ["T1-01 uses date: the stamp is for people"]`.',
+        "The command of a step depends on chance, the clock or the network (as do `git pull`, `npm ci`, `docker pull`),"
+        " and no assumption names the task and the program, such as"
+        ' `assumptions: ["T1-01 uses date: the stamp is for people"]`.',
         run("write a greeting with a number", "echo hello $RANDOM > hello.txt"),
     ),
     "step.branch": Example(

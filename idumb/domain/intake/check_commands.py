@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain import paths, wording
 from idumb.domain.contract import validator_of
 from idumb.domain.intake import ground, scope
@@ -30,7 +29,6 @@ _WAYS = {
 }
 _NO_PIPEFAIL = "; not every `/bin/sh` has `set -o pipefail`, and dash stops there"
 
-_PLACEHOLDER = lazy_pattern.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[^<>|]+>)(?![\w/.-])")
 _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test", "true"})
 """Programs that at most show that a file exists."""
 
@@ -63,7 +61,7 @@ def placeholders(case: Case) -> Hits:
         if step.tool == "run"
     )
     for plan, task, _, (command, line, field) in (*ground.proving(case), *stepped):
-        if _PLACEHOLDER.match(command):
+        if ground.PLACEHOLDER.match(command):
             yield plan, task, Hit(command, field=field, line=line)
 
 

@@ -18,6 +18,8 @@ from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
 _NEEDS = frozenset({"modify", "delete", "move"})
+PLACEHOLDER = lazy_pattern.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[^<>|]+>)(?![\w/.-])")
+"""How a command begins that is still to be written."""
 _CREATES = frozenset({"create", "change", "move"})
 
 
@@ -231,7 +233,9 @@ def programs_of_checks(case: Case) -> Hits:
     prepared = case.settings.checkout.prepare
     reported: set[tuple[str | None, str, str, int]] = set()
     for plan, task, number, (command, line, field) in proving(case):
-        for program in () if task is not None and task.id in present.done else programs(command):
+        if (task is not None and task.id in present.done) or PLACEHOLDER.match(command):
+            continue
+        for program in programs(command):
             key = (task.id if task else plan.path, program, field, line)
             if program not in present.no_programs or makes(posixpath.normpath(program)) or key in reported:
                 continue

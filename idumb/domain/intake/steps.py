@@ -88,7 +88,10 @@ def leaving(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
         if REPOSITORY in script.variables and task.rollback.kind != IRREVERSIBLE:
             fix = "Work in the checkout. Only a plan in Markdown can declare a task irreversible."
             if is_declaration(plan):
-                fix = "Add `- **Rollback:** irreversible: reason` to the task, or work in the checkout."
+                how = (
+                    "- **Rollback:** irreversible: reason" if task.flow is None else "rollback: {irreversible: reason}"
+                )
+                fix = f"Add `{how}`, or work in the checkout."
             yield _outside(f"${REPOSITORY}", step)._replace(fix=fix)
 
 
