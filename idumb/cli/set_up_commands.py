@@ -165,8 +165,8 @@ SNIPPETS = "snippets"
 def schema_command(name: str | None) -> Result:
     """Print a JSON Schema, or the snippets for VS Code.
 
-    NAME is `plan` (the front matter of a plan), `snippets`, or a schema of what commands print. Without NAME, lists the
-    names.
+    NAME is `plan` (the front matter of a plan), `config` (.idumb/config.yaml), `snippets`, or a schema of what commands
+    print. Without NAME, lists the names.
     """
     from idumb.system.files import shipped_files
 

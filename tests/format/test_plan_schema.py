@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.markdown.plans import frontmatter, plan_parser
+from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
@@ -38,17 +38,6 @@ def errors(data: bytes) -> list[str]:
 
 def parses(text: str) -> list[str]:
     return [finding.code for finding in plan_parser.parse(text.encode(), "01-PLAN.md").findings]
-
-
-def test_the_schema_has_every_key_of_the_front_matter_and_no_other() -> None:
-    """R-PLAN-10."""
-    properties = SCHEMA["properties"]
-    assert list(properties) == list(frontmatter.KEYS)
-    assert tuple(SCHEMA["required"]) == frontmatter.REQUIRED
-    for name, row in frontmatter.KEYS.items():
-        inner = properties[name].get("items", properties[name])
-        assert not row.keys or list(inner["properties"]) == list(row.keys)
-        assert not row.keys or inner.get("required", []) == [name for name, key in row.keys.items() if key.required]
 
 
 def test_the_schema_accepts_every_valid_plan() -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from idumb.domain.errors import InputError
@@ -24,6 +25,10 @@ from idumb.domain.settings import (
     Settings,
 )
 from idumb.markdown.settings import configuration
+from idumb.markdown.syntax import record, tree
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+from idumb.system.files import shipped_files
 
 FULL = """\
 builder: coder            # a binding
@@ -292,6 +297,16 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
             value = getattr(default, field.name)
             shown = "none" if value is None else str(value).lower()
             assert shown in rows[f"{section}.{field.name}"]
+
+
+def test_the_schema_for_editors_accepts_what_the_reader_accepts() -> None:
+    validator = jsonschema.Draft202012Validator(shipped_files.schemas()["config"])
+    wrong = ("biulder: x", "run: {max_attempts: 0}", "git: {commit: tsak}", "bindings: {steps: {adapter: x}}", "ask: 3")
+    for text in (FULL, "sandbox: auto", "gates: {mine: {run: make}, types: {run: [a, b]}}", *wrong):
+        node = tree.read(text, lambda at: at, Problems(Source(text, "")), "")
+        assert node is not None
+        refused = [text for _ in validator.iter_errors(record.anything(node))][:1]
+        assert (bool(refused), configuration.read(text.encode())[0] is None) == (text in wrong, text in wrong), text
 
 
 def test_a_key_is_located_at_its_line_and_a_missing_one_where_it_belongs(tmp_path: Path) -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from itertools import combinations
 from typing import Any
 
-from idumb import lazy_pattern
-from idumb.domain import whole_numbers
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, NonGoal, Scope, Setup, Span
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, values
 from idumb.markdown.syntax import inline, record, tree
 from idumb.markdown.syntax.problems import Place, Problems
-from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, Keys, choice, list_of, matching, section
+from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, Keys, choice, list_of, section
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 MAX_BYTES = 64 * 1024
-_ID = lazy_pattern.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
-VERSION = lazy_pattern.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
-_WORD = lazy_pattern.compile(r"[^\s,`\"'\[\]{}]+")
+_ID, _WORD = r"[0-9A-Za-z][0-9A-Za-z._-]{0,199}", r"[^\s,`\"'\[\]{}]+"
 
 
 @dataclass(slots=True)
@@ -37,10 +35,6 @@ class Frontmatter:
 # Readers of values
 
 
-def _is_id(text: str) -> bool:
-    return _ID.fullmatch(text) is not None and not whole_numbers.too_long(text)
-
-
 def _command(text: str) -> str | None:
     return inline.code(text) or text.strip() or None
 
@@ -50,7 +44,7 @@ def _ids(node: Node, _: Place) -> tuple[str, ...]:
     ids = tuple(text.strip() for text in texts)
     if is_text(node) and ids == ("none",):
         return ()
-    if is_map(node) or not all(map(_is_id, ids)):
+    if is_map(node) or not all(re.fullmatch(_ID, id) for id in ids):
         raise BadValue(node)
     return ids
 
@@ -99,33 +93,67 @@ def _many(make: Callable[..., Any], accepted: str, **keys: Key) -> Key:
 
 
 # The keys of a plan, and the order in which a plan has them.
-_TEXTS_BY_ID = record.each(TEXT, "an id without spaces", _WORD.fullmatch)
-_IDS = list_of(matching("an id without spaces", _WORD.fullmatch), "a map of ids to texts, or a list of ids")
-_CHECK, _BINDING = record.scalar("a command", _command), matching("the name of a role binding", _WORD.fullmatch)
+_WORDS = record.pattern("an id without spaces", _WORD)
+_TEXTS_BY_ID = record.each(TEXT, _WORDS)
+_IDS = list_of(_WORDS, "a map of ids to texts, or a list of ids")
+_CHECK = record.scalar("a command", _command)
+_BINDING = record.pattern("the name of a role binding", _WORD)
+_PHASE, _PLAN = record.pattern("an id such as 1 or 06.2", _ID), record.pattern("an id such as 01", _ID)
+_COUNT = record.whole(0)
+_CRITERION = {
+    **record.schema_of({
+        "id": record.pattern("an id such as AC-1", "AC-[0-9]+"),
+        "text": TEXT.must,
+        "check": TEXT.says("A command; exit code 0 proves it."),
+        "human": list_of(TEXT, "true, or instructions", single=True).says("A person decides; a text has instructions."),
+        "opinion": record.BOOLEAN.says("A model's judgement, shown as such."),
+    }),
+    "not": {"anyOf": [{"required": [*two]} for two in combinations(("check", "human", "opinion"), 2)]},
+}  # fmt: skip
 KEYS: dict[str, Key] = {
-    "type": matching("plan", "plan".__eq__)._replace(required=True, code="wrong-type"),
-    "phase": matching("an id such as 1 or 06.2", _is_id).must,
-    "plan": matching("an id such as 01", _is_id).must,
-    "title": TEXT.must,
-    "goal": TEXT.must,
-    "version": matching("a version such as 2 or 1.4.0, of at most 64 characters", VERSION.fullmatch),
-    "mode": choice(GUIDED, STRICT),
-    "depends_on": Key("a list of plan ids", _ids),
-    "requirements": Key("a map of ids to texts, or a list of ids", _requirements),
-    "scope": section(Scope, {"root": TEXT, "protected": TEXTS}, "{root, protected: [globs]}", hint=_is_of_plan),
-    "non_goals": _many(
-        NonGoal, "a list of {id, text, paths?, symbols?}", id=TEXT.must, text=TEXT.must, paths=TEXTS, symbols=TEXTS
+    "type": record.matching("plan", "plan".__eq__)._replace(code="wrong-type", schema={"const": "plan"}).must,
+    "phase": _PHASE.must.says('The phase, as its folder spells it, such as "1" or "06.2".'),
+    "plan": _PLAN.must.says('The number of the plan in its phase, such as "01".'),
+    "title": TEXT.must.says("What the plan delivers."),
+    "goal": TEXT.must.says("What is true when every task is done."),
+    "version": record.pattern(
+        "a version such as 2 or 1.4.0, of at most 64 characters", r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
+    ).says("Your version of the plan, for information only."),
+    "mode": choice(GUIDED, STRICT).says("strict runs only what was approved."),
+    "depends_on": Key("a list of plan ids", _ids, schema={"anyOf": [list_of(_PLAN).schema, record.ANY_TEXT]}).says(
+        "Plans of this phase that run first."
     ),
-    "invariants": _many(Invariant, "a list of {id, text, check}", id=TEXT.must, text=TEXT.must, check=_CHECK.must),
-    "success_criteria": Key("a list of texts or {text, check | human | opinion}", _criteria),
-    "assumptions": TEXTS,
+    "requirements": Key(
+        _IDS.accepted, _requirements, schema={"anyOf": [_TEXTS_BY_ID.schema, {**_IDS.schema, "uniqueItems": True}]}
+    ).says("Ids with their texts, or a list of ids of REQUIREMENTS.md."),
+    "scope": section(
+        Scope, {"root": TEXT.says("A folder of the repository."), "protected": TEXTS}, "{root, protected: [globs]}",
+        hint=_is_of_plan,
+    ).says("The folder that tasks may write, and globs that they may not."),
+    "non_goals": _many(
+        NonGoal, "a list of {id, text, paths?, symbols?}", id=TEXT.must, text=TEXT.must,
+        paths=TEXTS.says("Files, folders and globs."),
+        symbols=TEXTS.says("Names that files define, as NAME or NAME in PATH."),
+    ).says("What no task may change."),
+    "invariants": _many(Invariant, "a list of {id, text, check}", id=TEXT.must, text=TEXT.must, check=_CHECK.must).says(
+        "What must hold after every task."
+    ),
+    "success_criteria": Key(
+        "a list of texts or {text, check | human | opinion}", _criteria,
+        schema={"type": "array", "items": {"anyOf": [TEXT.schema, _CRITERION]}},
+    ).says("What must hold before the phase is verified. Or write a section ## Success criteria."),
+    "assumptions": TEXTS.says("What the plan takes for granted."),
     "setup": _many(
         Setup, "a list of {service, why, env?, where?, check?}", service=TEXT.must, why=TEXT.must,
-        env=list_of(TEXT, "a text or a list of texts", single=True), where=TEXT, check=_CHECK,
-    ),
-    "builder": _BINDING,
-    "validator": _BINDING,
-    "limits": Key("{files: N, lines: N, paths: [globs]}", _limits),
+        env=list_of(TEXT, "a text or a list of texts", single=True).says("Names of environment variables."),
+        where=TEXT.says("Where to find it."), check=_CHECK.says("A command that shows that it is there."),
+    ).says("What a person must provide before the plan can run."),
+    "builder": _BINDING.says("The binding that builds all tasks, `editor` or `human`."),
+    "validator": _BINDING.says("The binding that judges all tasks."),
+    "limits": Key(
+        "{files: N, lines: N, paths: [globs]}", _limits,
+        schema=record.schema_of({"files": _COUNT, "lines": _COUNT, "paths": TEXTS}),
+    ).says("Limits of each task."),
 }  # fmt: skip
 REQUIRED = tuple(name for name, key in KEYS.items() if key.required)
 

@@ -17,7 +17,19 @@ from idumb.markdown.settings import prompt_files
 from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import CONFIG, Place, Problems
-from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, DURATION, BadValue, Key, choice, each, list_of, section
+from idumb.markdown.syntax.record import (
+    BOOLEAN,
+    COUNT,
+    DATA,
+    DURATION,
+    BadValue,
+    Key,
+    choice,
+    each,
+    list_of,
+    pattern,
+    section,
+)
 from idumb.markdown.syntax.tree import Node, is_map, is_text
 from idumb.system.files import named_files
 
@@ -123,10 +135,8 @@ _BINDING = section(
     },
     named=True,
 )  # fmt: skip
-_BINDINGS = each(
-    _BINDING,
-    f"a name without spaces, other than {', '.join(agent.BUILT_IN)}",
-    lambda name: name not in agent.BUILT_IN and rows.NAME.fullmatch(name),
+_BINDING_NAME = pattern(
+    f"a name without spaces, other than {', '.join(agent.BUILT_IN)}", rf"(?!(?:{'|'.join(agent.BUILT_IN)})$){rows.NAME}"
 )
 _ROLE = section(
     settings.RoleSettings,
@@ -168,17 +178,17 @@ _RUN = section(
 KEYS: Mapping[str, Key] = {
     "builder": rows.WORDS,
     "validator": rows.WORDS,
-    "bindings": _BINDINGS,
+    "bindings": each(_BINDING, _BINDING_NAME),
     "git": _GIT,
     "run": _RUN,
     "protected": rows.GLOBS,
     "environment": rows.VARIABLES,
     "limits": _LIMITS,
-    "gates": Key("keys with values", _gates),
+    "gates": Key("keys with values", _gates, schema={"type": "object", "additionalProperties": _GATE.schema}),
     "levels": _numbers(**{"1": DURATION, "2": DURATION}),
     "roles": _numbers(**dict.fromkeys(agent.ROLES, _ROLE)),
     "profile": rows.WORDS,
-    "profiles": each(_numbers(**dict.fromkeys(agent.ROLES, rows.WORDS)), "a name without spaces", rows.NAME.fullmatch),
+    "profiles": each(_numbers(**dict.fromkeys(agent.ROLES, rows.WORDS)), pattern("a name without spaces", rows.NAME)),
     "ceilings": _numbers(task=_ceiling, run=_ceiling),
     "breaker": _numbers(failures=COUNT, time=DURATION),
     "retry": _numbers(calls=COUNT, pause=DURATION),
@@ -192,7 +202,7 @@ KEYS: Mapping[str, Key] = {
         settings.CheckoutSettings,
         {"provide": rows.GLOBS, "prepare": list_of(rows.WORDS), "cache": rows.GLOBS, "limit": COUNT},
     ),
-    "sandbox": Key(_SANDBOX.accepted, _sandbox, keys=_SANDBOX.keys),
+    "sandbox": _SANDBOX._replace(read=_sandbox, schema={"anyOf": [_SANDBOX.keys["level"].schema, _SANDBOX.schema]}),
 }
 _CONFIGURATION = Key(
     "keys with values", lambda node, place: record.record(node, KEYS, place, "the configuration"), keys=KEYS

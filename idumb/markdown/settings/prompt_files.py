@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 
@@ -37,7 +38,7 @@ def load(root: str) -> Mapping[str, str]:
 
 
 def _text(path: str, shown: str) -> str:
-    if not setting_values.TEMPLATE.fullmatch(os.path.basename(path).removesuffix(ENDING)):
+    if not re.fullmatch(setting_values.TEMPLATE, os.path.basename(path).removesuffix(ENDING)):
         raise _unreadable(shown, "its name may contain only letters, digits, `_`, `.` and `-`")
     try:
         if stat.S_ISLNK(os.lstat(path).st_mode):

@@ -11,15 +11,13 @@ from idumb.domain.finding import Finding, did_you_mean, errors
 from idumb.domain.settings import MESSAGE_FIELDS
 from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.problems import Kind, Place, Problems
-from idumb.markdown.syntax.record import BadValue, Key, is_null, list_of, matching, scalar, whole
+from idumb.markdown.syntax.record import BadValue, Key, is_null, list_of, matching, pattern, scalar, whole
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_text
 
 _SIZE = lazy_pattern.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_VARIABLE = lazy_pattern.compile(r"(?!IDUMB_)[A-Za-z_][A-Za-z0-9_]*")
-NAME = lazy_pattern.compile(r"[\w.:/@+-]+")
-TEMPLATE = lazy_pattern.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+NAME, TEMPLATE = r"[\w.:/@+-]+", "[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
 _AMOUNT = lazy_pattern.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -73,16 +71,14 @@ def _glob(node: Node, place: Place) -> str:
 
 
 WORDS = matching("a text", lambda text: text.strip() and "\0" not in text)
-SIZE = scalar("a size such as 512M, 4G or a number of bytes", _size)
-MONEY = scalar("an amount of dollars above 0, such as 2.50", _money, plain=True)
-TEMPLATE_NAME = matching(
-    "the name of a template in .idumb/prompts/, without .md",
-    lambda text: TEMPLATE.fullmatch(text) and not text.endswith(".md"),
-)
+SIZE = scalar("a size such as 512M, 4G or a number of bytes", _size, {"type": ["integer", "string"]})
+MONEY = scalar("an amount of dollars above 0, such as 2.50", _money, {"type": "number"}, plain=True)
+TEMPLATE_NAME = pattern("the name of a template in .idumb/prompts/, without .md", rf"(?!.*\.md$){TEMPLATE}")
 LEVEL, PERCENT = whole(0, 2, "a level: 0, 1 or 2"), whole(1, 100)
 ARGUMENTS = list_of(scalar("a text", lambda text: None if "\0" in text else text), "a list of texts")
 VARIABLES = list_of(
-    matching("the name of an environment variable, without its value", _VARIABLE.fullmatch), "a list of names"
+    pattern("the name of an environment variable, without its value", "(?!IDUMB_)[A-Za-z_][A-Za-z0-9_]*"),
+    "a list of names",
 )
 GLOBS = list_of(Key("a text", _glob), "a list of paths and globs")
 BRANCH = matching(

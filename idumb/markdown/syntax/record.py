@@ -1,6 +1,7 @@
 """The one reader of mappings: front matter, configuration, policies, workflows, steps, scripts. Each key is a row.
 
 A row says in words what its key accepts, and reads it. Every mistake is reported, at its place, with the nearest name.
+Rows also make the JSON Schemas that editors use.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ _MOST_DIGITS = 300  # of a number for an adapter; a float has no more
 _MOST = 10**15
 
 Reader = Callable[[Node, Place], Any]
+Schema = Mapping[str, Any]
+ANY_TEXT: Schema = {"type": ["string", "number", "boolean"]}
+"""A plain scalar is its source text: 012, 06.2 and yes are texts."""
 
 
 class BadValue(Exception):
@@ -35,7 +39,7 @@ class BadValue(Exception):
 class Key(NamedTuple):
     """What a key accepts, and its reader. `keys` are those of its mapping, `words` the only texts that it takes.
 
-    `code` is that of the finding about a value that it does not accept.
+    `code` is that of the finding about a value that it does not accept. `doc` says what the key is for.
     """
 
     accepted: str
@@ -44,10 +48,15 @@ class Key(NamedTuple):
     keys: Mapping[str, Key] = {}
     words: tuple[str, ...] = ()
     code: str = "bad-value"
+    schema: Schema = ANY_TEXT
+    doc: str = ""
 
     @property
     def must(self) -> Key:
         return self._replace(required=True)
+
+    def says(self, doc: str) -> Key:
+        return self._replace(doc=doc)
 
 
 Keys = Mapping[str, Key]
@@ -82,6 +91,14 @@ def record(
         words = {"key": name, "owner": owner, "accepted": keys[name].accepted}
         place.inner(name, at).report(f"{kind.prefix}.missing-{noun}", at, **words)
     return given
+
+
+def schema_of(keys: Keys) -> dict[str, Any]:
+    """Return the JSON Schema of a mapping."""
+    required = [name for name, key in keys.items() if key.required]
+    properties = {name: {**key.schema, "description": key.doc or key.accepted} for name, key in keys.items()}
+    known = {"type": "object", "additionalProperties": False, "properties": properties}
+    return known | ({"required": required} if required else {})
 
 
 def is_own(name: str) -> bool:
@@ -129,11 +146,11 @@ def section(
         lacks = blank.keys() - {key.text.s for key in node.items}
         return None if lacks else make(**(blank | given | ({"name": place.key} if named else {})))
 
-    return Key(accepted, read, keys=keys)
+    return Key(accepted, read, keys=keys, schema=schema_of(keys))
 
 
-def each(of: Key, accepted: str, valid: Callable[[str], Any]) -> Key:
-    """Return the row of a mapping from names to values of one kind; `accepted` are the valid names."""
+def each(of: Key, names: Key) -> Key:
+    """Return the row of a mapping from names, which are texts of one kind, to values of another."""
 
     def read(node: Node, place: Place) -> dict[str, Any]:
         if not is_map(node):
@@ -141,14 +158,12 @@ def each(of: Key, accepted: str, valid: Callable[[str], Any]) -> Key:
         made = {}
         for key, below in node.pairs:
             inner = place.inner(key.text.s, key.start)
-            if not valid(key.text.s):
-                words = {"name": inner.name, "accepted": accepted}
-                inner.report(f"{place.kind.prefix}.bad-value", key.start, key.text.s, **words)
-            elif (one := value(of, below, inner)) is not None:
+            if value(names, key, inner) is not None and (one := value(of, below, inner)) is not None:
                 made[key.text.s] = one
         return made
 
-    return Key("keys with values", read)
+    schema = {"type": "object", "propertyNames": names.schema, "additionalProperties": of.schema}
+    return Key("keys with values", read, schema=schema)
 
 
 def list_of(item: Key, accepted: str = "a list of texts", *, single: bool = False, least: int = 0) -> Key:
@@ -161,13 +176,14 @@ def list_of(item: Key, accepted: str = "a list of texts", *, single: bool = Fals
             raise BadValue(node)
         return tuple(one for below in node.items if (one := value(item, below, place)) is not None)
 
-    return Key(accepted, read, keys=item.keys)
+    schema: Schema = {"type": "array", "items": item.schema, "minItems": least}
+    return Key(accepted, read, keys=item.keys, schema={"anyOf": [item.schema, schema]} if single else schema)
 
 
 # Rows of single values
 
 
-def scalar(accepted: str, convert: Callable[[str], Any], *, plain: bool = False) -> Key:
+def scalar(accepted: str, convert: Callable[[str], Any], schema: Schema = ANY_TEXT, *, plain: bool = False) -> Key:
     """Return the row of a text, or with `plain` of a number or a word of YAML; None from `convert` is not accepted."""
 
     def read(node: Node, _: Place) -> Any:
@@ -176,17 +192,23 @@ def scalar(accepted: str, convert: Callable[[str], Any], *, plain: bool = False)
             raise BadValue(node)
         return made
 
-    return Key(accepted, read)
+    return Key(accepted, read, schema=schema)
 
 
 def choice(*words: str) -> Key:
-    row = scalar(f"one of {', '.join(words)}", lambda text: text if text in words else None)
+    row = scalar(f"one of {', '.join(words)}", lambda text: text if text in words else None, {"enum": [*words]})
     return row._replace(words=words)
 
 
 def matching(accepted: str, valid: Callable[[str], Any]) -> Key:
     """Return the row of a text for which `valid` is true."""
     return scalar(accepted, lambda text: text.strip() if valid(text) else None)
+
+
+def pattern(accepted: str, regex: str) -> Key:
+    """Return the row of a text that matches as a whole."""
+    schema = {**ANY_TEXT, "pattern": f"^(?:{regex})$"}
+    return matching(accepted, lazy_pattern.compile(regex).fullmatch)._replace(schema=schema)
 
 
 def whole(low: int, high: int = _MOST, accepted: str = "") -> Key:
@@ -197,7 +219,8 @@ def whole(low: int, high: int = _MOST, accepted: str = "") -> Key:
         number = whole_numbers.parse(text) if text.isascii() and text.isdecimal() else None
         return number if number is not None and low <= number <= high else None
 
-    return scalar(accepted or f"a whole number {bounds}", convert, plain=True)
+    schema = {"type": "integer", "minimum": low, **({"maximum": high} if high < _MOST else {})}
+    return scalar(accepted or f"a whole number {bounds}", convert, schema, plain=True)
 
 
 @lru_cache(maxsize=256)
@@ -217,12 +240,17 @@ def _duration(node: Node, _: Place) -> int:
     return total
 
 
-TEXT = matching("a text", str.strip)
+TEXT = matching("a text", str.strip)._replace(schema={**ANY_TEXT, "pattern": r"\S"})
 EXACT = scalar("a text that is not empty", lambda text: text if text.strip() and "\0" not in text else None)
 TEXTS = list_of(TEXT)
 COUNT = whole(1)
-BOOLEAN = scalar("true or false", lambda text: {"true": True, "false": False}.get(text.lower()), plain=True)
-DURATION = Key("a time such as 90s, 45m, 1h30m or a number of seconds", _duration)
+_SWITCH = {"true": True, "false": False}
+BOOLEAN = scalar("true or false", lambda text: _SWITCH.get(text.lower()), {"type": "boolean"}, plain=True)
+DURATION = Key(
+    "a time such as 90s, 45m, 1h30m or a number of seconds",
+    _duration,
+    schema={"type": ["integer", "string"], "pattern": "^(?=[0-9])([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "minimum": 1},
+)
 NODE = Key("a value", lambda node, _: node)
 
 
@@ -261,4 +289,4 @@ def _data(node: Node, _: Place) -> dict[str, Any]:
     return {key.text.s: anything(below) for key, below in node.pairs}
 
 
-DATA = Key("keys with values", _data)
+DATA = Key("keys with values", _data, schema={"type": "object"})

@@ -129,31 +129,6 @@ def test_any_text_is_either_refused_with_a_place_or_has_a_value(text: str) -> No
     assert all(reference in TYPES for reference in parsed.references())
 
 
-_LEAVES = st.sampled_from(
-    [*(("reference", r) for r in TYPES if TYPES[r] == expression.BOOLEAN), ("value", True), ("value", False)]
-)
-
-
-def _written(tree: Any) -> str:
-    kind, *parts = tree
-    if kind == "value":
-        return "true" if parts[0] else "false"
-    if kind == "reference":
-        return ".".join(parts[0])
-    if kind == "not":
-        return f"not ({_written(parts[0])})"
-    return f" {kind} ".join(f"({_written(part)})" for part in parts)
-
-
-def _meant(tree: Any) -> bool:
-    kind, *parts = tree
-    if kind in ("value", "reference"):
-        return bool(parts[0] if kind == "value" else VALUES[parts[0]])
-    if kind == "not":
-        return not _meant(parts[0])
-    return (all if kind == "and" else any)(map(_meant, parts))
-
-
 _CONSTANTS = {
     expression.TEXT: st.text("ab(' ", max_size=3).filter(lambda text: not {"'", '"'} <= set(text)),
     expression.INTEGER: st.integers(-(10**18) + 1, 10**18 - 1),
@@ -195,21 +170,3 @@ def test_a_condition_of_the_grammar_means_what_python_means(
     """`and` binds tighter than `or`, and `not` tighter than both."""
     text = f"not {first[0]} or {second[0]} and ({third[0]})"
     assert value(text) is (not first[1] or (second[1] and third[1]))
-
-
-@given(
-    st.recursive(
-        _LEAVES,
-        lambda below: st.one_of(
-            st.tuples(st.just("not"), below), st.tuples(st.sampled_from(["and", "or"]), below, below)
-        ),
-        max_leaves=8,
-    )
-)
-def test_a_written_tree_has_the_value_of_the_tree(tree: Any) -> None:
-    text = _written(tree)
-    parsed = parsed_or_refused(text)
-    if isinstance(parsed, ExpressionError):
-        assert "nested" in str(parsed) or len(text) > expression.LONGEST
-        return
-    assert expression.evaluate(parsed, VALUES.get) is _meant(tree)
