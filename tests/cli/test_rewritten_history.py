@@ -7,6 +7,9 @@ import pytest
 from tests.support.project import Project, making, shell, task
 
 
+PLAN = ".planning/phases/1/01-PLAN.md"
+
+
 @pytest.fixture
 def halted(project: Project) -> Project:
     """T1-01 and T1-02 are done; T1-03, which depends on both, failed."""
@@ -48,6 +51,23 @@ def test_a_done_task_whose_commit_the_branch_lost_is_named_and_asked_about(halte
     assert project.json("decide", question["id"], "again").code == 0
     ended = project.resume("--retry-failed", "--no-verify")
     assert (ended.code, project.read("c.txt")) == (0, "made\nmade\n")
+
+
+def test_a_person_looks_again_at_work_that_was_lost(project: Project) -> None:
+    looks = task("T1-02", after="T1-01", criteria="  - [ ] good — human\n", fields="- **Kind:** human-verify\n")
+    project.plan([making("T1-01", "a.txt"), looks, task("T1-03", check="false", after="T1-02", steps=[shell("true")])])
+    assert project.execute("--max-attempts", "1").code == 5
+    assert project.json("decide", "T1-02.work.1", "yes").code == 0
+    assert project.resume("--max-attempts", "1").code == 1
+    plan = project.read(PLAN)
+    project.repo.git("reset", "-q", "--hard", "HEAD~1")
+    project.repo.write(PLAN, plan)
+    assert project.resume("--retry-failed").code == 5
+    (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
+    assert project.json("decide", question["id"], "again").code == 0
+    waits = project.resume("--retry-failed")
+    assert (waits.code, waits.error["code"], project.exists("a.txt")) == (5, "run.waiting", True)
+    assert project.statuses()["T1-02"] == "waiting"
 
 
 def test_the_commit_can_be_brought_back(halted: Project) -> None:

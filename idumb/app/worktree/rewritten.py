@@ -12,6 +12,7 @@ from idumb.app.worktree import final_state
 from idumb.domain import outcome
 from idumb.domain.decision import RESET
 from idumb.domain.errors import Waiting
+from idumb.domain.plans import graph
 from idumb.domain.runs.run import CLOSED, RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -83,4 +84,8 @@ def require_kept(context: RunContext) -> None:
     if answer is None or questions.chosen(state, question.id).move != RESET:
         decide = f"idumb decide {question.id} {questions.AGAIN}, then idumb resume {state.phase}"
         raise Waiting("run.history-changed", question.what, hint=decide, details={"phase": state.phase})
-    context.journal.write(*(context.journal.event("task.reset", id, reason="history") for id in gone))
+    tasks = context.contract.tasks
+    below = (tasks[id] for id in graph.dependents(context.contract.dependencies, gone))
+    looked = (task.id for task in below if task.kind == "human-verify" and state.tasks[task.id].status in outcome.DONE)
+    # What a person looked at is gone.
+    context.journal.write(*(context.journal.event("task.reset", id, reason="history") for id in (*gone, *looked)))
