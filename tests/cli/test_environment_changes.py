@@ -10,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, differing, kinds, parts, rewrite, shown
@@ -129,9 +130,9 @@ PROVE = '#!/bin/sh\ntest -e "$1"\n'
 
 
 def halted_at_the_second_task(project: Project, mode: str) -> None:
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    given = ("--approve", consent)
+    given = ("--approve", project.approval())
     if mode == "strict":
+        consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
         assert project.quick("approve", "1", *project.answers(), "--hash", consent, "--json").code == 0
         given = ("--mode", "strict")
     answer = project.quick("execute-phase", "1", *given, "--max-attempts", "1", "--json")
@@ -194,35 +195,36 @@ def test_a_guided_run_reports_a_changed_program_of_a_check(guided: Project) -> N
     assert differing(project, "T1-01", "T1-02") == ["checks"]
 
 
-def _stopped(sandbox: GitSandbox) -> Project:
+def stopped(sandbox: GitSandbox, mode: str) -> Project:
     """A run of two tasks whose second one failed; then the builder is another version."""
     project = projects.create(sandbox)
     program = project.folder.parent / "coder"
     rewrite(program, BUILDER)
     project.configure(CONFIG.format(program=program))
-    project.plan([built("T1-01"), task("T1-02", files="create `T1-02.txt`", check="test -e ok.txt", after="T1-01")])
-    assert project.execute("--max-attempts", "1").code == 1
-    project.repo.write("ok.txt")
-    project.repo.commit("ok", "ok.txt")
+    check = "test -e ok.txt && test -s T1-02.txt"
+    project.plan([built("T1-01"), task("T1-02", files="create `T1-02.txt`", check=check, after="T1-01")])
+    halted_at_the_second_task(project, mode)
     rewrite(program, BUILDER.replace("made for", "updated for"))
     return project
 
 
 @pytest.fixture
-def stopped(prepared: Prepared) -> Project:
-    return prepared.get(_stopped)
+def strict(prepared: Prepared) -> Project:
+    return prepared.get(_strict)
 
 
-@pytest.mark.parametrize("command", ["resume", "execute-phase"])
-def test_another_version_of_the_agent_is_refused_in_guided_mode_too(stopped: Project, command: str) -> None:
-    """R-LOG-7: nothing changes, and each of the three choices is a command."""
-    count = len(stopped.events("--kind", "attempt.started"))
-    answer = stopped.execute(command=command)
-    assert (answer.code, answer.error["code"]) == (4, "envelope.changed")
-    assert [c["id"] for c in answer.error["details"]["choices"]] == ["go-on", "go-back", "start-fresh"]
-    assert answer.error["details"]["parts"] == ["program"]
-    assert "coder: the agent's program was" in answer.error["details"]["evidence"][0]
-    assert len(stopped.events("--kind", "attempt.started")) == count
+def _strict(sandbox: GitSandbox) -> Project:
+    return stopped(sandbox, "strict")
+
+
+def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(sandbox: GitSandbox) -> None:
+    """R-LOG-7."""
+    project = stopped(sandbox, "guided")
+    answer = project.resume("--retry-failed", "--no-verify")
+    assert answer.code == 0, answer.out
+    assert any("the agent's program changed" in words for words in answer.object["warnings"])
+    (event,) = kinds(project, "envelope.changed")
+    assert [(change["binding"], change["part"]) for change in event["changes"]] == [("coder", "program")]
 
 
 def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(project: Project) -> None:
@@ -240,25 +242,26 @@ def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(p
     assert "`export CODER_KEY=...`" in answer.error["hint"]
 
 
-def test_a_person_can_continue_with_the_new_version_and_it_is_recorded(stopped: Project) -> None:
-    """R-LOG-7: continue."""
-    answer = stopped.resume("--retry-failed", "--accept-changed", "adapter", "--no-verify")
-    assert answer.code == 0, answer.out
-    assert any("the agent's program changed" in w for w in answer.object["warnings"])
-    (event,) = kinds(stopped, "envelope.changed")
-    assert event["changes"][0]["binding"] == "coder"
-    assert stopped.resume("--no-verify").code == 0
+def test_a_strict_run_offers_three_choices_at_another_version_of_the_agent_and_each_succeeds(strict: Project) -> None:
+    """R-LOG-7: continue, go back, start fresh."""
+    count = len(strict.events("--kind", "attempt.started"))
+    answer = strict.resume("--retry-failed")
+    assert (answer.code, answer.error["code"]) == (4, "envelope.changed")
+    assert [c["id"] for c in answer.error["details"]["choices"]] == ["go-on", "go-back", "start-fresh"]
+    assert answer.error["details"]["parts"] == ["program"]
+    assert "coder: the agent's program was" in answer.error["details"]["evidence"][0]
+    assert len(strict.events("--kind", "attempt.started")) == count
+    assert choices.refused(strict, answer) == {}
 
 
-def test_a_person_can_return_to_the_checkpoint(stopped: Project) -> None:
-    """R-LOG-7: go back."""
-    assert stopped.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    assert stopped.resume("--retry-failed").code == 4
-    assert stopped.resume("--retry-failed", "--accept-changed", "adapter", "--no-verify").code == 0
-
-
-def test_after_a_fresh_start_there_is_nothing_left_to_accept(stopped: Project) -> None:
-    """R-LOG-7: start fresh."""
-    assert stopped.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert stopped.resume("--no-verify").code == 0
-    assert [c["part"] for c in kinds(stopped, "envelope.changed")[0]["changes"]] == ["program"]
+def test_after_a_script_of_a_check_changed_each_choice_of_a_strict_run_succeeds(project: Project) -> None:
+    """R-LOCK-4: approve it again, or restore it."""
+    project.repo.write("check.sh", "test -e ok.txt && test -s b.txt\n")
+    project.repo.commit("check")
+    second = task("T1-02", files="create `b.txt`", check="sh check.sh", after="T1-01", steps=(write("b.txt", "b\n"),))
+    project.plan([making("T1-01", "a.txt"), second])
+    halted_at_the_second_task(project, "strict")
+    project.repo.write("check.sh", "test -s b.txt # it is there\n")
+    answer = project.resume("--retry-failed")
+    assert (answer.code, len(answer.error["details"]["choices"]) > 1) == (4, True), answer.out
+    assert choices.refused(project, answer) == {}

@@ -363,6 +363,8 @@ def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(pro
     assert project.quick("check-plan", "1", "--json").data["verified"]
     assert project.quick("execute-phase", "1", "--json").error["code"] == "phase.verified"
     assert project.quick("resume", "1", "--json").code == 0
+    assert project.json("verify-work", "1").code == 0
+    assert project.json("status").data["phases"][0]["state"] == "verified"
     assert prove(project).data["proven"]
     project.configure(f"{binding}checkout: {{prepare: [touch {home}/prepared]}}\n")
     refused = project.quick("prove", "1", "--json")

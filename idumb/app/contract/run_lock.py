@@ -300,17 +300,15 @@ def _describe(part: str) -> str:
 def require_same(
     services: Services, state: RunState, contract: Contract, *, mode: str | None, accepted: Sequence[str]
 ) -> None:
-    """Require that the environment is unchanged before a run continues. Refusal `envelope.changed`.
+    """Require that the environment is unchanged before a strict run continues. Refusal `envelope.changed`.
 
-    A changed agent is refused in any mode, any other change only in strict mode. `accepted` lists what the user
-    accepts: `adapter`, or `envelope` for everything. Nothing is refused if the run has no attempts.
+    A guided run records what changed. `accepted` lists what the user accepts: `adapter`, or `envelope` for everything.
+    Nothing is refused if the run has no attempts.
     """
-    if not state.attempted or ENVELOPE in accepted:
+    if not state.attempted or ENVELOPE in accepted or STRICT not in (mode, state.mode, contract.mode):
         return
     changes = _changes_since(services, state, contract)
-    refused = changes if STRICT in (mode, state.mode, contract.mode) else [c for c in changes if _is_adapter_change(c)]
-    if ADAPTER in accepted:
-        refused = [c for c in refused if not _is_adapter_change(c)]
+    refused = [change for change in changes if ADAPTER not in accepted or not _is_adapter_change(change)]
     if refused:
         _require_usable(services, state, refused)
         raise _environment_refusal(state, refused)
