@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.project import Project, making, shell, task
 
-
 PLAN = ".planning/phases/1/01-PLAN.md"
 
 
