@@ -116,16 +116,16 @@ def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:
     (first,) = operations(ran)
     ran.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
     ran.repo.write("found.log", "It is found.\n")
-    for command in (
-        "plan-phase 2 --template",
-        "roadmap --add More",
-        "research 2 --from found.log",
-        "discuss 2 --usual",
+    for name, command in (
+        ("plan-phase", "plan-phase 2 --template"),
+        ("roadmap", "roadmap --add More"),
+        ("research", "plan research 2 --from found.log"),
+        ("discuss", "plan discuss 2 --usual"),
     ):
         done = ran.quick(*command.split(), "--json")
         assert done.code in (0, 5), done
         refused = undo(ran, "--yes")
-        assert f"Your newest operation is {command.split()[0]}" in other(refused)["message"]
+        assert f"Your newest operation is {name}" in other(refused)["message"]
     assert (refused.error["details"]["operation"], refused.error["details"]["phase"]) == (first, "1")
     assert refused.error["details"]["newest"] == operations(ran)[-2]
     assert refused.error["hint"] == f"idumb undo --yes --operation {first}"
