@@ -14,7 +14,11 @@ from idumb import lazy_pattern
 from idumb.domain.plans import commands, programs
 from idumb.lazy_dataclass import dataclass
 
-_RAN = frozenset({"passed", "failed", "error", "errors", "xfailed", "xpassed", "rerun", "subtests passed"})
+_RAN = frozenset({
+    "cancelled", "error", "errors", "fail", "failed", "failing", "failures", "measured", "pass", "passed", "passes",
+    "passing", "rerun", "subtests passed", "xfailed", "xpassed",
+})  # fmt: skip
+_SKIPPED = frozenset({"ignored", "pending", "skipped", "todo"})
 _TEST_LIKE = lazy_pattern.compile(r"test|spec|check|verify|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
 _NO_GO_TEST = lazy_pattern.compile(r"-(?:test\.)?run[= ]['\"]?(?:\^\$|XXX|NONE|none|\^NONE|-)(?:['\"]|\s|$)")
 _TEXT_OPTION = lazy_pattern.compile(r"-[a-z]*[ce]")
@@ -125,31 +129,39 @@ def _started_by(texts: Sequence[str], names: Sequence[str]) -> Iterator[_Reader]
         yield _tap
 
 
+_COUNTS = lazy_pattern.compile(r'(\d+) ((?:subtests )?[a-z]+)|\b([a-z]+)"?:? +(\d+)')
+
+
+def _counted(tool: str, text: str) -> _Summary:
+    """Return the counts that a text names: `1 passed, 2 skipped`, `# pass 1`, `"passes": 1`."""
+    pairs = [(word or other, int(number or value)) for number, word, other, value in _COUNTS.findall(text)]
+    ran, skipped = (sum(number for word, number in pairs if word in words) for words in (_RAN, _SKIPPED))
+    return _Summary(tool, ran, skipped)
+
+
+def _reader(tool: str, *patterns: str) -> _Reader:
+    """Return what counts in each text of these patterns; one without numbers says that no test ran."""
+    compiled = [lazy_pattern.compile(pattern, re.MULTILINE) for pattern in patterns]
+    return lambda text: (_counted(tool, match[0]) for pattern in compiled for match in pattern.finditer(text))
+
+
 _PYTEST_END = lazy_pattern.compile(
     r"^=*[ ]?(?P<counts>no tests ran|no tests collected[^=\n]*|\d+(?:/\d+)? tests? collected[^=\n]*"
     r"|\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*)"
     r" in \d+(?:\.\d+)? ?s(?:econds)?(?: \([\d:]+\))?[ ]?=*$",
     re.MULTILINE,
 )
-_PYTEST_COUNT = lazy_pattern.compile(r"(\d+) ([a-z]+(?: [a-z]+)?)")
-_PYTEST_KNOWN = _RAN | {"skipped", "deselected", "warning", "warnings", "subtests failed", "subtests skipped"}
+_PYTEST_WORDS = lazy_pattern.compile(r"\d+ (?:subtests )?([a-z]+)")
+_PYTEST_OTHERS = frozenset({"deselected", "warning", "warnings", "test", "tests"})
 _PYTEST_PROGRESS = lazy_pattern.compile(r"^([.sxXFER]+) +\[ *\d+%\]$", re.MULTILINE)
 
 
 def _pytest(text: str) -> Iterator[_Summary]:
     """Read `1 passed, 1 skipped in 0.02s`; below `-qq` there is only the progress, as in `s.  [100%]`."""
-    ended = False
-    for match in _PYTEST_END.finditer(text):
-        counts = match["counts"]
-        if counts.startswith("no tests") or " collected" in counts:
-            ended = True
-            yield _Summary("pytest", 0)
-            continue
-        items = {name: int(number) for number, name in _PYTEST_COUNT.findall(counts)}
-        if _PYTEST_KNOWN.issuperset(items):
-            ended = True
-            yield _Summary("pytest", sum(items.get(name, 0) for name in _RAN), items.get("skipped", 0))
-    progress = "" if ended else "".join(_PYTEST_PROGRESS.findall(text))
+    ends = [match["counts"] for match in _PYTEST_END.finditer(text)]
+    ends = [counts for counts in ends if set(_PYTEST_WORDS.findall(counts)) <= _RAN | _SKIPPED | _PYTEST_OTHERS]
+    yield from (_counted("pytest", counts) for counts in ends)
+    progress = "" if ends else "".join(_PYTEST_PROGRESS.findall(text))
     if progress:
         skipped = progress.count("s")
         yield _Summary("pytest", len(progress) - skipped, skipped)
@@ -188,51 +200,28 @@ _TAP_END = lazy_pattern.compile(
 def _tap(text: str) -> Iterator[_Summary]:
     """Read the counts at the end of `node --test`, of tape, and of mocha's TAP."""
     for match in _TAP_END.finditer(text):
-        counts = {name: int(number) for name, number in re.findall(r"^\S (\w+) +(\d+)", match[0], re.MULTILINE)}
-        if "pass" in counts:
-            ran = sum(counts.get(name, 0) for name in ("pass", "fail", "cancelled"))
-            tool = "node --test" if "suites" in counts else "the test program"
-            yield _Summary(tool, ran, counts.get("skipped", 0) + counts.get("todo", 0))
+        if " pass " in match[0]:
+            yield _counted("node --test" if " suites " in match[0] else "the test program", match[0])
 
 
-_MOCHA_END = lazy_pattern.compile(r"^ +(\d+) passing(?: \([^)\n]*\))?$", re.MULTILINE)
-_MOCHA_JSON = lazy_pattern.compile(r'"stats": \{[^}]*"passes": (\d+),\s*"pending": (\d+),\s*"failures": (\d+)')
+_MOCHA = _reader(
+    "mocha",
+    r"^ +\d+ passing(?: \([^)\n]*\))?$(?:\n+ +\d+ (?:pending|failing)$)*",
+    r'"stats": \{[^}]*"passes": \d+,[^}]*',
+)
 
 
 def _mocha(text: str) -> Iterator[_Summary]:
-    for match in _MOCHA_END.finditer(text):
-        rest = text[match.end() : match.end() + 200]
-        others = {name: int(number) for number, name in re.findall(r"^ +(\d+) (pending|failing)$", rest, re.MULTILINE)}
-        yield _Summary("mocha", int(match[1]) + others.get("failing", 0), others.get("pending", 0))
-    for passes, pending, failures in _MOCHA_JSON.findall(text):
-        yield _Summary("mocha", int(passes) + int(failures), int(pending))
+    yield from _MOCHA(text)
     yield from (_Summary("mocha", summary.ran, summary.skipped) for summary in _tap(text))
 
 
-_JEST_END = lazy_pattern.compile(r"^Tests: +((?:\d+ [a-z]+, )*)\d+ total$", re.MULTILINE)
-_VITEST_END = lazy_pattern.compile(r"^ *Tests  +(?:no tests|((?:\d+ [a-z ]+?(?: \| )?)+) \(\d+\))$", re.MULTILINE)
-_JEST_NONE = lazy_pattern.compile(r"^No tests found, exiting with code 0$", re.MULTILINE)
-_VITEST_NONE = lazy_pattern.compile(r"^No test files found, exiting with code 0$", re.MULTILINE)
-
-
-def _jest(text: str) -> Iterator[_Summary]:
-    if _JEST_NONE.search(text):
-        yield _Summary("jest", 0)
-    for counts in _JEST_END.findall(text):
-        yield _counted("jest", counts)
-
-
-def _vitest(text: str) -> Iterator[_Summary]:
-    if _VITEST_NONE.search(text):
-        yield _Summary("vitest", 0)
-    for counts in _VITEST_END.findall(text):
-        yield _counted("vitest", counts)
-
-
-def _counted(tool: str, counts: str) -> _Summary:
-    items = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z]+)", counts)}
-    skipped = items.pop("skipped", 0) + items.pop("todo", 0)
-    return _Summary(tool, sum(items.values()), skipped)
+_jest = _reader("jest", r"^Tests: +(?:\d+ [a-z]+, )*\d+ total$", r"^No tests found, exiting with code 0$")
+_vitest = _reader(
+    "vitest",
+    r"^ *Tests  +(?:no tests|(?:\d+ [a-z ]+?(?: \| )?)+ \(\d+\))$",
+    r"^No test files found, exiting with code 0$",
+)
 
 
 _GO_PACKAGE = lazy_pattern.compile(r"^ok +\t?\S+\t(?:\(cached\)|[\d.]+s)(.*)$", re.MULTILINE)
@@ -256,28 +245,23 @@ def _go(text: str) -> Iterator[_Summary]:
         yield _Summary("go test", int(total) - int(without or 0), int(without or 0))
 
 
-_CARGO_END = lazy_pattern.compile(
-    r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured;", re.MULTILINE
+_CARGO = _reader(
+    "cargo test", r"^test result: \w+\. \d+ passed; .*measured;", r"^ +Summary \[.*?\] +\d+ tests? run:.*$"
 )
 _CARGO_START = lazy_pattern.compile(r"^running \d+ tests?$|^ +(?:Running|Doc-tests) ", re.MULTILINE)
 _CARGO_LINE = lazy_pattern.compile(
     r"running \d+ tests?$|test result: | +(?:Running|Doc-tests) |test .*\.\.\. ignored|i+$|\s*$|warning: |all doctests "
 )
-_NEXTEST_END = lazy_pattern.compile(r"^ +Summary \[.*?\] +(\d+) tests? run:(?:.*?(\d+) skipped)?", re.MULTILINE)
 
 
 def _cargo(text: str) -> Iterator[_Summary]:
     """Read one result per test binary and doc-tests; binaries with a test harness of their own print anything."""
-    for ran, skipped in _NEXTEST_END.findall(text):
-        yield _Summary("cargo test", int(ran), int(skipped or 0))
-    ends = [tuple(map(int, numbers)) for numbers in _CARGO_END.findall(text)]
-    for passed, failed, ignored, measured in ends:
-        yield _Summary("cargo test", passed + failed + measured, ignored)
-    start = _CARGO_START.search(text)
+    yield from _CARGO(text)
+    start, ends = _CARGO_START.search(text), text.count("\ntest result: ")
     if start and ends:
         lines = text[start.start() : text.rfind("test result: ")].split("\n")
         headers = sum(line.lstrip().startswith(("Running ", "Doc-tests ")) for line in lines)
-        if headers > len(ends) or not all(_CARGO_LINE.match(line) for line in lines):
+        if headers > ends or not all(_CARGO_LINE.match(line) for line in lines):
             yield _Summary("cargo test", 1)
 
 
