@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from idumb.domain.contract import builder_of, validator_of
@@ -33,12 +33,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`codes` are the findings that make the answer no. `basis` returns the evidence for a yes; None is not judged."""
+    """`codes` are the findings that make the answer no. `basis` returns the evidence for a yes; none is not judged."""
 
     id: str
     question: str
     codes: tuple[str, ...]
-    basis: Callable[[Case], tuple[str, ...] | None]
+    basis: Callable[[Case], Iterable[str]]
 
 
 def answers(case: Case, findings: Iterable[Finding]) -> tuple[Answer, ...]:
@@ -74,82 +74,65 @@ def _answer(question: Question, case: Case, by_code: dict[str, list[Finding]]) -
     if against:
         words = dict.fromkeys(f"{finding.place} {finding.code}" for finding in against)
         return Answer(question.id, question.question, NO, tuple(islice(words, SHOWN)))
-    basis = question.basis(case)
-    if basis is None:
-        return Answer(question.id, question.question, NOT_JUDGED)
-    return Answer(question.id, question.question, YES, basis[:SHOWN])
+    basis = tuple(islice(question.basis(case), SHOWN))
+    return Answer(question.id, question.question, YES if basis else NOT_JUDGED, basis)
 
 
-def _every_task(case: Case) -> tuple[str, ...]:
-    return case.contract.order[:SHOWN]
-
-
-def _requirements(case: Case) -> tuple[str, ...] | None:
-    return tuple(id for plan in case.contract.plans for id in plan.requirements) or None
-
-
-def _stepped(case: Case) -> tuple[str, ...] | None:
-    """Return tasks with steps: their changes are declared, while those of agents are only known afterwards."""
-    return tuple(task.id for _, task in case.pairs if task.steps) or None
-
-
-def _rollback(case: Case) -> tuple[str, ...]:
-    """Return how tasks are rolled back: by snapshot, unless a task declares otherwise."""
+def _rollback(case: Case) -> Iterator[str]:
+    """Yield how tasks are rolled back: by snapshot, unless a task declares otherwise."""
     kinds = {COMPENSATABLE: "by its own commands", IRREVERSIBLE: "only if a person accepted it"}
     special = (f"{t.id} {kinds[t.rollback.kind]}" for _, t in case.pairs if t.rollback.kind in kinds)
-    return (*islice(special, SHOWN), "every other task by snapshot")
+    return chain(islice(special, SHOWN - 1), ["every other task by snapshot"])
 
 
-def _interfaces(case: Case) -> tuple[str, ...] | None:
-    return tuple(i.name for _, task in case.pairs for i in task.interfaces) or None
+def _non_goals(case: Case) -> Iterable[str]:
+    declared = any("non_goals" in plan.spans for plan in case.contract.plans)
+    ids = [goal.id for plan in case.contract.plans for goal in plan.non_goals]
+    return ids or (["declared: none"] if declared else [])
 
 
-def _non_goals(case: Case) -> tuple[str, ...] | None:
-    if not any("non_goals" in plan.spans for plan in case.contract.plans):
-        return None
-    return tuple(goal.id for plan in case.contract.plans for goal in plan.non_goals) or ("declared: none",)
+def _invariants(case: Case) -> Iterable[str]:
+    ids = [invariant.id for plan in case.contract.plans for invariant in plan.invariants]
+    return (ids or ["declared: none"]) if any(task.interfaces for _, task in case.pairs) else []
 
 
-def _invariants(case: Case) -> tuple[str, ...] | None:
-    if not any(task.interfaces for _, task in case.pairs):
-        return None
-    return tuple(i.id for plan in case.contract.plans for i in plan.invariants) or ("declared: none",)
-
-
-def _changes(case: Case) -> tuple[str, ...] | None:
-    return tuple(f"{task.id} {task.change}" for _, task in case.pairs if task.change) or None
-
-
-def _agents(case: Case) -> tuple[str, ...] | None:
+def _agents(case: Case) -> Iterable[str]:
     """Return the builders and validators: they fit together if every name resolves."""
-    used: dict[str, None] = {}
-    for plan, task in case.pairs:
-        for name in (builder_of(plan, task, case.settings), validator_of(plan, task, case.settings)):
-            if name is not None:
-                used[name] = None
-    return tuple(used) or None
+    used = ((builder_of(p, t, case.settings), validator_of(p, t, case.settings)) for p, t in case.pairs)
+    return dict.fromkeys(name for names in used for name in names if name is not None)
 
 
-def _never(_: Case) -> None:
-    """Not judged: no check of a plan can judge a design that is not built yet."""
-
-
+_TABLE: tuple[tuple[str, str, Callable[[Case], Iterable[str]]], ...] = (
+    ("executable", "Is every step of the plan executable?", lambda case: case.contract.order),
+    (
+        "requirements",
+        "Does every requirement have a task, every task a requirement, and an artifact or a check?",
+        lambda case: [id for plan in case.contract.plans for id in plan.requirements],
+    ),
+    # The changes of steps are declared, while those of agents are only known afterwards.
+    (
+        "scope",
+        "Do all steps stay inside what is declared?",
+        lambda case: [task.id for _, task in case.pairs if task.steps],
+    ),
+    ("rollback", "Does every task say how it is rolled back?", _rollback),
+    (
+        "interfaces",
+        "Is every public name fully specified?",
+        lambda case: [interface.name for _, task in case.pairs for interface in task.interfaces],
+    ),
+    ("non-goals", "Does the plan declare its non-goals?", _non_goals),
+    ("invariants", "Do invariants protect the public interfaces?", _invariants),
+    (
+        "change-classes",
+        "Does every change of behaviour have a change class?",
+        lambda case: [f"{task.id} {task.change}" for _, task in case.pairs if task.change],
+    ),
+    ("agents", "Do all agents fit together?", _agents),
+    # No check of a plan can judge a design that is not built yet.
+    ("design", "Is the quality of the design acceptable?", lambda _: ()),
+)
 QUESTIONS = tuple(
     Question(id, question, tuple(rule.code for rule in registry.RULES if rule.question == id), basis)
-    for id, question, basis in (
-        ("executable", "Is every step of the plan executable?", _every_task),
-        (
-            "requirements",
-            "Does every requirement have a task, every task a requirement, and an artifact or a check?",
-            _requirements,
-        ),
-        ("scope", "Do all steps stay inside what is declared?", _stepped),
-        ("rollback", "Does every task say how it is rolled back?", _rollback),
-        ("interfaces", "Is every public name fully specified?", _interfaces),
-        ("non-goals", "Does the plan declare its non-goals?", _non_goals),
-        ("invariants", "Do invariants protect the public interfaces?", _invariants),
-        ("change-classes", "Does every change of behaviour have a change class?", _changes),
-        ("agents", "Do all agents fit together?", _agents),
-        ("design", "Is the quality of the design acceptable?", _never),
-    )
+    for id, question, basis in _TABLE
 )
