@@ -401,22 +401,26 @@ class _Reader:
 def leaving(script: Script) -> tuple[str, ...]:
     """Return the paths outside the workspace that the words of a script show: above it, or absolute and written.
 
-    What commands read elsewhere is not meant, nor are devices.
+    What commands read elsewhere is not meant, nor are devices, printed text, patterns and the text of a link.
     """
     folder = ""
     found: dict[str, None] = {}
     for command in script.commands:
-        words = command.own
-        given = [word.rpartition("=")[2] if word.startswith("-") else word for word in words]
-        for word in (*given, *(target.text for target in command.targets)):
-            if ".." in word.split("/") and posixpath.normpath(posixpath.join(folder, word)).startswith(".."):
-                found[word] = None
+        words, targets = command.own, [target.text for target in command.targets]
+        operands = programs.operands(words[1:], frozenset())
+        named = [word.rpartition("=")[2] if word.startswith("-") else word for word in words]
+        if programs.does(command.program, programs.PATTERN):
+            named = [word for word in named if word not in operands[:1]]
+        elif programs.does(command.program, programs.SURE):
+            named = []
+        for path in (*named, *targets):
+            if ".." in path.split("/") and posixpath.normpath(posixpath.join(folder, path)).startswith(".."):
+                found[path] = None
         if words[:1] == ["cd"] and len(words) > 1:
             folder = posixpath.join(folder, words[1])
-        operands = programs.operands(words[1:], frozenset())
         written = operands if programs.does(command.program, programs.WRITE) else []
         written = operands[-1:] if programs.does(command.program, programs.COPY) else written
-        for path in (*written, *(target.text for target in command.targets)):
+        for path in (*written, *targets):
             if path.startswith(("/", "~", "$HOME", "${HOME}")) and not path.startswith("/dev/"):
                 found[path] = None
     return tuple(found)

@@ -32,6 +32,8 @@ CLOCK = "clock"
 WRITE = "write"
 """Writes every path that it is given, or (COPY) the last one."""
 COPY = "copy"
+PATTERN = "pattern"
+"""Its first operand is a pattern, the text of a program or that of a link."""
 RANDOM = "random"
 BUILTIN = "builtin"
 
@@ -56,6 +58,7 @@ _TABLE: Mapping[str, str] = {
     NETWORK: "aria2c bunx curl dig ftp gh nc ncat netcat npx nslookup ping scp sftp ssh telnet wget",
     WRITE: "mkdir mv rm rmdir tee touch truncate",
     COPY: "cp install ln rsync",
+    PATTERN: "ack ag awk egrep fgrep gawk grep jq ln perl rg sed",
     CLOCK: "date",
     RANDOM: "mktemp uuidgen",
     BUILTIN: ". : [ [[ alias bg break builtin cd command continue declare echo eval exec exit export false fg getopts"

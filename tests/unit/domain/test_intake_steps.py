@@ -229,6 +229,9 @@ def test_the_fast_path_check_misses_no_rule(path: str, protected: tuple[str, ...
         ("git log HEAD..main", None),
         ("cp /etc/hosts hosts 2> /dev/null", None),
         ("ls /usr/bin", None),
+        ("grep -q ../x a.txt", None),
+        ("ln -s ../lib/x bin/x", None),
+        ("echo ../x >> a.txt", None),
     ],
 )
 def test_a_command_that_names_a_path_outside_the_workspace_is_refused_in_strict_mode(
