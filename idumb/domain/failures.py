@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from idumb.domain import agent
+from idumb.domain import agent, outcome
 from idumb.lazy_dataclass import dataclass
 
 NOT_PREPARED = "not-prepared"
@@ -75,6 +75,20 @@ KINDS: Mapping[str, Kind] = {
                         "Correct it, or write `keeps:` for a property that must stay true", stops=True),
     BROKEN_HEAD: Kind(PERMANENT, counts=False),
 }
+CAUSES: Mapping[str, Kind] = {
+    "resources": Kind(SYSTEM, "The machine ran out of resources",
+                      f"Free memory or disk space, or raise `limits` in {_CONFIG}"),
+    "deadlock": Kind(PERMANENT, "Its processes waited for each other", "Look for an unanswered prompt or a lock"),
+    "model-stall": Kind(TRANSIENT, "The model produced no output for too long", "Retry, or raise run.idle_timeout"),
+    "external": Kind(TRANSIENT, "Another process or a user ended it", "Check the system log, then retry"),
+}
+ENDS: Mapping[str, Kind] = {
+    outcome.TIMED_OUT: Kind(TRANSIENT, "It timed out", "Give the task a longer Timeout, or split it"),
+    outcome.REFUSED: Kind(PERMANENT, "It did not start because a precondition does not hold",
+                          "Meet the precondition first"),
+    outcome.ERRORED: Kind(SYSTEM, "The builder itself failed", "Check its output"),
+    outcome.CANCELLED: Kind(TRANSIENT),
+}
 # fmt: on
 _OF_THE_WORK = Kind(PERMANENT)
 
@@ -82,6 +96,15 @@ _OF_THE_WORK = Kind(PERMANENT)
 def kind(failure: str | None) -> Kind:
     """Return the kind of a failure; without one, or for one of a newer version, the work itself failed."""
     return KINDS.get(failure or "", _OF_THE_WORK)
+
+
+def of_attempt(ended: str | None, cause: str | None, failure: str | None) -> Kind:
+    """Return the kind of a failed attempt: by what its agent says, else why it was ended, else how it ended."""
+    return KINDS.get(failure or "") or CAUSES.get(cause or "") or ENDS.get(ended or "", _OF_THE_WORK)
+
+
+def class_of(ended: str | None, cause: str | None, failure: str | None) -> str:
+    return of_attempt(ended, cause, failure).failure_class
 
 
 _INSTALL: Mapping[str, str] = {

@@ -14,7 +14,7 @@ from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import outcome, wording
+from idumb.domain import failures, outcome, wording
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import dead_letter, project_key, replay, run
@@ -191,7 +191,7 @@ def _task_letter(services: Services, state: RunState, event: Event, phase: str, 
         phase,
         tree,
         event.task,
-        dead_letter.failure_class(last.get("outcome"), last.get("cause"), builder.get("failure")),
+        failures.class_of(last.get("outcome"), last.get("cause"), builder.get("failure")),
         event.payload.get("reason") or task_state.reason,
         len({e.attempt for e in finished if replay.counts(e.payload)}),  # one that waited ends twice
         next((e.payload["builder"] for e in started), None),
@@ -212,7 +212,7 @@ def _run_letter(state: RunState, event: Event, phase: str, tree: str, failed: li
     failure, stopped = event.payload.get("failure"), state.tasks.get(event.payload.get("task", ""))
     classes = [
         *(letter.class_ for letter in failed),
-        *([dead_letter.failure_class(None, None, failure)] if failure else []),
+        *([failures.class_of(None, None, failure)] if failure else []),
     ]
     return Letter(
         dead_letter.letter_id(state.id, None),

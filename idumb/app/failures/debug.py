@@ -19,7 +19,6 @@ from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
-from idumb.domain.runs import dead_letter
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.remedy import Failure, remedies
 from idumb.domain.runs.run import RunState
@@ -77,7 +76,7 @@ def _task(services: Services, contract: Contract | None, state: RunState, task: 
         "title": declared.title if declared is not None else "",
         "status": task_state.status,
         "reason": task_state.reason or (str(finished[-1].payload["reason"]) if finished else ""),
-        "class": dead_letter.failure_class(failure.ended, failure.cause, failure.failure),
+        "class": failures.class_of(failure.ended, failure.cause, failure.failure),
         "failure": failure.failure,
         "cause": failure.cause,
         "attempts": attempts,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from idumb.domain import failures, outcome
 from idumb.domain.failures import PERMANENT, SYSTEM, TRANSIENT
 
 PARKED = "parked"
@@ -15,19 +14,6 @@ STATES = (PARKED, REMOVED, REPLACED, SETTLED)
 
 TASK = "task"
 RUN = "run"
-
-_OF_CAUSE = {"resources": SYSTEM, "model-stall": TRANSIENT, "external": TRANSIENT}
-_OF_OUTCOME = {outcome.TIMED_OUT: TRANSIENT, outcome.CANCELLED: TRANSIENT, outcome.ERRORED: SYSTEM}
-
-
-def failure_class(ended: str | None, cause: str | None, failure: str | None) -> str:
-    """Return the class of a failed attempt, by its outcome, its cause and its agent's kind of failure.
-
-    The default is `permanent`.
-    """
-    if failure in failures.KINDS:
-        return failures.kind(failure).failure_class
-    return _OF_CAUSE.get(cause or "") or _OF_OUTCOME.get(ended or "", PERMANENT)
 
 
 def run_class(classes: Collection[str]) -> str:

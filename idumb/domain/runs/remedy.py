@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
-from idumb.domain import failures, outcome, wording
+from idumb.domain import failures, wording
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.lazy_dataclass import dataclass
 
@@ -46,30 +46,15 @@ class Remedy:
     command: str | None = None
 
 
-_OF_CAUSE: Mapping[str, str] = {
-    "resources": "The machine ran out of resources: free memory or disk space, or raise `limits` in"
-    " .idumb/config.yaml.",
-    "deadlock": "Its processes waited for each other: look for an unanswered prompt or a lock.",
-    "model-stall": "The model produced no output for too long: retry, or raise run.idle_timeout.",
-    "external": "Another process or a user ended it: check the system log, then retry.",
-}
-_OF_OUTCOME: Mapping[str, str] = {
-    outcome.TIMED_OUT: "It timed out: give the task a longer Timeout, or split it.",
-    outcome.REFUSED: "It did not start because a precondition does not hold: meet the precondition first.",
-    outcome.ERRORED: "The builder itself failed: check its output.",
-}
-
-
 def remedies(failure: Failure) -> tuple[Remedy, ...]:
     """Return the remedies, most useful first; never empty."""
     return tuple(dict.fromkeys(_all(failure)))
 
 
 def _all(failure: Failure) -> Iterator[Remedy]:
-    cause = failures.kind(failure.failure).remedy or _OF_CAUSE.get(failure.cause or "")
-    special = cause or _OF_OUTCOME.get(failure.ended or "")
-    if special is not None:
-        yield Remedy(special)
+    kind = failures.of_attempt(failure.ended, failure.cause, failure.failure)
+    if kind.remedy:
+        yield Remedy(kind.remedy)
     if failure.deviations:
         yield Remedy("It changed undeclared files: check whether they belong to the task.", _diff(failure))
         words = " ".join(f"--accept-deviation {failure.task} {path}" for path in failure.deviations if " " not in path)
@@ -93,7 +78,7 @@ def _all(failure: Failure) -> Iterator[Remedy]:
         names = wording.listed(failure.envelope)
         yield Remedy(f"The last attempts ran with a different {names}.", f"idumb show {failure.task} --envelope")
     yield Remedy("See the changes of the task.", _diff(failure))
-    if (kind := failures.kind(failure.failure)).stops:  # the task has not failed; it can only continue
+    if kind.stops:  # the task has not failed; it can only continue
         yield Remedy("When you have removed the cause, continue.", f"idumb {kind.again} {failure.phase}")
         return
     yield Remedy("When you have fixed the cause, retry.", f"idumb dlq retry {failure.task}")

@@ -24,13 +24,13 @@ def test_a_failure_has_its_class() -> None:
     assert not [
         (ended, cause, failure, expected)
         for ended, cause, failure, expected in cases
-        if dead_letter.failure_class(ended, cause, failure) != expected
+        if failures.class_of(ended, cause, failure) != expected
     ]
 
 
 def test_every_kind_of_failure_of_agents_has_a_class() -> None:
     """R-HAND-3."""
-    assert {dead_letter.failure_class(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(failures.CLASSES)
+    assert {failures.class_of(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(failures.CLASSES)
 
 
 def test_a_run_has_the_class_that_is_hardest_to_fix() -> None:
