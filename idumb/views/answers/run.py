@@ -160,8 +160,8 @@ def _waiting(data: phrases.Data) -> list[str]:
 
 
 def _paused(data: phrases.Data) -> list[str]:
-    lines = [f"Phase {data['phase']} is {markup.one_line(data['reason'])}.", *_counts(data)]
-    return [*lines, "", *ways(data["choices"])]
+    """Return why it stopped; the error below has the choices."""
+    return [f"Phase {data['phase']} is {markup.one_line(data['reason'])}.", *_counts(data)]
 
 
 _ENDINGS = {
@@ -171,15 +171,6 @@ _ENDINGS = {
     "partial": _partial,
     "failed": _failed,
 }
-
-
-def ways(choices: Sequence[phrases.Data]) -> list[str]:
-    """Return the next actions for a stopped run: each command, with its meaning and consequence below it."""
-    lines = ["Next actions:"]
-    for choice in choices:
-        lines.append(f"  {markup.one_line(choice['command'])}")
-        lines.append(f"      {markup.one_line(choice['text'])}: {markup.one_line(choice['consequence'])}")
-    return lines
 
 
 def question(decision: phrases.Data) -> list[str]:
