@@ -208,15 +208,6 @@ def stopped(sandbox: GitSandbox, mode: str) -> Project:
     return project
 
 
-@pytest.fixture
-def strict(prepared: Prepared) -> Project:
-    return prepared.get(_strict)
-
-
-def _strict(sandbox: GitSandbox) -> Project:
-    return stopped(sandbox, "strict")
-
-
 def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(sandbox: GitSandbox) -> None:
     """R-LOG-7."""
     project = stopped(sandbox, "guided")
@@ -242,8 +233,11 @@ def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(p
     assert "`export CODER_KEY=...`" in answer.error["hint"]
 
 
-def test_a_strict_run_offers_three_choices_at_another_version_of_the_agent_and_each_succeeds(strict: Project) -> None:
+def test_a_strict_run_offers_three_choices_at_another_version_of_the_agent(
+    sandbox: GitSandbox,
+) -> None:
     """R-LOG-7: continue, go back, start fresh."""
+    strict = stopped(sandbox, "strict")
     count = len(strict.events("--kind", "attempt.started"))
     answer = strict.resume("--retry-failed")
     assert (answer.code, answer.error["code"]) == (4, "envelope.changed")

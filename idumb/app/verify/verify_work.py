@@ -42,8 +42,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     changed_contract.require_same(services, contract, state)
     preconditions.require_settled(state)
     preconditions.require_repository(services)
-    require = phase_grants.require_ran if state.verified else phase_grants.require_for
-    require(services, contract, state)
+    (phase_grants.require_ran if state.verified else phase_grants.require_for)(services, contract, state)
     statuses = schedule.statuses(contract, state)
     unfinished = schedule.unfinished(statuses)
     if unfinished and gaps:
