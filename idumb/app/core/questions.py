@@ -47,8 +47,8 @@ YES, NO, RETRY, AGAIN, RAISE = "yes", "no", "retry", "again", "raise"
 COMMIT, MINE, TASKS = "commit", "mine", "task"
 ACCEPT, ROLL_BACK, REMOVED = "accept", "roll-back", "removed"
 """`removed` is recorded when a dead letter is removed: the question no longer waits, and nothing else changes."""
-BASE, DELIVERY = "base", "delivery"
-"""The two subjects of a conflict: before the work, and once it is done."""
+BASE, DELIVERY, MOVED = "base", "delivery", "moved"
+"""The subjects of a conflict: before the work, once it is done, and with a branch that moves again and again."""
 FAILURE, PRECONDITION, EXHAUSTED = "failure", "precondition", "exhausted"
 """The subjects of the question about a task that stopped."""
 DECIDES = "decision"
@@ -181,6 +181,17 @@ TABLE: Mapping[str, Row] = {
             Choice(STOP, "neither, for now", "nothing is delivered before you moved yours away", move=WAIT),
         ),
         DELIVERY,
+    ),
+    MOVED: Row(
+        CONFLICT,
+        MOVED,
+        "{task} is done, and the branch moved {count} times while it was committed",
+        "Each time, its checks ran again on top of the new commit.",
+        (
+            Choice(AGAIN, "try it again", "its checks run on the branch as it is then", move=FINISH),
+            Choice(STOP, "not now", "nothing is delivered before the next resume", move=WAIT),
+        ),
+        MOVED,
     ),
     FAILURE: Row(
         STOPPED,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from idumb.app.attempt import budget, delivery, entry, handoff_writer
-from idumb.app.core import run_lookup
+from idumb.app.core import questions, run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
@@ -131,10 +131,12 @@ def tell(context: RunContext, attempt: Attempt) -> Ending | None:
         question = delivery.question(attempt)
         again = Ending("waiting", question.what, attempt.task.id)
         return _conflict(context, attempt.task, question) if context.journal.answer(question.id) is None else again
-    if attempt.commit_refused is not None and not _judges_again(context, attempt):
-        waits = preconditions.why_not_deliver(context.services, context.journal.state)
-        words = f"waits: {attempt.task.id} is done, but {waits}" if waits else attempt.commit_refused
-        return Ending("waiting" if waits else REFUSED, words, attempt.task.id)
+    if attempt.commit_refused is not None:
+        if waits := preconditions.why_not_deliver(context.services, context.journal.state):
+            return Ending("waiting", f"waits: {attempt.task.id} is done, but {waits}", attempt.task.id)
+        if context.services.history.head().commit == attempt.judged_on:
+            return Ending(REFUSED, attempt.commit_refused, attempt.task.id)
+        return _on_moved_branch(context, attempt)
     if attempt.outcome == outcome.WAITING and not context.journal.state.tasks[attempt.task.id].decisions:
         return Ending("waiting", attempt.reason, attempt.task.id)
     return None
@@ -154,17 +156,20 @@ def _commit_failed(context: RunContext, task: Task, words: str) -> WorkFailed:
 
 
 _MOST_JUDGED = 3
-"""How often finished work is judged again, because the branch moves while it is committed."""
+"""How often finished work is judged again before a person is asked, because the branch moves while it is committed."""
 
 
-def _judges_again(context: RunContext, attempt: Attempt) -> bool:
-    """Return whether work was not committed because the branch moved, so that it is judged on top of that."""
-    services = context.services
-    if services.history.head().commit == attempt.judged_on:
-        return False
-    intended = services.log.events(run=context.run, task=attempt.task.id, kind="checkpoint.intended")
+def _on_moved_branch(context: RunContext, attempt: Attempt) -> Ending | None:
+    """Judge finished work again on top of the branch, which moved; None if that follows."""
+    task, journal = attempt.task, context.journal
+    intended = context.services.log.events(run=context.run, task=task.id, kind="checkpoint.intended")
     tries = sum(1 for event in intended if event.attempt == attempt.number)
-    return tries <= _MOST_JUDGED and not preconditions.why_not_deliver(services, context.journal.state)
+    if tries <= _MOST_JUDGED:
+        return None
+    question = questions.about(questions.MOVED, task, tries, (str(attempt.commit_refused),), count=tries)
+    ending = _conflict(context, task, question)
+    stops = ending is None and questions.chosen(journal.state, question.id).move == decision.WAIT
+    return Ending("waiting", question.what, task.id) if stops else ending
 
 
 def failed(context: RunContext, task: Task, reason: str) -> NewEvent:

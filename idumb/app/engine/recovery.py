@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from idumb.app.core import kept_runs
-from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
-from idumb.app.core.services import attempt_ref, run_ref
+from idumb.app.core.run_context import RunContext
 from idumb.app.engine import moves
 from idumb.domain import outcome
-from idumb.domain.errors import Refusal
-from idumb.domain.runs.run import INTERRUPTED
 
 
 def recover(context: RunContext) -> None:
@@ -25,27 +21,6 @@ def recover(context: RunContext) -> None:
     for task_id in running:
         context.checks.end_processes()
         moves.settle(context, context.contract.tasks[task_id])
-    _keep_refs(context)
-
-
-def _keep_refs(context: RunContext) -> None:
-    """Restore missing refs of checkpoints whose commits still exist."""
-    services, state = context.services, context.journal.state
-    freed = kept_runs.freed(services).get(state.id, 0)
-    done = {task: task_state.checkpoint for task, task_state in state.tasks.items() if not task_state.carried_from}
-    names = {INTERRUPTED: INTERRUPTED_NAME}
-    checkpoint_refs = {
-        attempt_ref(services, context.run, task, kept.attempt, names.get(kept.status, "checkpoint")): kept.snapshot
-        for task, kept in done.items()
-        if kept is not None and kept.seq > freed
-    }
-    present = services.history.refs(run_ref(services, context.run, "")) if checkpoint_refs else {}
-    for ref, commit in checkpoint_refs.items():
-        if ref not in present:
-            try:
-                services.history.keep_ref(ref, commit)
-            except Refusal:
-                services.reporter.note(f"{ref} is gone, and so is its commit {commit[:12]}; idumb doctor has details")
 
 
 def resolve_waiting(context: RunContext) -> None:

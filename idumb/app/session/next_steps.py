@@ -62,10 +62,9 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
         return bool(state.reason == question["what"])
     if question["kind"] == SECRET:
         return question["subject"] == questions.TO_ACCEPT and task.status not in outcome.ENDED
-    if question["kind"] == CONFLICT and question["subject"] == questions.DELIVERY:
-        return task.intended
     if question["kind"] == CONFLICT:
-        return task.status in schedule.RUNNABLE and not task.attempt.running
+        before = task.status in schedule.RUNNABLE and not task.attempt.running
+        return before if question["subject"] == questions.BASE else task.intended
     return questions.is_current(state, question)
 
 

@@ -122,15 +122,6 @@ def test_a_question_after_a_failure_is_still_asked_after_a_kill(kind: str) -> No
     assert [question["kind"] for question in run.state.decisions.values()] == [kind]
 
 
-def test_a_ref_of_a_checkpoint_that_is_gone_is_restored() -> None:
-    run = EngineRun(task("A"), task("B"))
-    run.run()
-    (ref,) = [name for name in run.repository.refs if name.endswith("A/1/checkpoint")]
-    kept = run.repository.refs.pop(ref)
-    recovered(run)
-    assert run.repository.refs[ref] == kept
-
-
 def test_what_the_user_commits_after_the_commit_of_a_killed_run_is_not_judged_as_the_task_s() -> None:
     run = stopped_before("log task.completed", EngineRun(task("A", verify=("grep -q A A",))))
     assert run.commits() == ["A"]
