@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from idumb.domain import paths, wording
 from idumb.domain.contract import validator_of
-from idumb.domain.intake import ground, scope
+from idumb.domain.intake import ground, scope, steps
 from idumb.domain.intake.rule import Case, Hit, Hits, short
 from idumb.domain.plans import commands, run_files
 from idumb.domain.plans import hidden_failures as hiding
@@ -55,7 +55,7 @@ def unclosed(case: Case) -> Hits:
 def placeholders(case: Case) -> Hits:
     """Find commands that are still to be written, such as `TBD`, in checks and in steps."""
     stepped = (
-        (plan, task, 0, (str(step.arguments.get("command", "")), step.line, "steps"))
+        (plan, task, 0, (steps.command_of(step), step.line, "steps"))
         for plan, task in case.pairs
         for step in task.steps
         if step.tool == "run"

@@ -58,7 +58,7 @@ def chance(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
 
 def _variable(step: Step) -> dict[str, str]:
     """Return each name in a command whose result varies, with the reason; an assumption must use this name."""
-    script, text = _script(step), _command(step)
+    script, text = _script(step), command_of(step)
     reasons = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
     for command in script.commands:
         if command.own and (why := programs.varies(command.own)):
@@ -104,7 +104,7 @@ def branches(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     """Find commands that branch at run time."""
     for step in _runs(task):
         for word in dict.fromkeys(_script(step).branches):
-            yield Hit(f"{word} in {_command(step)}", {"word": word}, line=step.line)
+            yield Hit(f"{word} in {command_of(step)}", {"word": word}, line=step.line)
 
 
 def _runs(task: Task) -> Iterator[Step]:
@@ -119,6 +119,6 @@ def _script(step: Step) -> commands.Script:
     return commands.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))
 
 
-def _command(step: Step) -> str:
+def command_of(step: Step) -> str:
     command = step.arguments.get("command")
     return str(command) if command is not None else " ".join(map(str, step.arguments.get("argv", ())))

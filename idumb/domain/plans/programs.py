@@ -55,7 +55,8 @@ _TABLE: Mapping[str, str] = {
     LAUNCHER: "command env exec nice nohup stdbuf sudo time timeout xvfb-run",
     SHELL: "bash dash ksh sh zsh",
     INTERPRETER: "bun deno lua node perl php python python2 python3 Rscript ruby ts-node tsx",
-    NETWORK: "aria2c bunx curl dig ftp gh nc ncat netcat npx nslookup ping scp sftp ssh telnet wget",
+    NETWORK: "aria2c aws bunx curl dig ftp gcloud gh gsutil kubectl nc ncat netcat npx nslookup ping pipx pnpx scp sftp"
+             " ssh telnet uvx wget",
     WRITE: "mkdir mv rm rmdir tee touch truncate",
     COPY: "cp install ln rsync",
     PATTERN: "ack ag awk egrep fgrep gawk grep jq ln perl rg sed",
@@ -74,7 +75,7 @@ DEFINITIONS: Mapping[str, tuple[str, ...]] = {
 """Programs whose targets a file of the project defines."""
 _FETCHES: Mapping[str, str] = {
     "git": "clone fetch ls-remote pull push", "npm": "add ci i install update", "pnpm": "add dlx i install update",
-    "yarn": "add dlx install", "bun": "add install x", "pip": "download install", "pip3": "download install",
+    "yarn": "add dlx install", "bun": "add install x", "pip": "download install",
     "pipenv": "install sync", "poetry": "add install update", "uv": "add lock pip sync",
     "cargo": "add fetch install update",
     "go": "get install", "gem": "install", "bundle": "install update", "composer": "install require update",
@@ -138,6 +139,7 @@ def varies(words: Sequence[str]) -> str:
     name, arguments = words[0].rpartition("/")[2], operands(words[1:], _WITH_VALUE)
     if name.startswith("python") and arguments[:1] == ["pip"]:
         name, arguments = "pip", arguments[1:]
+    name = "pip" if name.startswith("pip") and name[3:].replace(".", "").isdigit() else name
     fetches = arguments[:1] != [] and arguments[0] in _FETCHES.get(name, "").split()
     fetches = fetches or (name == "go" and arguments[:2] in (["mod", "download"], ["mod", "tidy"]))
     fetches = fetches or (name == "yarn" and len(words) == 1)
