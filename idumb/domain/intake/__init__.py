@@ -1,1 +1,1 @@
-"""The checks that a valid plan must pass before it runs: one small pure function each, listed in `registry`."""
+"""The checks that a valid plan must pass before it runs: a predicate each, and a row in `registry` with its texts."""
