@@ -194,6 +194,7 @@ def test_every_mistake_in_the_frontmatter_is_reported_at_its_line() -> None:
         (new, expected, errors(step(SCRIPT), HEAD.replace(old, new))) for old, new, expected in MISTAKES_OF_THE_HEAD
     ]
     assert [row for row in found if row[2] != [row[1]]] == []
+    assert errors(step(f"{SCRIPT}\nx-mine: 1"), HEAD.replace("inputs:", "x-mine: 1\ninputs:")) == []
 
 
 def test_every_code_of_workflows_has_a_test() -> None:

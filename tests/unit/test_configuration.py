@@ -164,7 +164,7 @@ def test_a_default_value_in_the_configuration_changes_no_contract() -> None:
     assert parsed("checks: {control: off}").checks == CheckSettings(control="off")
 
 
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "git:\nrun:\nbindings:\n"])
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "~", "git:\nrun: {halt_after: ~}\nchecks: {}\n"])
 def test_settings_missing_from_the_file_have_their_defaults(text: str) -> None:
     assert parsed(text) == Settings()
 
