@@ -37,6 +37,13 @@ def test_a_step_may_be_longer_than_a_line_of_a_plan(kind: str) -> None:
     assert plan.tasks[0].steps[0].arguments == arguments
 
 
+def test_json_steps_are_objects_that_each_begin_a_line() -> None:
+    step = '{"tool": "delete_file", "intent": "i",\n "arguments": {"path": "a"}}'
+    assert len(parsed(f"{HEAD}{TASK}```json steps\n\n  {step}\n\n\t{step} \n```\n").tasks[0].steps) == 2
+    result = plan_parser.parse(f"{HEAD}{TASK}```json steps\n{step}\n{step} {step}\n```\n".encode(), "p")
+    assert [(finding.code, finding.line) for finding in result.findings] == [("json.unreadable", 21)]
+
+
 def test_a_long_line_elsewhere_is_named() -> None:
     result = plan_parser.parse(f"{HEAD}{TASK}{'x' * 70_000}\n".encode(), "p")
     assert [finding.code for finding in result.findings] == ["plan.line-too-long"]

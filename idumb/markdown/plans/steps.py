@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain.plans.plan import Step
 from idumb.markdown.plans import step_tools
 from idumb.markdown.syntax import record, tree
@@ -17,6 +17,7 @@ from idumb.markdown.syntax.record import BOOLEAN, DURATION, EXACT, NODE, Key, ch
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
+_NEXT = lazy_pattern.compile(r"[ \t]*(?:\n\s*|$)")
 KEYS: dict[str, Key] = {
     "tool": choice(*step_tools.TOOLS)._replace(required=True, code="unknown-tool"),
     "intent": EXACT.must,
@@ -62,13 +63,13 @@ def _objects(body: str, place: Callable[[int], int], problems: Problems) -> Iter
             end = decoder.raw_decode(body, at)[1]
         except (ValueError, RecursionError):
             end = len(body)  # read again below, where it is reported
-        following = re.compile(r"[ \t]*(?:\n\s*|$)").match(body, end)
-        stop = end if following else (body.find("\n", end) + 1 or len(body))
-        node = tree.read_json(body[at:stop], functools.partial(_moved, place, at), problems, "steps")
-        if node is None:
+        following = _NEXT.match(body, end)
+        text = body[at : end if following else len(body)]
+        node = tree.read_json(text, functools.partial(_moved, place, at), problems, "steps")
+        if node is None or following is None:
             return
         yield node
-        at = following.end() if following else stop
+        at = following.end()
 
 
 def _moved(place: Callable[[int], int], by: int, index: int) -> int:
