@@ -290,19 +290,6 @@ def test_deep_nesting_is_a_finding(keys: str, code: str) -> None:
     assert [found for found, _ in errors(step(keys))] == [code]
 
 
-def test_an_input_has_its_declared_type() -> None:
-    rows: list[tuple[str, str, object]] = [
-        ("text", "a b", "a b"), ("text", "a\0b", None), ("text", "x" * 4097, None), ("text", "\udc80", None),
-        ("integer", "-12", -12), ("integer", "1.5", None), ("integer", "9" * 19, None), ("integer", "1e5", None),
-        ("number", "1.5", 1.5), ("number", "nan", None), ("number", "1e-05", 1e-05), ("number", "1e99", None),
-        ("number", "9" * 18, None), ("boolean", "true", True), ("boolean", "yes", None),
-        ("choice", "a", "a"), ("choice", "c", None),
-    ]  # fmt: skip
-    for type, text, expected in rows:
-        declared = workflow.Value("x", type, choices=("a", "b") if type == "choice" else ())
-        assert workflow.from_text(declared, text) == expected, (type, text)
-
-
 @given(st.binary(max_size=200), st.integers(0, 10_000))
 def test_no_changed_byte_makes_the_parser_raise(noise: bytes, at: int) -> None:
     data = example().encode()
