@@ -84,6 +84,22 @@ def test_a_dependency_is_removed_in_every_notation(form: str) -> None:
     assert len(changed_lines(data, amended)) <= 2
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        f"{FENCE}files:\n  create: [a.py]  # why\n  modify: [b.py]\n{FENCE_END}",
+        f"### T1-01: A\n\n- **Depends on:** none\n- **Files:** create `a.py`, <!-- why --> modify `b.py`\n{PROVEN}",
+    ],
+)
+def test_a_field_with_a_comment_is_not_written(form: str) -> None:
+    """R-LOCK-8: the comment would be lost."""
+    with pytest.raises(InputError) as refused:
+        amendment_writer.amend(
+            (HEAD + form).encode(), "case.md", [Amendment(amendment.WIDEN, "T1-01", claim=FileClaim("create", "c"))]
+        )
+    assert refused.value.code == "amend.cannot-write"
+
+
 LINE = Amendment(amendment.DECIDE, "T1-01.AC-1.1", "## yes ```\n- [ ] T1-09 <b> --> \u202e x")
 
 
