@@ -70,6 +70,7 @@ def rows(repository: pygit2.Repository, tree: str) -> Rows:
     return found
 
 
+@functools.lru_cache(maxsize=8)
 def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
     """Return all files that differ, sorted. Uses a stack, because folders can nest deeper than Python recurses."""
     found: list[Change] = []
