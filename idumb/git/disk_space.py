@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterable
 
 from idumb.domain import errors
 from idumb.system.files import file_systems
 
 _BLOCK = 4096  # the least space that a file takes
-
-
-def require(places: Iterable[bytes], store: str) -> None:
-    """Refusal `system.full` if these files do not fit beside `store`. Sizes are those before git compresses them."""
-    sizes = []
-    for place in places:
-        try:
-            status = os.lstat(place)
-        except OSError:
-            continue
-        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-            sizes.append((status.st_size, os.fsdecode(place)))
-    require_room((size for size, _ in sizes), store, max(sizes, default=(0, ""))[1])
 
 
 def require_room(sizes: Iterable[int], place: str, largest: str = "") -> None:

@@ -162,8 +162,10 @@ class Shadow:
             self._drop_ignored(changed, also)
         if changed:
             self._tree = ""
-            disk_space.require(map(self._at, changed), self._store.common_dir)
             before = {path: _state(self._at(path)) for path in changed}
+            sizes = {path: seen[2] for path, seen in before.items() if seen is not None}
+            largest = os.fsdecode(self._at(max(sizes, key=lambda path: sizes[path], default=b"")))
+            disk_space.require_room(sizes.values(), self._store.common_dir, largest)
             self._update(changed)
             self._note(before, present)
             self._is_private = self._has_secret(b"\n".join(changed))

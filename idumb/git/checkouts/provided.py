@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
-from idumb.git import disk_space, git_program, guarded_files
+from idumb.git import disk_space, git_program
 from idumb.git.checkouts import copying, manifest, relocated
 from idumb.git.checkouts.manifest import Facts, Manifest
 from idumb.git.checkouts.relocated import Environments
@@ -58,8 +58,6 @@ class Provided:
         self._search_path = git_program.environment(user.root)["PATH"] if search_path is None else search_path
         self._record = os.path.join(state, _RECORD)
         self._manifest = manifest.load(self._record)
-        self._seen: tuple[object, ...] = ()
-        self._folders: tuple[str, ...] = ()
         self.copied: Mapping[str, int] = {}
 
     @functools.cached_property
@@ -68,12 +66,8 @@ class Provided:
 
     def variables(self, root: str) -> Mapping[str, str]:
         """Return the variables by which programs find the checkout's sources instead of the user's."""
-        places = (place for site in self._sites for place in (site, *relocated.path_files(site)))
-        seen = root, self._manifest.paths, [(place, guarded_files.stat_key(place)) for place in places]
-        if seen != self._seen:
-            self._folders = relocated.python_path(self._user, root, self._sites, self._manifest.paths)
-            self._seen = seen
-        return {"PYTHONPATH": os.pathsep.join(self._folders)} if self._folders else {}
+        folders = relocated.python_path(self._user, root, self._sites, self._manifest.paths)
+        return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
     def bring(self, root: str, tracked: Collection[str]) -> tuple[str, ...]:
         """Make the checkout have what is provided, as it is now, and nothing else below it; return the topmost paths.
