@@ -104,6 +104,10 @@ EXAMPLES: Mapping[str, Example] = {
         task(criteria="It is friendly — opinion", last="- **Validator:** critic\n"),
         config="bindings:\n  critic: {adapter: command, argv: [my-critic]}\n",
     ),
+    "plan.history": Example(
+        "Tasks were imported as done. In strict mode, nothing counts that idumb has not proven.",
+        task(last="- **x-source-done:** it is done\n- **x-source-digest:** 0123\n"),
+    ),
     "criterion.unproven": Example(
         "Nothing proves a criterion. If Verify should prove it although other criteria are marked, add `— verify`.",
         task(criteria=CHECKED + "It is friendly"),

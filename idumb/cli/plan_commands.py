@@ -407,7 +407,12 @@ def graph_command(phase: str, form: str) -> Result:
 @options.command("import")
 @click.argument("path")
 @click.option("--from", "kind", metavar="KIND", help="The format; by default idumb recognizes it.")
-@click.option("--to", "phase", metavar="PHASE", help="The phase that receives the plan; a new one by default.")
+@click.option(
+    "--to",
+    "phase",
+    metavar="PHASE",
+    help="The phase that receives the plan; by default the first one if it is empty, else a new one.",
+)
 @click.option("--tag", metavar="TAG", default="", help="The list of tasks in a file of task-master; master by default.")
 @options.yes
 def import_command(path: str, kind: str | None, **flags: Any) -> Result:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 
@@ -17,6 +18,8 @@ class Row(NamedTuple):
     warning: bool = False
 
 
+_warning = functools.partial(Row, warning=True)
+_REMOVE = "remove it if it does not matter"
 _YAML = "plain YAML keys and values, each key once"
 _LEVELS = "at most 20 levels"
 _FENCES = "yaml task, yaml steps, json steps, starting in the first column"
@@ -259,6 +262,27 @@ ROWS: dict[str, Row] = {
     "policy.unreadable": _UNREADABLE,
     "script.empty": Row("The script has no rules", "idumb help fake-model shows one", "a fence `yaml model`"),
     "script.empty-rule": Row("The rule is empty", "add answers:", "answers"),
+    # Plans of other tools, read as they are
+    "dialect.never-closed": Row("`{found}` is never closed", "write {accepted} where it ends"),
+    "dialect.unknown-tag": _warning("idumb does not know the tag `{found}` and {then}", "use {accepted}"),
+    "dialect.unknown-attribute": _warning("idumb does not know the attribute `{found}` of a task", _REMOVE),
+    "dialect.unknown-type": _warning("idumb reads the unknown task type `{found}` as {kind}", "use {accepted}"),
+    "dialect.unknown-key": _warning("idumb does not read the key `{found}`", _REMOVE),
+    "dialect.stray-text": _warning("This text belongs to no task", "move it into a task, or give it an id such as T01"),
+    "dialect.unread-path": _warning(
+        "{task}: `{path}` {why}, so the task does not declare it", "separate paths by commas"
+    ),
+    "dialect.unread-dependency": _warning("`{found}` names no {what}, so idumb does not wait for it", "name a {what}"),
+    "dialect.other-phase": _warning(
+        "The plan says phase {found}; by its folder, it is of phase {phase}", "correct `phase`"
+    ),
+    "dialect.bad-value": _warning("`{field}` is no whole number, so it orders nothing", "write {field}: 1"),
+    "task.unknown-dependency": Row("`{found}` is not a task of this plan", "name a task of this plan, or write none"),
+    "plan.foreign-format": Row(
+        "This file is in the format of {tool}, which idumb does not read",
+        "idumb import PATH writes it as a plan of idumb",
+        "an idumb plan: type: plan, phase, plan, title, goal, and tasks",
+    ),
 }
 # fmt: on
 

@@ -18,7 +18,7 @@ from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
-    from idumb.domain.plans.imported import SourcePlan
+    from idumb.domain.plans.source_tasks import SourcePlan
     from idumb.domain.runs.legacy import OldFile
 
 PLANNING = ".planning"
@@ -65,16 +65,14 @@ class PlanningFolder:
         return f"{PHASES}/{folders[0]}"
 
     def _bad_name(self, phase: str) -> InputError:
-        tool = self._foreign_tool(phase)
-        message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
-        if tool is None and self._is_missing_file(phase):
-            message = f"There is no file {phase}."
-        if tool is None:
-            return InputError("phase.bad-name", message, hint="idumb roadmap")
         from idumb.markdown.plans import foreign_formats
 
-        message = f"{foreign_formats.belongs_to(tool, phase)}."
-        return InputError("phase.bad-name", message, hint="idumb help plan-format")
+        message, hint = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}.", "idumb roadmap"
+        if tool := self._foreign_tool(phase):
+            message, hint = f"{foreign_formats.belongs_to(tool, phase)}.", "idumb help plan-format"
+        elif self._is_missing_file(phase):
+            message = f"There is no file {phase}."
+        return InputError("phase.bad-name", message, hint=hint)
 
     def _is_missing_file(self, phase: str) -> bool:
         """Return whether a phase is given as the path of a file, and nothing is there."""

@@ -217,3 +217,30 @@ def test_what_cannot_be_imported_is_refused_without_a_trace(project: Project) ->
         answer = project.quick(*arguments, "--json")
         assert (answer.code, answer.error["code"]) == (3, code)
     assert not project.exists(".planning/phases/7")
+
+
+def test_a_task_that_its_tool_calls_done_needs_no_builder_and_the_phase_is_verified(project: Project) -> None:
+    """R-PLAN-9: its mark is history. Without the mark it is a task like any other."""
+    (project.folder / SOURCE).write_text(TASKS.replace("- [ ] T001", "- [x] T001"), encoding="utf-8")
+    answer = project.quick("import", SOURCE, "--to", "7", "--json")
+    assert [(row["done"], row["missing"]) for row in answer.data["tasks"]] == [(True, []), (False, ["a check"])]
+    add_checks(project)
+    place = project.folder / PLAN
+    place.write_text(project.read(PLAN).replace(" — check: `test -s a.txt`", ""), encoding="utf-8")
+    project.commit_own()
+    ran = project.execute(phase="7")
+    assert (ran.code, ran.data["outcome"], ran.data["verification"]["status"]) == (0, "complete", "passed"), ran
+    assert project.statuses("7") == {"T7-01": "omitted", "T7-02": "completed"}
+    assert not project.exists("a.txt")
+    marked = next(line for line in project.read(PLAN).split("\n") if line.startswith("- **x-source-done:**"))
+    place.write_text(project.read(PLAN).replace(f"{marked}\n", ""), encoding="utf-8")
+    codes = {f["code"] for f in project.quick("check-plan", "7", "--json").data["findings"]}
+    assert "task.no-proof" in codes
+
+
+def test_an_import_fills_the_first_phase_if_it_has_no_plan(project: Project) -> None:
+    """R-PLAN-9: `init` writes a roadmap with one phase."""
+    project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 1: The first step\n\nText.\n")
+    assert project.quick("import", SOURCE, "--json").data["path"] == ".planning/phases/1/01-PLAN.md"
+    (project.folder / "TODO.md").write_text("- [ ] Make a\n", encoding="utf-8")
+    assert project.quick("import", "TODO.md", "--json").data["path"] == ".planning/phases/2/01-PLAN.md"

@@ -100,6 +100,7 @@ def test_the_first_template_is_read_with_its_own_ids_and_dependencies() -> None:
         ("- [ ] T1-01: A\n  depends_on: none\n- [ ] T1-02: B\n", ["A", "B"]),
         ("- id: T1-01\n  depends_on: []\n- id: T1-02\n  depends_on: [T1-01]\n", ["T1-01", "T1-02"]),
         ("### Task 1: A\n\n```md\n### Task 2: no\n```\n\n### Task 3: B\n", ["A", "B"]),
+        ("### Task 1: A\n\n<!--\n### Task 2: no\n-->\n\n### Task 3: B\n", ["A", "B"]),
     ],
 )
 def test_headings_and_checklists_are_tasks(section: str, ids: list[str]) -> None:

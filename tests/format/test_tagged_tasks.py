@@ -10,7 +10,7 @@ import pytest
 from idumb.domain import contract
 from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan, Setup, Task
 from idumb.markdown.plans import foreign_formats, plan_parser
-from idumb.markdown.plans.dialects import elements
+from idumb.markdown.plans.dialects import checks
 from tests.support.growth import assert_linear
 
 HEAD = "---\nphase: 03-greet\nplan: 02\ntype: execute\nwave: 1\ndepends_on: []\nautonomous: true\n---\n"
@@ -102,15 +102,15 @@ def test_a_long_plan_is_read_in_linear_time(kind: str) -> None:
 @pytest.mark.parametrize("tags", ["<a>\n", "<a>1</a>\n", "<a><b></a>"])
 def test_elements_are_found_in_linear_time(tags: str) -> None:
     any_tag = re.compile(r"<([\w-]+)>")
-    assert_linear(lambda text: list(elements.find(text, any_tag)), lambda n: tags * n + "</b>")
+    assert_linear(lambda text: list(checks.elements(text, any_tag)), lambda n: tags * n + "</b>")
 
 
 def test_an_element_ends_at_the_first_closing_tag_of_its_name() -> None:
     any_tag = re.compile(r"<([\w-]+)>")
     text = "<c>a<a>1<b>2</a>3</a><b></b></c-d><a"
-    found = [(one.opening[1], one.text, text[one.after :][:2]) for one in elements.find(text, any_tag)]
+    found = [(one.opening[1], one.text, text[one.after :][:2]) for one in checks.elements(text, any_tag)]
     assert found == [("a", "1<b>2", "3<"), ("b", "", "</")]
-    assert elements.blanked(text, any_tag) == "<c>a" + " " * 12 + "3</a>" + " " * 7 + "</c-d><a"
+    assert checks.blanked(text, any_tag) == "<c>a" + " " * 12 + "3</a>" + " " * 7 + "</c-d><a"
 
 
 def test_tasks_of_one_plan_run_in_document_order_with_stable_ids() -> None:
@@ -160,6 +160,10 @@ def test_a_decision_has_its_options() -> None:
         ("pytest -q passes", ()),
         ("<automated>MISSING: write the test first</automated>", ()),
         ("<automated>`pytest`</automated>", ("pytest",)),
+        ("<automated>`a b`, `c`; `d` && `e`</automated>", ("a b", "c", "d", "e")),
+        ("`make build` succeeds - `make lint` passes - read: `cat a`", ()),
+        ("<automated>`make test` and `make lint`</automated>", ()),
+        ("- `../x` becomes `_x`\n- `true`", ()),
         ("```python\nprint(1)\n```", ()),
     ],
 )
@@ -169,6 +173,11 @@ def test_only_what_its_author_marked_as_a_command_is_a_check(verify: str, comman
     assert only.verify == commands
     assert {c.proof for c in only.acceptance} == {VERIFY if commands else UNPROVEN}
     assert only.on_failure == (None if commands else "ask")
+
+
+def test_a_sentence_about_commands_is_kept_as_a_criterion() -> None:
+    only = only_task("<name>A</name><verify><automated>`make test` and `make lint`</automated></verify>")
+    assert [(c.text, c.proof) for c in only.acceptance] == [("`make test` and `make lint`", UNPROVEN)]
 
 
 def test_a_check_by_hand_is_a_question_to_a_person() -> None:

@@ -15,7 +15,7 @@ def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
     tasks: dict[str, None] = {}
     for task in contract.order:
         earlier = before.tasks.get(task)
-        if earlier is not None and earlier.omitted_by in tasks:
+        if earlier and earlier.omitted_by in ((task,) if contract.tasks[task].is_history else tasks):
             tasks[task] = None
             continue
         if earlier is None or earlier.status not in outcome.DONE or earlier.checkpoint is None:

@@ -116,8 +116,7 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
 
 
 def _restore_choice(commands: str) -> Choice:
-    means = "its run can continue; nothing else changes"
-    return Choice("bring-back", "restore the plan of the run", means, commands)
+    return Choice("bring-back", "restore the plan of the run", "its run can continue; nothing else changes", commands)
 
 
 _BY_PATH = Choice("name", "use its path from the repository's root", "its steps are read; nothing runs")
@@ -193,9 +192,8 @@ def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
 
 def locked_contract(services: Services, state: RunState) -> Contract:
     """Return the contract as the run last locked it."""
-    folder = step_plan.folder_of(state.phase)
-    if step_plan.path_of(state.phase) is None and state.contract.plans:
-        folder = state.contract.plans[0][0].rpartition("/")[0]
+    is_phase = step_plan.path_of(state.phase) is None and state.contract.plans
+    folder = state.contract.plans[0][0].rpartition("/")[0] if is_phase else step_plan.folder_of(state.phase)
     contract = load_locked(services, state, folder).contract if state.contract.plans else None
     if contract is None:
         raise InputError(
@@ -257,8 +255,7 @@ def all_findings(
     """Every finding of format, graph and checks, for the mode of the plans or a stricter `mode`."""
     findings, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
-        context = (loaded.links, loaded.repositories, present)
-        case = registry.case(contract, settings, loaded.policy, mode, *context)
+        case = registry.case(contract, settings, loaded.policy, mode, loaded.links, loaded.repositories, present)
         deadline = Deadline.after(levels.time_to_judge(settings, gate_table.PLAN), services.clock.monotonic)
         try:
             return [*findings, *registry.findings(case, deadline)]
@@ -297,9 +294,8 @@ def _wrong_phase(plan: Plan, first: Plan) -> Finding:
 def runnable(services: Services, loaded: Loaded) -> Contract:
     """Return the contract if it is valid and can run here. InputError with every finding."""
     findings = all_findings(services, loaded)
-    wrong = errors(findings)
-    if loaded.contract is None or wrong:
-        count = len(wrong)
+    count = len(errors(findings))
+    if loaded.contract is None or count:
         raise InputError(
             "plan.invalid",
             f"Phase {loaded.phase} cannot run: {count} error{'s' * (count != 1)}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +23,9 @@ from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
-from idumb.domain.plans.imported import Placed, SourcePlan
+from idumb.domain.plans.imported import Placed
 from idumb.domain.plans.plan import STRICT, Plan
+from idumb.domain.plans.source_tasks import SourcePlan
 from idumb.lazy_dataclass import dataclass
 
 _MARK = b"\nx-source:"
@@ -92,21 +93,22 @@ def plans(services: Services) -> tuple[Imported, ...]:
     return tuple(found)
 
 
-def _exists(services: Services, path: str) -> bool:
-    return bool(services.files.existing([path]))
+def _placed(services: Services, where: PhaseLocation, plan: str, source: SourcePlan, own: Mapping[str, str]) -> Placed:
+    ids = imported.ids(where.phase, source.tasks, own, _taken(services, where))
+    return Placed(where.phase, plan, ids, lambda path: bool(services.files.existing([path])))
 
 
 def _written(services: Services, request: Request, source: SourcePlan) -> Result:
     where = _location(services, request, source)
     identity, path = draft_plan.next_path(services, where)
-    placed = Placed(where.phase, identity, imported.ids(where.phase, source.tasks, {}, _taken(services, where)))
-    text = imported.text(source, placed, lambda each: _exists(services, each))
+    placed = _placed(services, where, identity, source, {})
+    text = imported.text(source, placed)
     draft = draft_plan.judge(services, where, identity, path, text)
     _require_readable(services, draft, source)
     with operation.owned(services, "import") as owned:
         owned.record()
         draft_plan.write(services, draft)
-    data = _data(source, placed, path, draft)
+    data = _data(services, source, placed, path, draft)
     return Result({**data, "written": True, "changes": [], "diff": "", "next": [f"idumb check-plan {where.phase}"]})
 
 
@@ -121,14 +123,17 @@ def _taken(services: Services, where: PhaseLocation) -> list[str]:
 
 
 def _location(services: Services, request: Request, source: SourcePlan) -> PhaseLocation:
-    """Return the phase of `--to`, or a new one after the last phase. `--to` may name a new phase too."""
+    """Return the phase of `--to`, which may be new; else the first phase if it has no plan, else one after the last."""
     if request.phase is not None:
         try:
             return phase_context.locate(services, request.phase)
         except InputError as problem:
             if problem.code != "phase.not-found" or not re.fullmatch(r"\d+[A-Za-z]?(?:\.\d+)*", request.phase):
                 raise
-    numbers = [number for number, _ in services.plans.phases()] + [number for number, _, _ in services.plans.roadmap()]
+    numbers = [number for number, _, _ in services.plans.roadmap()] + [number for number, _ in services.plans.phases()]
+    first = numbers[0] if request.phase is None and numbers else ""
+    if re.match(r"\d", first) and not services.plans.plans((where := phase_context.locate(services, first)).folder):
+        return where
     last = max((int(match[0]) for number in numbers if (match := re.match(r"\d+", number))), default=0)
     phase = request.phase or str(last + 1)
     return PhaseLocation(phase, f".planning/phases/{phase}", exists=False, title=source.title)
@@ -146,7 +151,11 @@ def _require_readable(services: Services, draft: Draft, source: SourcePlan) -> N
         )
 
 
-def _data(source: SourcePlan, placed: Placed, path: str, draft: Draft) -> dict[str, Any]:
+def _data(services: Services, source: SourcePlan, placed: Placed, path: str, draft: Draft) -> dict[str, Any]:
+    """Return the answer. People may have added the files and checks that an import lacks."""
+    parsed = services.plans.parse(_bytes(draft.text), path)
+    plan = parsed.plan or parsed.draft
+    missing = {task.id: list(imported.missing(task)) for task in plan.tasks} if plan is not None else {}
     return {
         "phase": placed.phase,
         "path": path,
@@ -159,7 +168,7 @@ def _data(source: SourcePlan, placed: Placed, path: str, draft: Draft) -> dict[s
                 "title": task.title,
                 "done": task.done,
                 "inferred": list(task.inferred),
-                "missing": list(imported.missing(task)),
+                "missing": missing.get(placed.ids[task.id], []),
             }
             for task in source.tasks
         ],
@@ -178,17 +187,12 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
             hint=f"idumb import {shlex.quote(request.path)} updates that plan",
         )
     own = {current.id: id for id, current in imported.pairs(plan, source).items()}
-    ids = imported.ids(plan.phase, source.tasks, own, _taken(services, where))
-    placed = Placed(plan.phase, plan.plan, ids)
+    placed = _placed(services, where, plan.plan, source, own)
     state = run_lookup.latest_run(services, plan.phase)
     completed = {id for id, task in state.tasks.items() if amendment.is_completed(task)} if state is not None else ()
-    text, changes = imported.updated(
-        earlier.text, plan, source, placed, lambda each: _exists(services, each), completed
-    )
+    text, changes = imported.updated(earlier.text, plan, source, placed, completed)
     draft = draft_plan.judge(services, where, plan.plan, plan.path, text)
-    data = {**_data(source, placed, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
-    missing = _missing(services, plan.path, text)
-    data["tasks"] = [{**row, "missing": missing.get(row["id"], row["missing"])} for row in data["tasks"]]
+    data = {**_data(services, source, placed, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
     if text == earlier.text:
         return Result({**data, "next": [f"idumb check-plan {plan.phase}"]})
     _require_readable(services, draft, source)
@@ -216,13 +220,6 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
         amend.amend(services, change, who)
         ways = [f"idumb resume {plan.phase}"]
     return Result({**data, "written": True, "next": ways})
-
-
-def _missing(services: Services, path: str, text: str) -> dict[str, list[str]]:
-    """Return what each task of a plan still lacks, by its id; people may have added files and checks."""
-    parsed = services.plans.parse(_bytes(text), path)
-    plan = parsed.plan or parsed.draft
-    return {task.id: list(imported.still_missing(task)) for task in plan.tasks} if plan is not None else {}
 
 
 def _write(services: Services, plan: Plan, before: str, text: str, again: str) -> None:

@@ -75,7 +75,7 @@ def unmet_claims(contract: Contract, present: StartState) -> Iterator[UnmetClaim
         task = contract.tasks[id]
         by_hand = by_hand or (task.kind == "human-action" and not task.files)  # a person can create any file
         claims = task.files or ()
-        if id not in present.done and task.notation != "step":
+        if id not in present.done and task.notation != "step" and not task.is_history:
             for claim in claims:
                 yield from _unmet(id, claim, files, by_hand=by_hand)
         for claim in claims:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from idumb import lazy_pattern
+from idumb.domain import wording
 from idumb.domain.contract import proofs, validator_of
 from idumb.domain.finding import WARNING
 from idumb.domain.intake.rule import Case, Hit, Hits, each_task, field_of
@@ -62,6 +63,12 @@ def _of_criterion(criterion: Criterion, code: str, task: Task | None, fix: str =
 
 def _opinion_at_best(proven: dict[str, str]) -> bool:
     return all(proof in (UNPROVEN, OPINION) for proof in proven.values())
+
+
+def history(_: Case, plan: Plan) -> Iterator[str]:
+    """Name the tasks that the tool from which they were imported calls done."""
+    if done := [task.id for task in plan.tasks if task.is_history]:
+        yield wording.listed(done)
 
 
 def empty_criteria(case: Case) -> Hits:

@@ -75,8 +75,8 @@ class Case:
 
     @cached_property
     def pairs(self) -> tuple[tuple[Plan, Task], ...]:
-        """Every task with its plan, in the order of the documents."""
-        return tuple((plan, task) for plan in self.contract.plans for task in plan.tasks)
+        """Every task that may run with its plan, in the order of the documents."""
+        return tuple((plan, task) for plan in self.contract.plans for task in plan.tasks if not task.is_history)
 
     @cached_property
     def criteria(self) -> tuple[tuple[Plan, Task | None, Criterion], ...]:

@@ -47,6 +47,10 @@ FIRST_IDUMB = "idumb-1"
 FOREIGN = frozenset({GSD, GSD_2, FIRST_IDUMB})
 """Dialects of other tools, and of the first iDumb."""
 
+SOURCE_DONE = "x-source-done"
+SOURCE_DIGEST = "x-source-digest"
+"""What `import` writes for each task, and for one that the other tool calls done."""
+
 FILE_VERBS = ("create", "modify", "delete", "read", "move")
 DEFAULT_ESTIMATE = 30 * 60
 
@@ -240,6 +244,11 @@ class Task:
     @property
     def is_human(self) -> bool:
         return self.kind in HUMAN_KINDS
+
+    @property
+    def is_history(self) -> bool:
+        """Whether the other tool that it was imported from calls it done: nobody builds or proves it here."""
+        return SOURCE_DONE in self.extra and SOURCE_DIGEST in self.extra
 
     @property
     def estimate_seconds(self) -> int:

@@ -2,125 +2,87 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from idumb import lazy_pattern
-from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
-from idumb.markdown.importers import boxes
+from idumb.domain.plans.source_tasks import ORDER, SourcePlan, SourceTask
+from idumb.markdown.importers import forms, words
+from idumb.markdown.importers.source_file import Near, SourceFile
+from idumb.markdown.syntax.outline import Entry
 
 KIND = "checklist"
-_WORDS = lazy_pattern.compile(r"\w+")
-_LONGEST_ID = 48
+key = str
 _STEP = lazy_pattern.compile(
-    r"^(?:(?P<level>#{2,4})[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?(?P<id>\d+(?:\.\d+)*)[.):]?|(?P<item>\d+)[.)])"
-    r"[ \t]+(?P<title>\S.*)$"
+    r"[*_]*(?:(?:Step|Task|Phase)[ \t]+(?P<id>\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])|(?P<bare>\d+(?:\.\d+)*)[.):])"
+    r"[*_]*[ \t]+(?P<title>\S.*)",
+    re.IGNORECASE,
 )
-_HEADED_STEP = lazy_pattern.compile(r"\n##{1,3}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]")
-_ITEM = lazy_pattern.compile(r"\n\d+[.)][ \t]")
-_MARKED = lazy_pattern.compile(r"\n(?=[ \t]*(?:`{3}|~{3})|#{1,6}[ \t]|\d+[.)][ \t])")
-_HEADING = lazy_pattern.compile(r"#{1,6}[ \t]+(.*)")
 _STEPS = lazy_pattern.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
 
 
-def matches(_path: str, text: str) -> bool:
-    return bool(boxes.read(text).boxes) or len(_steps(text)) > 1
+def matches(file: SourceFile) -> bool:
+    return any(item.mark is not None for item in file.outline.items) or len(_steps(file)) > 1
 
 
-def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
-    """Read top-level boxes as tasks; without boxes, numbered steps. Each task waits for the one before it."""
-    checklist = boxes.read(text)
-    top = _top(checklist)
-    rows = [
-        (id, box.text, "\n".join(filter(None, (" / ".join(box.headings[1:]), *box.below))), box.done)
-        for id, box in zip(_ids(top), top, strict=True)
-    ] or [(id, title, about, False) for id, (_, title, about) in zip(_step_ids(text), _steps(text), strict=True)]
+def read(file: SourceFile, _near: Near) -> SourcePlan:
+    """Read boxes that are in no other box as tasks; without boxes, numbered steps. Each waits for the one before it."""
+    file.headings = True
+    top = [item for item in file.outline.items if item.mark is not None and item.around is None]
+    steps = _steps(file)
+    lines = {entry.line for _, _, entry in steps} if not top else {each.line for item in top for each in item.path}
+    numbered = {item.line for item in file.outline.items if item.number and item.parent is None}
+    file.candidates = numbered if not top else {item.line for _, _, item in steps if not item.level}
+    for part in (*file.outline.headings, *file.outline.items):
+        if part.line in lines or (not top and any(heading.line in lines for heading in part.path)):
+            file.use(part.line, forms.TASK)
+    rows = [(id, item.text, item) for id, item in zip(_ids(top), top, strict=True)] or _numbered(steps)
     tasks: list[SourceTask] = []
-    for id, words, about, done in rows:
-        files = boxes.paths_in(words)
-        inferred = (ORDER, *(("Files: paths in the text",) if files else ()))
-        before = (tasks[-1].id,) if tasks else ()
-        tasks.append(SourceTask(id, words, about, done, before, files, inferred=inferred))
-    title = next((name for level, name, _ in checklist.headings if level == 1), path)
-    return SourcePlan(KIND, path, title, title, tuple(tasks))
+    for place, (id, title, entry) in enumerate(rows):
+        tasks.append(file.task(entry, id, title, entry.place if top else "", (place - 1,) if place else (), ORDER))
+    title = file.outline.title or file.path
+    return SourcePlan(KIND, file.path, title, title, tuple(tasks))
 
 
-def _top(checklist: boxes.Checklist) -> list[boxes.Box]:
-    """Return the boxes that are in no other box; the others become text of theirs."""
-    top: list[boxes.Box] = []
-    for box in checklist.boxes:
-        if top and box.indent > top[-1].indent and box.headings == top[-1].headings:
-            top[-1].below.append(f"- {'(done) ' * box.done}{box.text}")
-        else:
-            top.append(replace(box, below=[*box.below]))
-    return top
-
-
-def _ids(top: Sequence[boxes.Box]) -> list[str]:
+def _ids(top: list[Entry]) -> list[str]:
     """Return ids from the words of the items; an item that moves keeps its own. Equal items have that of their heading.
 
     Items of the same words under the same heading get numbers.
     """
-    words = [_slug(box.text) for box in top]
-    repeated = Counter(words)
+    names = [words.name(item.text) for item in top]
+    repeated = Counter(names)
     ids: list[str] = []
     counts: Counter[str] = Counter()
-    for word, box in zip(words, top, strict=True):
-        id = f"{_slug(box.headings[-1])}-{word}" if repeated[word] > 1 and box.headings else word
+    for name, item in zip(names, top, strict=True):
+        id = f"{words.name(item.path[-1].text)}-{name}" if repeated[name] > 1 and item.path else name
         counts[id] += 1
         ids.append(id if counts[id] == 1 else f"{id}-{counts[id]}")
     return ids
 
 
-def _step_ids(text: str) -> list[str]:
-    """Return the numbers of the steps; of equal ones, the later ones get their place too."""
+def _numbered(steps: list[tuple[str, str, Entry]]) -> list[tuple[str, str, Entry]]:
+    """Return (id, title, entry) of the steps; of equal numbers, the later ones get their place too."""
     counts: Counter[str] = Counter()
-    ids: list[str] = []
-    for number, (id, _, _) in enumerate(_steps(text), 1):
+    rows = []
+    for number, (id, title, entry) in enumerate(steps, 1):
         counts[id] += 1
-        ids.append(id if counts[id] == 1 else f"{id}-{number}")
-    return ids
+        rows.append((id if counts[id] == 1 else f"{id}-{number}", title.replace("**", "").strip("* "), entry))
+    return rows
 
 
-def _slug(text: str) -> str:
-    """Return the words of a text, joined by `-`; a long text is cut and gets a digest."""
-    whole = "-".join(_WORDS.findall(text.casefold()))
-    if whole and len(whole) <= _LONGEST_ID:
-        return whole
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
-    return f"{whole[: _LONGEST_ID - 9].rstrip('-')}-{digest}".lstrip("-")
+def _steps(file: SourceFile) -> list[tuple[str, str, Entry]]:
+    """Return (number, title, entry) of numbered headings, or of the numbered items of sections for steps.
 
-
-# Recognizing the format reads the steps, and so does the format.
-@functools.lru_cache(maxsize=1)
-def _steps(text: str) -> tuple[tuple[str, str, str], ...]:
-    """Return (id, title, text) of numbered headings, or of the numbered items of a section for steps."""
-    by_heading = _HEADED_STEP.search("\n" + text) is not None
-    if not by_heading and not _ITEM.search("\n" + text):
-        return ()
-    found: list[tuple[str, str, list[str]]] = []
-    fence, inside, level = "", False, 0  # `inside` the text of a step, or a section for steps
-    for _, between, line in boxes.marked_lines(text, _MARKED):
-        if between is not None and found and inside:
-            found[-1][2].extend(map(str.rstrip, between.split("\n")))
-        if line is None:
-            break
-        mark = boxes.FENCE.match(line)
-        if mark:
-            fence = "" if fence else mark[1]
-        plain = "" if fence or mark else line.rstrip()
-        step, heading = _STEP.match(plain), _HEADING.match(plain)
-        if step and (step["level"] if by_heading else inside and step["item"]):
-            found.append((step["id"] or step["item"], step["title"].replace("**", "").strip("* "), []))
-            inside, level = True, len(step["level"] or "")
-        elif heading and not (by_heading and inside and line.startswith("#" * (level + 1))):
-            inside = not by_heading and _STEPS.search(heading[1]) is not None
-            if found and found[-1][2] and not by_heading:
-                found[-1][2].append("")
-        elif found and inside:
-            found[-1][2].append(line.rstrip())
-    return tuple((id, title, "\n".join(lines).strip("\n")) for id, title, lines in found)
+    Without a section whose heading says so, the only numbered list is the one.
+    """
+    found: list[tuple[str, str, Entry]] = []
+    end = 0
+    for heading in file.outline.headings:
+        step = _STEP.match(heading.text) if 1 < heading.level < 5 and heading.line >= end else None
+        if step is not None:
+            found.append((step["id"] or step["bare"], step["title"], heading))
+            end = heading.end
+    items = [item for item in file.outline.items if item.number and item.parent is None and item.text]
+    named = [item for item in items if item.path and _STEPS.search(item.path[-1].text)]
+    chosen = named or (items if len({item.path[-1:] and item.path[-1].line for item in items}) == 1 else [])
+    return found or [(item.number, item.text, item) for item in chosen]

@@ -2,46 +2,48 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
-from idumb import lazy_pattern
-from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
-from idumb.markdown.importers import boxes, metadata
+from idumb.domain.plans.source_tasks import ORDER, Need, SourcePlan, SourceTask
+from idumb.markdown.importers import words
+from idumb.markdown.importers.front_matter import of, text, texts
+from idumb.markdown.importers.source_file import Near, SourceFile
+from idumb.markdown.syntax.tree import Node, is_list
 
 KIND = "cursor"
-_STATUS = lazy_pattern.compile(
-    r"^(?P<dash>[ \t]*-[ \t]+)?(?P<indent>[ \t]*)(?P<key>[\w-]+):[ \t]*(?P<value>.*?)[ \t]*\r?$", re.MULTILINE
-)
-_WORD = lazy_pattern.compile(r"['\"]?([\w-]+)")
+key = str
+_STATES = {"completed": True, "done": True, **dict.fromkeys(("pending", "in_progress", "todo", ""), False)}
 
 
-def matches(_path: str, text: str) -> bool:
-    values, _ = metadata.read(text)
-    todos = values.get("todos")
-    return isinstance(todos, list) and any(isinstance(todo, dict) and "content" in todo for todo in todos)
+def matches(file: SourceFile) -> bool:
+    return any(of(todo, "content") is not None for todo in _todos(file))
 
 
-def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
+def _todos(file: SourceFile) -> list[Node]:
+    todos = file.front.value("todos")
+    return todos.items if is_list(todos) else []
+
+
+def read(file: SourceFile, _near: Near) -> SourcePlan:
     """Read the list `todos`; a todo without dependencies waits for the one before it."""
-    values, body = metadata.read(text)
-    tasks: list[SourceTask] = []
-    todos = values.get("todos")
-    for number, todo in enumerate(todos if isinstance(todos, list) else (), 1):
-        if not isinstance(todo, dict) or not todo.get("content"):
+    front, tasks = file.front, list[SourceTask]()
+    for number, todo in enumerate(_todos(file), 1):
+        title, status, needed = text(todo, "content"), text(todo, "status"), of(todo, "dependencies")
+        if not title:
+            file.note(front.line(todo), f"todo {number}, which has no content")
             continue
-        words, id = str(todo["content"]), str(todo.get("id") or number)
-        stated = metadata.texts(todo, "dependencies")
-        files = boxes.paths_in(words)
-        status = str(todo.get("status", ""))
-        inferred = (
-            *([ORDER] if not stated else []),
-            *(["Files: paths in the text"] if files else []),
-            *(["cancelled in the source"] if status == "cancelled" else []),
-        )
-        before = (tasks[-1].id,) if tasks else ()
-        done = status in ("completed", "done")
-        tasks.append(SourceTask(id, words, "", done, stated or before, files, inferred=inferred))
-    heading = re.search(r"^# (.+)$", body, re.MULTILINE)
-    title = str(values.get("name") or (heading[1] if heading else path))
-    return SourcePlan(KIND, path, title, str(values.get("overview") or title), tuple(tasks))
+        for value in (of(todo, "status"), needed):
+            file.use_value(value)
+        if status not in _STATES:
+            file.note(front.line(of(todo, "status")), f"the status {status} of todo {number}: {title}")
+        needs = tuple(Need(each, file.path, front.line(needed)) for each in texts(needed))
+        files = words.paths_in(title)
+        said = [f"{status} in the source"] if status == "cancelled" else []
+        tasks.append(
+            SourceTask(
+                text(todo, "id") or str(number), title, "", _STATES.get(status, False), needs,
+                (len(tasks) - 1,) if tasks and not needs else (), files=files,
+                inferred=(*([] if needs else [ORDER]), *words.guessed(files), *said), path=file.path,
+                line=front.line(todo),
+            )
+        )  # fmt: skip
+    title = front.text("name") or file.outline.title or file.path
+    return SourcePlan(KIND, file.path, title, front.text("overview") or title, tuple(tasks))

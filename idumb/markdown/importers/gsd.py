@@ -2,40 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 
-from idumb.domain.plans.imported import SourcePlan, SourceTask
-from idumb.domain.plans.plan import Plan, Task
-from idumb.markdown.importers import boxes
+from idumb import lazy_pattern
+from idumb.domain.plans.plan import SOURCE_DONE, Plan, Task
+from idumb.domain.plans.source_tasks import SOURCE_ID, Need, SourcePlan, SourceTask
+from idumb.markdown.importers import forms, words
+from idumb.markdown.importers.source_file import Near, SourceFile
 from idumb.markdown.plans import foreign_formats, plan_parser
 
 KIND = "gsd"
+_OPEN = lazy_pattern.compile(r"^[ \t]*[-*+][ \t]+\[ \]")
+_TICKED = lazy_pattern.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[[xX]\]")
+key = str.casefold
 
 
-def matches(_path: str, text: str) -> bool:
-    return foreign_formats.dialect(text.removeprefix("\ufeff").split("\n")) is not None
+def matches(file: SourceFile) -> bool:
+    return foreign_formats.dialect(file.text.split("\n")) is not None
 
 
-def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
-    parsed = plan_parser.parse(text.encode(), path)
+def read(file: SourceFile, near: Near) -> SourcePlan:
+    """Read the plan as it is read in place. Its tasks are done if GSD wrote a summary of it."""
+    parsed = plan_parser.parse(file.text.encode("utf-8", "surrogateescape"), file.path)
     plan = parsed.plan or parsed.draft
-    unread = tuple((path, f.line, f.message) for f in parsed.findings)
+    for finding in parsed.findings:
+        if finding.code != "task.ticked":
+            file.note(finding.line, finding.message)
     if plan is None:
-        return SourcePlan(KIND, path, path, path, (), unread)
-    return SourcePlan(KIND, path, plan.title, plan.goal, tuple(_task(plan, task) for task in plan.tasks), unread)
+        return SourcePlan(KIND, file.path, file.path, file.path, ())
+    name = re.sub(r"-?PLAN\.md$", "", file.path.rpartition("/")[2])
+    summaries = near(f"{name.replace('[', '[[]')}-SUMMARY.md") if name else near("SUMMARY.md")
+    done = any(summary.front.text("status") != "halted" for summary in summaries)
+    for task in plan.tasks:
+        _use(file, task, is_open=not done and SOURCE_DONE not in task.extra)
+    for criterion in plan.success_criteria:
+        file.use(criterion.span.line if criterion.span is not None else 1, *forms.ALL)
+    values = {"depends_on": plan.depends_on, "wave": (plan.wave or 0) > 1, "requirements": plan.requirements,
+              "user_setup": plan.setup}  # fmt: skip
+    for name, span in plan.spans.items():
+        if values.get(name):  # an imported plan does not say it
+            file.use(span.line, *forms.ALL)
+            file.note(span.line, f"{name} of the plan")
+    tasks = tuple(_task(plan, task, file, done=done) for task in plan.tasks)
+    return SourcePlan(KIND, file.path, plan.title, plan.goal, tasks, criteria=plan.success_criteria)
 
 
-def _task(plan: Plan, task: Task) -> SourceTask:
+def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
+    """Note that the lines of a task are its text, but not that its title says more, or that a criterion is ticked."""
+    begin, end = (task.span.start, task.span.end) if task.span is not None else (0, 0)
+    first = file.line_at(begin)
+    for line in range(first, first + file.text.count("\n", begin, end) + 1):
+        file.use(line, *forms.ALL)
+        text = file.outline.lines[line - 1]
+        if is_open and (line == first or (task.notation == "tag" and _TICKED.match(text))):
+            said = forms.found(_OPEN.sub("", text), None, headings=False)
+            file.used[line] -= {forms.MARK, forms.STATUS}.intersection(said)
+
+
+def _task(plan: Plan, task: Task, file: SourceFile, *, done: bool) -> SourceTask:
     about = "\n\n".join(filter(None, (task.description, task.references)))
     files = tuple(claim.path for claim in task.files or ())
+    line = task.span.line if task.span is not None else 1
     return SourceTask(
-        task.extra.get("x-source-id") or task.id, task.title, about,
-        depends_on=tuple(_own_id(plan, id) for id in task.depends_on), files=files or boxes.paths_in(task.title),
+        task.extra.get(SOURCE_ID) or task.id, task.title, about, done or SOURCE_DONE in task.extra,
+        tuple(Need(_own_id(plan, id), file.path, line) for id in task.depends_on),
+        files=files or words.paths_in(task.title),
         criteria=tuple(criterion.text for criterion in task.acceptance), checks=task.verify,
         priority=task.priority, by_person=task.is_human,
-        inferred=("Files: create or modify, by what is there",) if files else (),
+        inferred=("Files: create or modify, by what is there",) if files else (), path=file.path, line=line,
     )  # fmt: skip
 
 
 def _own_id(plan: Plan, id: str) -> str:
-    return next((task.extra.get("x-source-id") or id for task in plan.tasks if task.id == id), id)
+    return next((task.extra.get(SOURCE_ID) or id for task in plan.tasks if task.id == id), id)

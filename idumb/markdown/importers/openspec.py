@@ -3,45 +3,53 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from idumb import lazy_pattern
-from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
-from idumb.markdown.importers import boxes
+from idumb.domain.plans.source_tasks import ORDER, SourcePlan, SourceTask
+from idumb.markdown.importers import words
+from idumb.markdown.importers.references import References
+from idumb.markdown.importers.source_file import Near, SourceFile
+from idumb.markdown.syntax import outline
 
 KIND = "openspec"
-_LINE = lazy_pattern.compile(r"\n[ \t]*[-*] \[[ xX]\] \**\d+\.\d+")
-_GROUP = lazy_pattern.compile(r"\n## \d+\. ")
-_TASK = lazy_pattern.compile(r"\**(\d+(?:\.\d+)+[a-z]?)\**[.):]?\s+(.+)")
+key = str.casefold
+_ID = r"\d+(?:\.\d+[a-z]?)+(?:-\d+)?"
+_REFERENCES = References(_ID, named=False)
+_GROUP = lazy_pattern.compile(r"\d+\. ")
+_TASK = lazy_pattern.compile(rf"[*_`\[]*({_ID}|\d+(?=[.)][*_]*\s))(?!\w)[*_`\]]*[.):]?[*_`]*\s+(\S.*)", re.IGNORECASE)
 _CHANGE = lazy_pattern.compile(r"openspec/changes/(?:archive/(?:\d{4}-\d\d-\d\d-)?)?([^/]+)/")
 
 
-def matches(path: str, text: str) -> bool:
-    if not boxes.has_plain(text) or not (_CHANGE.search(path) or _GROUP.search("\n" + text)):
+def matches(file: SourceFile) -> bool:
+    if not (_CHANGE.search(file.path) or any(_GROUP.match(heading.text) for heading in file.outline.headings)):
         return False
-    return _LINE.search("\n" + text) is not None
+    return any(item.mark is not None and _TASK.match(item.text) for item in file.outline.items)
 
 
-def read(path: str, text: str, sibling: Callable[[str], str | None]) -> SourcePlan:
-    """Read the boxes, which OpenSpec counts inside code fences too. Each task waits for the one before it."""
+def read(file: SourceFile, near: Near) -> SourcePlan:
+    """Read the boxes in order: each task waits for the one before it. A box without a number is named by its words.
+
+    A box without a number inside another one is text. OpenSpec counts boxes in code fences too, so these are listed.
+    """
+    file.ids, file.sees_fences = _REFERENCES.ids, True
+    boxes = (item for item in file.outline.items if item.mark is not None)
+    items = {item.line: item for item in boxes if item.around is None or _TASK.match(item.text)}
     tasks: list[SourceTask] = []
-    unread: list[tuple[str, int, str]] = []
-    for box in boxes.read(text, fences=True).boxes:
-        match = _TASK.fullmatch(box.text)
-        if match is None or match[1] in {task.id for task in tasks[-1:]}:
-            unread.append((path, box.line, box.text))
-            continue
-        files = boxes.paths_in(box.text)
-        inferred = (ORDER, *(("Files: paths in the text",) if files else ()))
-        before = (tasks[-1].id,) if tasks else ()
-        about = "\n".join(filter(None, (" / ".join(box.headings[-1:]), "\n".join(box.below).strip("\n"))))
-        tasks.append(SourceTask(match[1], match[2], about, box.done, before, files, inferred=inferred))
-    change = _CHANGE.search(path)
-    title = change[1].replace("-", " ") if change else path
-    return SourcePlan(KIND, path, title, _why(sibling("proposal.md") or "") or title, tuple(tasks), tuple(unread))
+    for place, item in enumerate(items.values()):
+        match = _TASK.match(item.text)
+        id, title = (match[1], match[2]) if match is not None else (words.name(item.text), item.text)
+        about = item.path[-1].text if item.path else ""
+        after = (place - 1,) if place else ()
+        tasks.append(file.task(item, id, title, about, after, ORDER, _REFERENCES, items.keys()))
+    change = _CHANGE.search(file.path)
+    title = change[1].replace("-", " ") if change else file.path
+    why = next((_why(proposal.text) for proposal in near("proposal.md")), "")
+    taken = {n for item in items.values() for n in outline.span(item)}
+    stated = file.sentences(_REFERENCES, taken)
+    return SourcePlan(KIND, file.path, title, why or title, tuple(tasks), stated=stated)
 
 
 def _why(proposal: str) -> str:
     """Return the first paragraph under `## Why`."""
-    section = re.search(r"^## Why[ \t]*\r?\n+(.+?)(?:\r?\n[ \t]*\r?\n|\r?\n#|\Z)", proposal, re.MULTILINE | re.DOTALL)
+    section = re.search(r"^## Why[ \t]*\n+(.+?)(?:\n[ \t]*\n|\n#|\Z)", proposal, re.MULTILINE | re.DOTALL)
     return section[1] if section else ""

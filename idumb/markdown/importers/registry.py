@@ -1,49 +1,69 @@
-"""The formats that `idumb import` reads, the most specific first."""
+"""The formats that `idumb import` reads, the most specific first, and what every one of them has in common."""
 
 from __future__ import annotations
 
 import fnmatch
-import functools
 import posixpath
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
 from idumb.domain.errors import InputError
-from idumb.domain.plans.imported import SourcePlan, SourceTask
+from idumb.domain.plans import source_tasks
+from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
 from idumb.markdown.importers import (
     backlog,
     checklist,
     cursor,
     gsd,
-    metadata,
     openspec,
     spec_kit,
     spec_kitty,
     task_master,
 )
-
-Sibling = Callable[[str], str | None]
+from idumb.markdown.importers.source_file import Near, SourceFile
 
 
 class Format(Protocol):
-    """A module for one format."""
+    """A module for one format. `key` is equal for ids that the tool equates."""
 
     KIND: str
 
-    def matches(self, path: str, text: str, /) -> bool: ...
+    def key(self, id: str, /) -> str: ...
 
-    def read(self, path: str, text: str, sibling: Sibling, /) -> SourcePlan: ...
+    def matches(self, file: SourceFile, /) -> bool: ...
+
+    def read(self, file: SourceFile, near: Near, /) -> SourcePlan: ...
 
 
 FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
 KINDS = (*(each.KIND for each in FORMATS), "claude")
 _MOST_FILES = 10_000
-_NO_VALUES = "its front matter cannot be read"
+_SHELVES = ("archive", "drafts")  # where Backlog.md keeps what nobody is to do
 # What a folder of a tool is imported from.
 _FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "TODO.md")
+
+
+class Source:
+    """The file or folder at `path`: `files` are its texts by name, "" for the file itself; `opened` are those read."""
+
+    def __init__(self, path: str, files: Mapping[str, str]) -> None:
+        self.path, self.files = path, files
+        self.folder = posixpath.dirname(path) if "" in files else path
+        self.opened: dict[str, SourceFile] = {}
+
+    def open(self, name: str) -> SourceFile:
+        if name not in self.opened:
+            path = posixpath.normpath(posixpath.join(self.folder, name)) if name else self.path
+            self.opened[name] = SourceFile(path, self.files[name])
+        return self.opened[name]
+
+    def near(self, folder: str) -> Near:
+        """Return a function that opens the files beside one in a folder."""
+        return lambda pattern: [
+            self.open(n) for n in sorted(self.files) if fnmatch.fnmatchcase(n, f"{folder}{pattern}")
+        ]
 
 
 def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -> SourcePlan:
@@ -52,108 +72,85 @@ def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -
     `tag` chooses one of several lists in a file. InputError `import.unknown-format` if no format fits,
     `import.unreadable` if the file is damaged or has no such list.
     """
-    if "" in files:
-        return _read(path, files[""], kind, functools.partial(_first, files, ""), tag)
-    for name in _FILES:
-        if name in files:
-            folder = posixpath.dirname(name)
-            near = folder + "/" if folder else ""
-            return _read(below(path, name), files[name], kind, functools.partial(_first, files, near), tag)
-    tasks = _one_in_each_file(path, files) if kind in (None, backlog.KIND) else []
-    if tasks:
-        title = f"Tasks of {path}"
-        ordered = tuple(sorted(tasks, key=lambda task: _natural(task.id)))
-        return _checked(SourcePlan(backlog.KIND, path, title, title, ordered, _unread(path, files)))
-    names = sorted((name for name in files if name.endswith("PLAN.md")), key=_natural)
-    if len(names) == 1:
-        return _read(below(path, names[0]), files[names[0]], kind, lambda _: None, tag)
-    raise _unknown(
-        path, "names no plan of a known tool" if not names else f"has {len(names)} plans: import one of them"
-    )
+    return opened(Source(path, files), kind, tag)
 
 
-def below(folder: str, name: str) -> str:
-    """Return the path of a file in a folder; without `name`, the folder's own."""
-    return posixpath.normpath(posixpath.join(folder, name))
+def opened(source: Source, kind: str | None = None, tag: str = "") -> SourcePlan:
+    """Do the same for a source, which then knows what was used."""
+    names = [name for name in ("", *_FILES) if name in source.files]
+    if not names and kind in (None, backlog.KIND) and (tasks := _one_in_each_file(source)):
+        title = f"Tasks of {source.path}"
+        return _finished(source, SourcePlan(backlog.KIND, source.path, title, title, tasks), backlog)
+    plans = names[:1] or sorted((name for name in source.files if name.endswith("PLAN.md")), key=_natural)
+    if len(plans) == 1:
+        return _read(source, plans[0], kind, tag)
+    why = f"has {len(plans)} plans: import one of them" if plans else "names no plan of a known tool"
+    raise _unknown(source.path, why)
 
 
-def _one_in_each_file(path: str, files: Mapping[str, str]) -> list[SourceTask]:
-    names = [name for name in files if name.endswith(".md")]
+def _one_in_each_file(source: Source) -> tuple[SourceTask, ...]:
+    """Return the tasks of a folder with one in each file."""
+    names = [name for name in source.files if name.endswith(".md") and not name.startswith("../")]
     if len(names) > _MOST_FILES:
-        message = f"{path} has {len(names)} Markdown files, more than the {_MOST_FILES} tasks that a phase can have."
+        message = f"{source.path} has {len(names)} Markdown files; a phase can have {_MOST_FILES} tasks."
         raise InputError("import.unreadable", message, hint="Import a file, or a folder of fewer files")
-    return [task for name in names if (task := backlog.task(files[name]))]
+    last = backlog.last_state(source.near("")("config.y*ml") or source.near("../")("config.y*ml"))
+    tasks: list[SourceTask] = []
+    for name in names:
+        file = source.open(name)
+        shelf = next((shelf for shelf in _SHELVES if f"/{shelf}/" in f"/{name}"), None)
+        if file.front.last and file.front.node is None:
+            file.note(1, "its front matter cannot be read")
+        elif backlog.is_task(file) and shelf is None:
+            tasks.append(backlog.of_file(file, last))
+        elif file.front.any("id", "status"):
+            file.note(1, f"a task in {shelf}" if shelf else "no task: it has no id or no title")
+    return tuple(sorted(tasks, key=lambda task: _natural(task.id)))
 
 
-def _unread(path: str, files: Mapping[str, str]) -> tuple[tuple[str, int, str], ...]:
-    """Return the files of a folder that would be tasks if their front matter could be read."""
-    names = (name for name in files if name.endswith(".md") and files[name].startswith("---"))
-    return tuple((below(path, name), 1, _NO_VALUES) for name in names if not metadata.read(files[name])[0])
-
-
-def _read(path: str, text: str, kind: str | None, sibling: Sibling, tag: str) -> SourcePlan:
-    found = format_of(path, text, kind)
-    text = text.replace("\r\n", "\n")
+def _read(source: Source, name: str, kind: str | None, tag: str) -> SourcePlan:
+    file = source.open(name)
+    found = format_of(file, kind)
+    file.is_swept = found is not task_master
     if tag and found is not task_master:
-        raise _unknown(path, "has no tags: only files of task-master have", hint="Omit --tag")
+        raise _unknown(file.path, "has no tags: only files of task-master have", hint="Omit --tag")
+    folder = posixpath.dirname(name)
+    near = source.near(folder + "/" if folder else "")
     try:
-        source = task_master.read(path, text, sibling, tag) if tag else found.read(path, text, sibling)
+        plan = task_master.read(file, near, tag) if tag else found.read(file, near)
     except ValueError as problem:
-        raise _damaged(path, str(problem)) from problem
-    if not source.tasks:
-        raise _unknown(path, "has no tasks that idumb can read")
-    return _checked(source)
+        raise _damaged(file.path, str(problem)) from problem
+    if not plan.tasks:
+        raise _unknown(file.path, "has no tasks that idumb can read")
+    return _finished(source, plan, found)
 
 
-def _checked(source: SourcePlan) -> SourcePlan:
-    """Return the plan with distinct ids. InputError for a text that no file can hold.
+def _finished(source: Source, plan: SourcePlan, found: Format) -> SourcePlan:
+    """Return the plan with what each task waits for, and with what was not read.
 
-    Escapes of JSON and YAML can name half of a character.
+    InputError for a text that no file can hold: escapes of JSON and YAML can name half of a character.
     """
     try:
-        words = "\0".join([source.title, source.goal, *(_words(task) for task in source.tasks)])
-        words.encode("utf-8", "surrogateescape")
+        texts = (text for task in plan.tasks for text in (task.id, task.title, task.description, *task.criteria))
+        "".join([plan.title, *texts]).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
-        raise _damaged(source.path, "a text has half of a surrogate pair") from problem
-    return _distinct(source)
+        raise _damaged(plan.path, "a text has half of a surrogate pair") from problem
+    plan = source_tasks.resolved(plan, found.key)
+    unread = (row for file in source.opened.values() for row in file.unread())
+    return replace(plan, unread=tuple(sorted((*plan.unread, *unread), key=lambda row: row[:2])))
 
 
 def _damaged(path: str, why: str) -> InputError:
     return InputError("import.unreadable", f"{path} cannot be read: {why}", hint="idumb import --help")
 
 
-def _words(task: SourceTask) -> str:
-    lists = (task.depends_on, task.files, task.criteria, task.checks)
-    return "\0".join([task.id, task.title, task.description, *(words for each in lists for words in each)])
-
-
-def _distinct(source: SourcePlan) -> SourcePlan:
-    """Return the plan with ids that differ: of several tasks with one id, the later ones get a number."""
-    if len({task.id for task in source.tasks}) == len(source.tasks):
-        return source
-    counts: Counter[str] = Counter()
-    tasks = []
-    for task in source.tasks:
-        counts[task.id] += 1
-        number = counts[task.id]
-        tasks.append(task if number == 1 else replace(task, id=f"{task.id}~{number}"))
-    repeated = tuple((source.path, 1, f"the id {id} of {n} tasks") for id, n in counts.items() if n > 1)
-    return replace(source, tasks=tuple(tasks), unread=(*source.unread, *repeated))
-
-
-def format_of(path: str, text: str, kind: str | None) -> Format:
+def format_of(file: SourceFile, kind: str | None) -> Format:
     """Return the format of a file; InputError `import.unknown-format` if none fits."""
     wanted = "checklist" if kind == "claude" else kind
     for each in FORMATS:
-        if wanted == each.KIND or (wanted is None and each.matches(path, text)):
+        if wanted == each.KIND or (wanted is None and each.matches(file)):
             return each
-    raise _unknown(path, "is in no format that idumb imports")
-
-
-def _first(files: Mapping[str, str], folder: str, pattern: str) -> str | None:
-    """Return the first text whose name in a folder fits the pattern."""
-    names = (name for name in sorted(files) if fnmatch.fnmatchcase(name.removeprefix(folder), pattern))
-    return next((files[name] for name in names), None)
+    raise _unknown(file.path, "is in no format that idumb imports")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

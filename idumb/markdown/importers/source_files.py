@@ -1,51 +1,38 @@
-"""The files of another tool's plan: one file with its neighbours, or the Markdown and JSON files of a folder."""
+"""The files of another tool's plan: one file with its neighbours, or those of a folder."""
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterator
 
 from idumb.domain.errors import InputError
 
+_BESIDE = ("status.events.jsonl", "config.yml", "config.yaml")
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file. A plan cannot be larger either."""
 
 
-class SourceFiles(Mapping[str, str]):
-    """The texts by name, "" for the file itself. A file is read when it is asked for, once and as a whole.
+class SourceFiles(UserDict[str, str]):
+    """The texts by name, "" for the file itself. A file is read when it is asked for, and as a whole.
 
     `read` returns the bytes of a file, or at least one more than `LARGEST`. A file that is larger is refused with
-    InputError `import.unreadable`: a part of it would be imported as the whole, and written back as the whole. Raises
-    OSError if a folder cannot be listed.
+    InputError `import.unreadable`: a part of it would be imported as the whole. Raises OSError if a folder cannot be
+    listed.
     """
 
     def __init__(self, root: str, path: str, read: Callable[[str], bytes]) -> None:
+        super().__init__()
         self._read = read
         whole = os.path.join(root, path)
-        if os.path.isdir(whole):
-            self._paths = {name: posixpath.join(path, name) for name in _below(whole)}
-        else:
-            above = posixpath.dirname(path)
-            near = _neighbours(os.path.join(root, above) if above else root)
-            self._paths = {"": path, **{name: posixpath.join(above, name) for name in near}}
-        self._texts: dict[str, str] = {}
+        folder = path if os.path.isdir(whole) else posixpath.dirname(path)
+        names = _below(whole) if os.path.isdir(whole) else _neighbours(os.path.join(root, folder) if folder else root)
+        self.data = {name: posixpath.join(folder, name) for name in names}
+        self.data |= {} if os.path.isdir(whole) else {"": path}
 
     def __getitem__(self, name: str) -> str:
-        if name not in self._texts:
-            self._texts[name] = self._text(self._paths[name])
-        return self._texts[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
-
-    def __len__(self) -> int:
-        return len(self._paths)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._paths
-
-    def _text(self, path: str) -> str:
+        path = self.data[name]
         data = self._read(path)
         if len(data) > LARGEST:
             message = f"{path} is larger than {LARGEST >> 20} MiB."
@@ -54,24 +41,31 @@ class SourceFiles(Mapping[str, str]):
 
 
 def _below(whole: str) -> Iterator[str]:
-    """Yield the names of Markdown and JSON files below a folder, without hidden folders."""
+    """Yield the names of the files below a folder that a tool may write, without hidden folders."""
     for folder, folders, names in os.walk(whole, onerror=_fail):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         below = os.path.relpath(folder, whole).replace(os.sep, "/")
         for name in sorted(names):
-            if name.endswith((".md", ".json")):
+            if name.endswith((".md", ".json", *_BESIDE)):
                 yield name if below == "." else f"{below}/{name}"
+    yield from _existing(whole, "../config.yml", "../config.yaml")
 
 
 def _neighbours(folder: str) -> Iterator[str]:
     """Yield the names beside a file that some tools divide a plan into."""
-    if os.path.isfile(os.path.join(folder, "proposal.md")):
-        yield "proposal.md"
+    yield from _existing(folder, "proposal.md", *(f"{up}{name}" for up in ("", "../") for name in _BESIDE))
     try:
-        names = sorted(os.listdir(os.path.join(folder, "tasks")))
+        yield from sorted(name for name in os.listdir(folder) if name.endswith("SUMMARY.md"))
     except OSError:
-        names = []
-    yield from (f"tasks/{name}" for name in names if name.endswith(".md"))
+        return
+    tasks = os.path.join(folder, "tasks")
+    for place, _, names in os.walk(tasks):
+        below = os.path.relpath(place, folder).replace(os.sep, "/")
+        yield from (f"{below}/{name}" for name in sorted(names) if name.endswith(".md"))
+
+
+def _existing(folder: str, *names: str) -> Iterator[str]:
+    return (name for name in names if os.path.isfile(os.path.join(folder, name)))
 
 
 def _fail(problem: OSError) -> None:

@@ -2,62 +2,64 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
 from idumb import lazy_pattern
-from idumb.domain.plans.imported import SourcePlan, SourceTask
-from idumb.markdown.importers import boxes
+from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
+from idumb.markdown.importers.references import References
+from idumb.markdown.importers.source_file import Near, SourceFile
+from idumb.markdown.syntax import outline
+from idumb.markdown.syntax.outline import Entry
 
 KIND = "spec-kit"
-_LINE = lazy_pattern.compile(r"\n- \[[ xX]\] \**T\d{3,}[a-z]?\b")
-_TASK = lazy_pattern.compile(r"\**(T\d{3,}[a-z]?|TXXX)\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)\**\s*(.*)")
-_ID = lazy_pattern.compile(r"T\d{3,}[a-z]?")
-_NEEDS = lazy_pattern.compile(
-    r"\(?(?:depends on|requires|after)\s+((?:T\d{3,}[a-z]?(?:\s*(?:,|and|&)\s*)?)+)\)?", re.IGNORECASE
+key = str.casefold
+_ID = r"T-?\d{3,}(?:[._]?[0-9A-Za-z]+|-(?!T?\d{3})[0-9A-Za-z]+)*"
+_REFERENCES = References(_ID)
+_TASK = lazy_pattern.compile(
+    rf"[*_~`(\[]*(?P<id>{_ID})(?![\w])[*_~`)\]]*[.:]?[*_]*(?:[ \t]+(?:[-—–:][ \t]+)?|$)"
+    r"(?P<marks>(?:\[[^\]]{1,12}\]\s*)*)[*_]*\s*(?P<title>.*)"
 )
+_PARALLEL = lazy_pattern.compile(r"\[\s*[pP]\s*\]")
+_ORDER = "Depends on: order, phases and [P]"
 
 
-def matches(_path: str, text: str) -> bool:
-    return boxes.has_plain(text) and _LINE.search("\n" + text) is not None and "Work Package WP" not in text
+def matches(file: SourceFile) -> bool:
+    return "Work Package WP" not in file.text and any(map(_named, file.outline.items))
 
 
-def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
-    """Read the tasks. A phase waits for the phase before it; in a phase, tasks with `[P]` wait for the same tasks."""
-    checklist = boxes.read(text)
+def _named(item: Entry) -> bool:
+    return item.mark is not None and _TASK.match(item.text) is not None
+
+
+def read(file: SourceFile, _near: Near) -> SourcePlan:
+    """Read the tasks. A phase waits for the phase before it; in a phase, tasks with `[P]` wait for the same tasks.
+
+    Phases are the sections of the highest level that divides the tasks, whatever they are called.
+    """
+    file.ids = _REFERENCES.ids
+    items = {item.line: item for item in file.outline.items if _named(item)}
+    level = next((level for level in range(1, 7) if len({_phase(each, level) for each in items.values()}) > 1), 0)
     tasks: list[SourceTask] = []
-    unread: list[tuple[str, int, str]] = []
-    waits: tuple[str, ...] = ()  # what the next task waits for
-    group: list[str] = []  # tasks that run in parallel
-    section = phase = place = ""
-    headings: tuple[str, ...] = ()
-    for box in checklist.boxes:
-        match = _TASK.fullmatch(box.text)
-        if match is None or match[1] == "TXXX":
-            unread.append((path, box.line, box.text))
-            continue
-        id, marks, title = match[1], match[2], match[3]
-        if box.headings is not headings:
-            headings = box.headings
-            phase = next((name for name in headings if re.match(r"Phase \d", name)), "")
-            place = " / ".join(headings[1:])
-        if phase != section or "[P]" not in marks:
+    waits: tuple[int, ...] = ()  # what the next task waits for
+    group: list[int] = []  # tasks that run in parallel
+    before: int | None = None
+    for place, item in enumerate(items.values()):
+        match = _TASK.match(item.text)
+        assert match is not None  # noqa: S101 - `items` are those that match
+        parallel = _PARALLEL.search(item.text) is not None
+        if _phase(item, level) != before or not parallel:
             waits, group = (tuple(group) or waits), []
-        section = phase
-        named = _NEEDS.finditer(title) if _ID.search(title) else ()
-        stated = [t for found in named for t in _ID.findall(found[1])]
-        group.append(id)
-        files = boxes.paths_in(title)
-        inferred = (
-            *(["Depends on: order, phases and [P]"] if not stated else []),
-            *(["Files: paths in the text"] if files else []),
+        before = _phase(item, level)
+        group.append(place)
+        about = f"{item.place} {match['marks'].strip()}".strip()
+        tasks.append(
+            file.task(item, match["id"], match["title"].strip(), about, waits, _ORDER, _REFERENCES, items.keys())
         )
-        below = "\n".join(box.below).strip("\n")
-        about = "\n\n".join(filter(None, (f"{place} {marks.strip()}".strip(" "), below)))
-        tasks.append(SourceTask(id, title or id, about, box.done, tuple(stated) or waits, files, inferred=inferred))
-        if "[P]" not in marks:
-            waits, group = (id,), []
-    title = next((name for level, name, _ in checklist.headings if level == 1), path)
-    return SourcePlan(
-        KIND, path, title.removeprefix("Tasks: "), title.removeprefix("Tasks: "), tuple(tasks), tuple(unread)
-    )
+        if not parallel:
+            waits, group = (place,), []
+    title = file.outline.title.removeprefix("Tasks: ") or file.path
+    taken = {n for item in items.values() for n in outline.span(item)}
+    return SourcePlan(KIND, file.path, title, title, tuple(tasks), stated=file.sentences(_REFERENCES, taken))
+
+
+def _phase(item: Entry, level: int) -> int:
+    """Return the line of the section that an item is in."""
+    return max((heading.line for heading in item.path if heading.level <= level), default=0)

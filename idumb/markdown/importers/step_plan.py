@@ -9,7 +9,7 @@ import hashlib
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans import step_plan
-from idumb.domain.plans.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
+from idumb.domain.plans.plan import STEPS, STRICT, Criterion, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import foreign_formats, frontmatter, plan_parser, steps
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import Place, Problems
@@ -53,24 +53,12 @@ def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Probl
     if len(items) > plan_parser.MAX_TASKS:
         most = f"at most {plan_parser.MAX_TASKS} steps, which are tasks"
         problems.report("plan.too-many-tasks", node.start, field="steps", count=len(items), accepted=most)
+    declared = scope or Scope()
     return Plan(
-        path=path,
-        sha256=hashlib.sha256(data).hexdigest(),
-        phase=phase,
-        plan="steps",
-        title=path,
-        goal="Every step is done as it is declared",
-        mode=STRICT,
-        scope=_scope(scope, path),
-        tasks=tuple(_task(phase, step, items[step.index], problems) for step in valid_steps),
-        dialect=step_plan.DIALECT,
-    )
-
-
-def _scope(declared: Scope | None, path: str) -> Scope:
-    """Return the scope with the plan itself protected."""
-    declared = declared or Scope()
-    return Scope(declared.root, (*declared.protected, path))
+        path, hashlib.sha256(data).hexdigest(), phase, "steps", path, "Every step is done as it is declared", STRICT,
+        scope=Scope(declared.root, (*declared.protected, path)),  # the plan itself is protected
+        tasks=tuple(_task(phase, step, items[step.index], problems) for step in valid_steps), dialect=step_plan.DIALECT,
+    )  # fmt: skip
 
 
 def _task(phase: str, step: Step, node: Node, problems: Problems) -> Task:
@@ -78,45 +66,29 @@ def _task(phase: str, step: Step, node: Node, problems: Problems) -> Task:
     number = step.index + 1
     span = Span(node.start, node.end, step.line)
     title = " ".join(step.intent.split())
-    claims = _claims(step, node, problems)
-    return Task(
-        id=step_plan.task_id(phase, number),
-        title=title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…",
-        description=step.intent if len(title) > LONGEST_TITLE or title != step.intent else "",
-        depends_on=(step_plan.task_id(phase, number - 1),) if number > 1 else (),
-        files=claims,
-        acceptance=(Criterion("AC-1", _promise(step), STEPS, span=span),),
-        # Longer than the step's own timeout, so that `continue_on_error` still applies.
-        timeout=max(_HOUR, (step.timeout or step.arguments.get("timeout") or 0) + _MARGIN),
-        steps=(step,),
-        notation="step",
-        span=span,
-        spans={"steps": span, "files": span},
-    )
-
-
-def _claims(step: Step, node: Node, problems: Problems) -> tuple[FileClaim, ...]:
     claims = step_plan.claims(step)
     if claims is None:
         shown = str(step.arguments["patch"])[:80].partition("\n")[0]
         problems.report("step.unreadable-patch", node.start, shown, field="steps")
-        return ()
-    return claims
+    promise = _PROMISES[step.tool].format_map({"expect_exit": 0, **step.arguments})
+    return Task(
+        step_plan.task_id(phase, number),
+        title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…",
+        step.intent if len(title) > LONGEST_TITLE or title != step.intent else "",
+        depends_on=(step_plan.task_id(phase, number - 1),) if number > 1 else (), files=claims or (),
+        acceptance=(Criterion("AC-1", promise, STEPS, span=span),), steps=(step,), notation="step", span=span,
+        # Longer than the step's own timeout, so that `continue_on_error` still applies.
+        timeout=max(_HOUR, (step.timeout or step.arguments.get("timeout") or 0) + _MARGIN),
+        spans={"steps": span, "files": span},
+    )  # fmt: skip
 
 
-def _promise(step: Step) -> str:
-    """Describe the result of a step."""
-    arguments = step.arguments
-    if step.tool == "run":
-        return f"the command ends with exit code {arguments.get('expect_exit', 0)}"
-    if step.tool == "move_file":
-        return f"{arguments['from']} is at {arguments['to']} with the same bytes"
-    if step.tool == "apply_patch":
-        return "the whole patch is applied"
-    path = arguments["path"]
-    return {
-        "write_file": f"{path} has the bytes that the step gives",
-        "edit_file": f"{path} has the text replaced, and is otherwise as it was",
-        "delete_file": f"{path} is gone",
-        "make_directory": f"the folder {path} is there",
-    }[step.tool]
+_PROMISES = {
+    "run": "the command ends with exit code {expect_exit}",
+    "move_file": "{from} is at {to} with the same bytes",
+    "apply_patch": "the whole patch is applied",
+    "write_file": "{path} has the bytes that the step gives",
+    "edit_file": "{path} has the text replaced, and is otherwise as it was",
+    "delete_file": "{path} is gone",
+    "make_directory": "the folder {path} is there",
+}

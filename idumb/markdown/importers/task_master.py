@@ -4,80 +4,85 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from idumb.domain import canonical_json
-from idumb.domain.plans.imported import SourcePlan, SourceTask
-from idumb.markdown.importers import boxes
+from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask
+from idumb.markdown.importers import words
+from idumb.markdown.importers.front_matter import of, text, texts
+from idumb.markdown.importers.source_file import Near, SourceFile
+from idumb.markdown.syntax import tree
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.tree import Node, is_list, is_map
 
 KIND = "task-master"
 _FINISHED = frozenset({"done", "completed"})
 _LEFT_OUT = frozenset({"cancelled", "deferred"})
+_STATES = _FINISHED | _LEFT_OUT | {"pending", "in-progress", "blocked", "review"}
 _PRIORITIES = {"critical": "critical", "high": "high", "low": "low"}
 
 
-def matches(_path: str, text: str) -> bool:
-    return text.lstrip("\ufeff \r\n\t").startswith("{") and re.search(r'"tasks"\s*:\s*\[', text) is not None
+def key(id: str) -> str:
+    return id.strip()
 
 
-def read(path: str, text: str, _sibling: Callable[[str], str | None], tag: str = "") -> SourcePlan:
+def matches(file: SourceFile) -> bool:
+    return file.text.lstrip().startswith("{") and re.search(r'"tasks"\s*:\s*\[', file.text) is not None
+
+
+def read(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
     """Read the tasks of a tag, by default of `master` or else of the first one. Raises ValueError for other JSON."""
-    tag, rows = _tagged(text, tag)
-    others = [name for name in _tags(text) if name != tag]
-    unread = [(path, 1, f"the tasks of the tag {name}; read them with --tag {shlex.quote(name)}") for name in others]
-    tasks: list[SourceTask] = []
-    for row in rows:
-        id = str(row.get("id", ""))
-        subtasks = [each for each in _list(row, "subtasks") if isinstance(each, dict)]
-        tasks += [_task(each, f"{id}.{each.get('id')}", id) for each in subtasks]
-        tasks.append(_task(row, id, "", tuple(f"{id}.{each.get('id')}" for each in subtasks)))
-    kept = [task for task in tasks if task.id]
+    problems = Problems(file.source)
+    root = tree.read_json(file.text, lambda index: index, problems, "tasks")
+    if not is_map(root) or problems.any_error:
+        raise ValueError(problems.findings[0].message if problems.findings else "it is not a JSON object")
+    tags = {name.value: tasks for name, inner in root.pairs if is_list(tasks := of(inner, "tasks"))}
+    if tag and tag not in tags:
+        raise ValueError(f"it has no tag {tag}" + (f", but {', '.join(tags)}" if tags else ""))
+    tag = tag or ("master" if "master" in tags else next(iter(tags), ""))
+    rows = tags[tag] if tag else of(root, "tasks")
+    if not is_list(rows):
+        raise ValueError("it has no list `tasks`")
+    for name, tasks in tags.items():
+        if name != tag:
+            why = f"the tasks of the tag {name}; read them with --tag {shlex.quote(name)}"
+            file.note(file.line_at(tasks.start), why)
+    if tag and is_list(beside := of(root, "tasks")):
+        file.note(file.line_at(beside.start), "the list `tasks` beside the tags")
     title = f"Tasks of task-master ({tag})" if tag else "Tasks of task-master"
-    return SourcePlan(KIND, path, title, title, tuple(kept), tuple(unread), tag)
+    return SourcePlan(KIND, file.path, title, title, tuple(_tasks(file, rows, "")), (), tag)
 
 
-def _tags(text: str) -> list[str]:
-    value = canonical_json.decode(text.lstrip("\ufeff"))
-    if not isinstance(value, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004 - as json reports damage
-    return [name for name, inner in value.items() if isinstance(inner, dict) and isinstance(inner.get("tasks"), list)]
+def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
+    siblings = {text(row, "id") for row in rows.items} if parent else set()
+    for row in rows.items:
+        id = text(row, "id")
+        if not id:
+            file.note(file.line_at(row.start), f"a task without an id: {text(row, 'title') or row.value}")
+            continue
+        whole = f"{parent}.{id}" if parent else id
+        if is_list(parts := of(row, "subtasks")):
+            yield from _tasks(file, parts, whole)
+        yield _task(file, row, whole, parent, siblings)
 
 
-def _tagged(text: str, wanted: str) -> tuple[str, list[Mapping[str, Any]]]:
-    value = canonical_json.decode(text.lstrip("\ufeff"))
-    tags = _tags(text)
-    if wanted and wanted not in tags:
-        raise ValueError(f"it has no tag {wanted}" + (f", but {', '.join(tags)}" if tags else ""))
-    tag = wanted or ("master" if "master" in tags else tags[0] if tags else "")
-    rows = value[tag]["tasks"] if tag else value.get("tasks")
-    if not isinstance(rows, list):
-        raise ValueError("it has no list `tasks`")  # noqa: TRY004 - as json reports damage
-    return tag, [row for row in rows if isinstance(row, dict)]
-
-
-def _list(row: Mapping[str, Any], name: str) -> list[Any]:
-    value = row.get(name)
-    return value if isinstance(value, list) else []
-
-
-def _task(row: Mapping[str, Any], id: str, parent: str, subtasks: tuple[str, ...] = ()) -> SourceTask:
+def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str]) -> SourceTask:
     """Return a task or, with `parent`, a subtask, whose dependencies may be numbers of its siblings."""
-    needed = [str(each) for each in _list(row, "dependencies")]
-    if parent:
-        needed = [each if "." in each else f"{parent}.{each}" for each in needed]
-    named = [
-        str(each.get("path")) for each in _list(row, "relevantFiles") if isinstance(each, dict) and each.get("path")
-    ]
-    details = "\n\n".join(str(row[name]) for name in ("description", "details", "testStrategy") if row.get(name))
-    files = tuple(named) or boxes.paths_in(details)
-    stated = row.get("acceptanceCriteria") or row.get("testStrategy") or []
-    criteria = stated if isinstance(stated, list) else [stated]
-    status = str(row.get("status", "pending"))
-    guessed = ("Files: paths in the text",) if files and not named else ()
+    line = file.line_at(row.start)
+    needed = of(row, "dependencies")
+    named = [text(each, "id") for each in needed.items if is_map(each)] if is_list(needed) else []
+    named += texts(needed) if is_list(needed) else text(row, "dependencies").split(",")  # as people write it by hand
+    whole = (f"{parent}.{each}" if each in siblings else each for each in map(str.strip, named) if each)
+    files = of(row, "relevantFiles")
+    paths = tuple(filter(None, (text(each, "path") for each in files.items))) if is_list(files) else ()
+    details = "\n\n".join(filter(None, (text(row, name) for name in ("description", "details", "testStrategy"))))
+    status = (text(row, "status") or "pending").casefold().replace("_", "-")
+    if status not in _STATES:
+        file.note(line, f"the status {text(row, 'status')} of {id}")
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
     return SourceTask(
-        id, str(row.get("title") or id), details, status in _FINISHED, (*needed, *subtasks), files,
-        tuple(str(each) for each in criteria if str(each).strip()), (),
-        _PRIORITIES.get(str(row.get("priority")), "normal"), inferred=(*guessed, *skipped),
+        id, text(row, "title") or id, details, status in _FINISHED,
+        tuple(Need(each, file.path, line) for each in whole), parent=parent, files=paths or words.paths_in(details),
+        criteria=texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy")),
+        priority=_PRIORITIES.get(text(row, "priority"), "normal"),
+        inferred=(*(() if paths else words.guessed(words.paths_in(details))), *skipped), path=file.path, line=line,
     )  # fmt: skip

@@ -41,6 +41,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
     if dialect is not None:
         from idumb.markdown.plans.dialects import reader
 
+        _long_lines(source, 0, [], problems)
         return reader.read(data, path, dialect, source, problems)
     head = frontmatter.read(source, problems)
     if problems.any_error and (recognized := foreign_formats.tool(source.lines)):

@@ -32,14 +32,6 @@ class Problems:
         self.prefix = "T1-"  # of the ids of the plan's tasks
         self.findings: list[Finding] = []
 
-    def error(
-        self, code: str, at: int, message: str, *, field: str = "", found: str = "", accepted: str = "", fix: str = ""
-    ) -> None:
-        self._add(ERROR, code, at, message, (field, found, accepted, fix))
-
-    def warning(self, code: str, at: int, message: str, *, field: str = "", found: str = "", fix: str = "") -> None:
-        self._add(WARNING, code, at, message, (field, found, "", fix))
-
     def report(
         self, code: str, at: int, found: str = "", near: Sequence[str] = (), *, field: str = "", **words: Any
     ) -> None:

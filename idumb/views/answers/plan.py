@@ -48,10 +48,8 @@ def import_plan(data: phrases.Data) -> str:
         lines.append(f"Wrote {path}.")
     else:
         lines.append(f"Wrote {path}: {phrases.tasks(len(rows))} of {markup.one_line(data['kind'])}.")
-    for row in data["unread"][:_MOST]:
+    for row in data["unread"]:
         lines.append(f"Not read: {markup.one_line(row['path'])}:{row['line']}: {markup.one_line(row['text'])}")
-    if len(data["unread"]) > _MOST:
-        lines.append(f"Not read: {len(data['unread']) - _MOST} more")
     done = [row["id"] for row in rows if row["done"]]
     lines += [f"Marked as done in the source, not witnessed by idumb: {wording.listed(done, _MOST)}"] if done else []
     for word in ("files", "a check"):

@@ -1,4 +1,4 @@
-"""Find the executable checks in how a plan of another tool says to verify a task.
+"""Titles, text blocks and lists of plans in other formats, and the executable checks in them.
 
 Only text that the author marked as a command is one: a command inside a sentence may be an example or a part of it.
 """
@@ -7,20 +7,63 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 from collections.abc import Iterator
 
 from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans.dialects import elements, titles
 from idumb.markdown.plans.dialects.drafts import Part
+from idumb.markdown.syntax import inline
 
+_CLOSING = lazy_pattern.compile(r"</([\w-]+)>")
 _AUTOMATED = lazy_pattern.compile("<(automated)>")
 _BY_HAND = lazy_pattern.compile("<(human-check|human|manual)>")
 _FENCE = lazy_pattern.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
-_SHELLS = frozenset({"", "sh", "bash", "shell", "zsh", "console"})
-_SPAN = lazy_pattern.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_SHELLS = frozenset({"sh", "bash", "shell", "zsh"})
+_BETWEEN = lazy_pattern.compile(r"\s*(?:[,;]|&&)?\s*")
+_SENTENCE = lazy_pattern.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)")
 _MISSING = lazy_pattern.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
 ITEM = lazy_pattern.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_LONGEST = 120
+_PREFIX = lazy_pattern.compile(
+    r"^(?:\*\*)?(?:Task|Step)\s+(?:[^\W\d]|[.-])*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """`opening` is the match of its opening tag, `text` its content, and `after` the place behind its closing tag."""
+
+    opening: re.Match[str]
+    text: str
+    after: int
+
+
+def elements(text: str, opening: re.Pattern[str]) -> Iterator[Element]:
+    """Yield the elements that are not inside one another. The first group of `opening` is the name of the tag.
+
+    An element ends at the first closing tag of its name. An opening tag that nothing closes is text, and costs no
+    search, so time is linear.
+    """
+    last_closing = {closing[1]: closing.start() for closing in _CLOSING.finditer(text)}
+    at = 0
+    while opened := opening.search(text, at):
+        at = opened.end()
+        if last_closing.get(opened[1], -1) >= at:
+            end = text.index(f"</{opened[1]}>", at)
+            after = end + len(opened[1]) + 3
+            yield Element(opened, text[at:end], after)
+            at = after
+
+
+def blanked(text: str, opening: re.Pattern[str]) -> str:
+    """Return a text with spaces instead of its elements."""
+    pieces, at = [], 0
+    for element in elements(text, opening):
+        begin = element.opening.start()
+        pieces += [text[at:begin], " " * (element.after - begin)]
+        at = element.after
+    return "".join([*pieces, text[at:]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +78,30 @@ class Verification:
 def read(part: Part) -> Verification:
     """Read a verification: `<automated>` commands, or text of nothing but commands in backticks or shell fences."""
     text, at = part
-    marked = [command for element in elements.find(text, _AUTOMATED) for command in _commands(element.text)]
-    asked = (element for element in elements.find(text, _BY_HAND) if element.text.strip())
+    marked: list[str] = []
+    prose: list[Part] = []
+    for element in elements(text, _AUTOMATED):
+        commands = list(_commands(element.text))
+        marked += commands
+        if not commands and not _MISSING.match(element.text.strip()):
+            prose += items((element.text, at + element.opening.end()))
+    asked = (element for element in elements(text, _BY_HAND) if element.text.strip())
     by_hand = tuple((flat(element.text), at + element.opening.end()) for element in asked)
-    rest = elements.blanked(elements.blanked(text, _AUTOMATED), _BY_HAND)
-    if not rest.strip():
-        return Verification(tuple(marked), by_hand)
-    alone = _only_commands(rest) if not marked else None
-    if alone is not None:
-        return Verification(tuple(alone), by_hand)
-    return Verification(tuple(marked), by_hand, tuple(items((rest, at))))
+    rest = blanked(blanked(text, _AUTOMATED), _BY_HAND)
+    alone = _only_commands(rest) if rest.strip() and not marked else None
+    if alone is None and rest.strip():
+        prose += items((rest, at))
+    return Verification((*marked, *(alone or ())), by_hand, tuple(prose))
 
 
 def _commands(text: str) -> Iterator[str]:
-    """Yield the commands of one `<automated>`; one that says that the command is still missing is none."""
+    """Yield the commands of one `<automated>`; one that says that the command is still missing is none.
+
+    Backticks beside other words make it a sentence about commands, and so do words that begin like a sentence.
+    """
+    bare = textwrap.dedent(text).strip()
     alone = _only_commands(text)
-    for command in alone if alone is not None else [titles.dedent(text).strip()]:
+    for command in alone if alone is not None else [] if inline.code_spans(bare) or _SENTENCE.match(bare) else [bare]:
         if command and not _MISSING.match(command):
             yield html.unescape(command) if "&amp;" in command or "&lt;" in command or "&gt;" in command else command
 
@@ -60,28 +111,29 @@ def _only_commands(text: str) -> list[str] | None:
     commands: list[str] = []
     position = 0
     for fence in _FENCE.finditer(text):
-        if fence[2].lower() not in _SHELLS:
-            return None
-        before = _spans(text[position : fence.start()])
+        before = _spans(text[position : fence.start()]) if fence[2].lower() in _SHELLS else None
         if before is None:
             return None
-        commands += before
-        script = titles.dedent(fence[3]).strip()
-        commands += [script] if script else []
+        commands += [*before, *filter(None, [textwrap.dedent(fence[3]).strip()])]
         position = fence.end()
     rest = _spans(text[position:])
     return None if rest is None or not commands + rest else commands + rest
 
 
 def _spans(text: str) -> list[str] | None:
-    """Return the commands of lines that are one code span each, with or without a bullet; None for other lines."""
-    commands = []
+    """Return the commands of lines of nothing but code spans and separators, with or without a bullet; else None."""
+    commands: list[str] = []
     for line in filter(str.strip, text.split("\n")):
         bare = ITEM.sub("", line, count=1).strip()
-        span = _SPAN.fullmatch(bare)
-        if span is None or not re.search(r"\w", span[2]):
+        at = 0
+        for begin, end, ticks in inline.code_spans(bare):
+            command = bare[begin + ticks : end - ticks].strip()
+            if not _BETWEEN.fullmatch(bare, at, begin) or not re.search(r"\w", command):
+                return None
+            commands.append(command)
+            at = end
+        if not at or bare[at:].strip():
             return None
-        commands.append(span[2].strip())
     return commands
 
 
@@ -89,8 +141,7 @@ def items(part: Part) -> Iterator[Part]:
     """Yield the items of a list with their continuation lines; a text without a list is one item."""
     text, at = part
     lines = [(match[0], at + match.start()) for match in re.finditer(r"[^\n]*\n?", text) if match[0]]
-    indents = [len(line) - len(line.lstrip()) for line, _ in lines if ITEM.match(line)]
-    top = min(indents, default=0)
+    top = min((len(line) - len(line.lstrip()) for line, _ in lines if ITEM.match(line)), default=0)
     gathered: list[str] = []
     start = at
     for line, offset in lines:
@@ -100,8 +151,7 @@ def items(part: Part) -> Iterator[Part]:
                 yield words, start
             gathered, start = [line[marker.end() :]], offset
         else:
-            if not gathered:
-                start = offset
+            start = start if gathered else offset
             gathered.append(line)
     if words := flat("".join(gathered)):
         yield words, start
@@ -110,3 +160,22 @@ def items(part: Part) -> Iterator[Part]:
 def flat(text: str) -> str:
     """Return a text on one line."""
     return " ".join(text.split())
+
+
+def clean(text: str) -> str:
+    """Return a title on one line, without `Task 1:` before it and bold around it."""
+    words = flat(text)
+    words = _PREFIX.sub("", words, count=1) or words
+    return words.removeprefix("**").removesuffix("**").strip()
+
+
+def short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def block(text: str) -> str:
+    """Return a text without its common indentation and the blank lines around it."""
+    first, newline, rest = text.partition("\n")
+    if first.strip():
+        return (first.strip() + newline + textwrap.dedent(rest)).strip()
+    return textwrap.dedent(rest).strip("\n").rstrip()

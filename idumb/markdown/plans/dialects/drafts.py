@@ -1,29 +1,16 @@
-"""Tasks and plans of another format, before they become tasks and plans of a contract.
-
-The readers of the formats make drafts; `tasks_of` turns them into tasks, with ids, claims and proofs.
-"""
+"""Tasks of another format, before they become tasks of a contract: with ids, claims and proofs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
 from idumb import lazy_pattern
 from idumb.domain import paths
-from idumb.domain.plans.plan import (
-    BUILD,
-    CHECK,
-    HUMAN,
-    HUMAN_KINDS,
-    UNPROVEN,
-    VERIFY,
-    Criterion,
-    FileClaim,
-    Option,
-    Span,
-    Task,
-)
+from idumb.domain.plans import plan as plans
+from idumb.domain.plans.plan import SOURCE_DONE, Criterion, FileClaim, Option, Task
+from idumb.domain.plans.source_tasks import DONE, SOURCE_ID
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax.problems import Problems
 
@@ -47,8 +34,14 @@ _DELETED = frozenset({"delete", "deleted", "remove", "removed"})
 _NUMBER = lazy_pattern.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
 _ABOUT = lazy_pattern.compile(r"(?<=\S)\s+(?:—|–|--)\s")
 _TASK_ID = lazy_pattern.compile(r"T[\w.]+-\d{2,9}[a-z]?")
+_QUOTED = lazy_pattern.compile(r"\*{0,2}([`\"'])([^`\"']+)\1")
+_PLAIN = lazy_pattern.compile(r"[.*/]|^[A-Z][A-Za-z]*file$|^[A-Z]+$|^\w+$")
 _is_protected = paths.cover(paths.ALWAYS_PROTECTED)
 _PLACE = lazy_pattern.compile(r":\d+(?:-\d+)?$")
+_KINDS = {
+    **dict.fromkeys(("", "auto", "execute", "tdd"), plans.BUILD),
+    **{f"checkpoint:{kind}": kind for kind in ("human-verify", "decision", "human-action")},
+}
 
 
 @dataclass(slots=True)
@@ -59,7 +52,6 @@ class CriterionDraft:
     at: int
     proof: str | None = None
     command: str | None = None
-    instructions: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -68,13 +60,13 @@ class TaskDraft:
 
     - `id`: the author's id, "" if the format has none. `depends_on` None: after the task before it.
     - `files` None: the task does not say which files it changes.
-    - `commands`: executable checks.
+    - `commands`: executable checks. `done`: its author ticked it.
     """
 
     start: int
     end: int
     title: str
-    kind: str = BUILD
+    kind: str = plans.BUILD
     id: str = ""
     description: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
@@ -86,35 +78,18 @@ class TaskDraft:
     estimate: int | None = None
     priority: str = "normal"
     notation: str = "heading"
+    done: bool = False
     notes: list[str] = field(default_factory=list)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-
-_KINDS = {
-    "": BUILD,
-    "auto": BUILD,
-    "execute": BUILD,
-    "tdd": BUILD,
-    "checkpoint:human-verify": "human-verify",
-    "checkpoint:decision": "decision",
-    "checkpoint:human-action": "human-action",
-}
 
 
 def kind_of(type: str, at: int, problems: Problems) -> str:
     """Return the kind of a task from the type that its author wrote; an unknown one is reported."""
     kind = _KINDS.get(type.strip().casefold())
-    if kind is not None:
-        return kind
-    kind = "human-action" if type.startswith("checkpoint") else BUILD
-    problems.warning(
-        "dialect.unknown-type",
-        at,
-        f"idumb does not know the task type `{type}` and reads the task as {kind}",
-        field="type",
-        found=type,
-        fix="use " + ", ".join(name for name in _KINDS if name),
-    )
+    if kind is None:
+        kind = "human-action" if type.startswith("checkpoint") else plans.BUILD
+        accepted = ", ".join(filter(None, _KINDS))
+        problems.report("dialect.unknown-type", at, type, field="type", kind=kind, accepted=accepted)
     return kind
 
 
@@ -131,7 +106,7 @@ def tasks_of(
     tasks: list[Task] = []
     for draft, id in zip(drafts, ids, strict=True):
         before = (tasks[-1].id,) if tasks else ()
-        needed = before if draft.depends_on is None else _dependencies(draft, by_own, problems)
+        needed = before if draft.depends_on is None else tuple(_dependencies(draft.depends_on, by_own, problems))
         tasks.append(_task(draft, id, needed, tuple(requirements), files_of_plan, problems))
     return tuple(tasks)
 
@@ -149,87 +124,56 @@ def prefix(phase: str, plan: str) -> str:
 
 def _ids(drafts: Sequence[TaskDraft], prefix: str) -> list[str]:
     """Return the author's ids where all of them are task ids of the phase; otherwise number the tasks."""
-    start = prefix.rpartition("-")[0] + "-"
     own = [draft.id for draft in drafts]
-    pattern = re.compile(re.escape(start) + r"\d{2,9}[a-z]?", re.ASCII)
-    if own and len(set(own)) == len(own) and all(pattern.fullmatch(id) for id in own):
+    pattern = re.compile(re.escape(prefix.rpartition("-")[0]) + r"-\d{2,9}[a-z]?", re.ASCII)
+    if own and len(set(own)) == len(own) and all(map(pattern.fullmatch, own)):
         return own
     width = max(2, len(str(len(drafts))))
     return [f"{prefix}{number:0{width}d}" for number in range(1, len(drafts) + 1)]
 
 
-def _dependencies(draft: TaskDraft, by_own: dict[str, str], problems: Problems) -> tuple[str, ...]:
-    found: list[str] = []
-    for text, at in draft.depends_on or ():
-        known = by_own.get(text.casefold())
-        if known is None and _TASK_ID.fullmatch(text):
-            known = text  # of another plan of the phase, which knows its tasks
-        if known is None:
-            problems.error(
-                "task.unknown-dependency",
-                at,
-                f"`{text}` is not a task of this plan",
-                field="Depends on",
-                found=text,
-                accepted=", ".join(list(by_own)[:6]) or "none",
-                fix="name a task of this plan, or write none",
-            )
-        elif known not in found:
-            found.append(known)
-    return tuple(found)
+def _dependencies(stated: list[Part], by_own: dict[str, str], problems: Problems) -> dict[str, None]:
+    found: dict[str, None] = {}
+    for text, at in stated:
+        known = by_own.get(text.casefold()) or (text if _TASK_ID.fullmatch(text) else None)  # of another plan
+        if known is not None:
+            found[known] = None
+            continue
+        accepted = ", ".join(list(by_own)[:6]) or "none"
+        problems.report("task.unknown-dependency", at, text, field="Depends on", accepted=accepted)
+    return found
 
 
 def _task(
-    draft: TaskDraft,
-    id: str,
-    depends_on: tuple[str, ...],
-    requirements: tuple[str, ...],
-    files_of_plan: Sequence[Part],
-    problems: Problems,
-) -> Task:
-    human = draft.kind in HUMAN_KINDS
-    stated = draft.files if draft.files is not None else (list(files_of_plan) if files_of_plan and not human else None)
-    files = None if stated is None else claims(stated, id, problems)
-    criteria = _criteria(draft, problems, human=human)
-    unproven = not human and all(c.proof == UNPROVEN for c in criteria)
-    line = problems.source.line_of(draft.start) + 1
+    draft: TaskDraft, id: str, depends_on: tuple[str, ...], requirements: tuple[str, ...],
+    files_of_plan: Sequence[Part], problems: Problems,
+) -> Task:  # fmt: skip
+    human = draft.kind in plans.HUMAN_KINDS
+    stated = draft.files if draft.files is not None or human else list(files_of_plan) or None
+    criteria = tuple(_criteria(draft, problems, human=human))
+    unproven = not human and all(c.proof == plans.UNPROVEN for c in criteria)
+    extra = {SOURCE_ID: draft.id} if draft.id and draft.id != id else {}
     return Task(
-        id,
-        draft.title,
-        description="\n\n".join(filter(None, (text.strip("\n") for text in draft.description))),
-        kind=draft.kind,
-        requirements=requirements,
-        depends_on=depends_on,
-        files=files,
-        acceptance=criteria,
-        verify=tuple(draft.commands),
+        id, draft.title, "\n\n".join(filter(None, (text.strip("\n") for text in draft.description))), draft.kind,
+        requirements, depends_on, None if stated is None else claims(stated, id, problems), acceptance=criteria,
         # Nothing can prove it, so a further attempt is of no use: a person accepts the work or skips the task.
-        on_failure="ask" if unproven else None,
-        options=tuple(draft.options),
-        estimate=draft.estimate,
-        priority=draft.priority,
-        references="\n\n".join(filter(None, draft.references)),
-        notes="\n".join(draft.notes),
-        extra={"x-source-id": draft.id} if draft.id and draft.id != id else {},
-        notation=draft.notation,
-        span=Span(draft.start, draft.end, line),
-        spans={name: problems.source.span(*range) for name, range in draft.spans.items()},
-    )
+        verify=tuple(draft.commands), on_failure="ask" if unproven else None, options=tuple(draft.options),
+        estimate=draft.estimate, priority=draft.priority, references="\n\n".join(filter(None, draft.references)),
+        notes="\n".join(draft.notes), extra={**extra, **({SOURCE_DONE: DONE} if draft.done else {})},
+        notation=draft.notation, span=problems.source.span(draft.start, draft.end),
+        spans={name: problems.source.span(*place) for name, place in draft.spans.items()},
+    )  # fmt: skip
 
 
-def _criteria(draft: TaskDraft, problems: Problems, *, human: bool) -> tuple[Criterion, ...]:
-    unstated = [] if human else [CriterionDraft("The checks of this task pass", draft.start)]
-    stated = draft.criteria or (unstated if draft.commands else [])
+def _criteria(draft: TaskDraft, problems: Problems, *, human: bool) -> Iterator[Criterion]:
+    stated = draft.criteria
     if not stated and not human:
-        stated = [CriterionDraft(draft.title, draft.start)]
-    usual = HUMAN if human else VERIFY if draft.commands else UNPROVEN
-    criteria = []
+        stated = [CriterionDraft("The checks of this task pass" if draft.commands else draft.title, draft.start)]
+    usual = plans.HUMAN if human else plans.VERIFY if draft.commands else plans.UNPROVEN
     for number, each in enumerate(stated, 1):
-        line = problems.source.line_of(each.at) + 1
-        span = Span(each.at, each.at, line)
-        proof = each.proof or (CHECK if each.command else usual)
-        criteria.append(Criterion(f"AC-{number}", each.text, proof, each.command, each.instructions, span))
-    return tuple(criteria)
+        span = problems.source.span(each.at, each.at)
+        proof = each.proof or (plans.CHECK if each.command else usual)
+        yield Criterion(f"AC-{number}", each.text, proof, each.command, span=span)
 
 
 def claims(stated: Iterable[Part], task: str, problems: Problems) -> tuple[FileClaim, ...]:
@@ -243,19 +187,13 @@ def claims(stated: Iterable[Part], task: str, problems: Problems) -> tuple[FileC
     return tuple(found.values())
 
 
-def _split(part: Part) -> Iterable[Part]:
-    text, start = part
-    for match in re.finditer(r"[^\n]+", text):
-        line, at = _ABOUT.split(match[0], maxsplit=1)[0], start + match.start()
+def _split(part: Part) -> Iterator[Part]:
+    """Yield the items of each line, between commas that are in no brackets."""
+    for match in re.finditer(r"[^\n]+", part[0]):
+        line, at = _ABOUT.split(match[0], maxsplit=1)[0], part[1] + match.start()
         if _NOTHING.match(_BULLET.sub("", line.strip(), count=1)):
             continue
         line = _BETWEEN.sub(lambda found: ",".ljust(len(found[0])), line)
-        if "(" not in line and "{" not in line:
-            at_item = at
-            for item in line.split(","):
-                yield item, at_item
-                at_item += len(item) + 1
-            continue
         depth = begin = 0
         for index, char in enumerate(line + ","):
             depth += (char in "({") - (char in ")}")
@@ -277,14 +215,8 @@ def _without_notes(text: str) -> tuple[str, list[str]]:
 
 
 def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | None:
-    at += len(text) - len(text.lstrip())
     path = _BULLET.sub("", text.strip(), count=1)
-    if (
-        not path
-        or path.startswith("<!--")
-        or path.strip("()").casefold() in _MAY_CHANGE
-        or _NOTHING.fullmatch(path + " ")
-    ):
+    if path.startswith("<!--") or path.strip("()").casefold() in _MAY_CHANGE or _NOTHING.fullmatch(path + " "):
         return None
     verb = CHANGE
     if stated := _VERB.match(path):
@@ -292,26 +224,17 @@ def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | Non
         path = path[stated.end() :]
     if label := _LABEL.match(path):
         path = path[label.end() :]
-    quoted = re.match(r"\*{0,2}([`\"'])([^`\"']+)\1", path)
-    rest = path[quoted.end() :] if quoted else path
-    rest, notes = _without_notes(rest)
-    if not _DELETED.isdisjoint(notes):
-        verb = "delete"
-    path = quoted[2] if quoted else rest.strip("*")
-    path = _PLACE.sub("", path.strip()).removeprefix("./").rstrip(",;")
-    problem = paths.problem(path) or ("contains a space" if re.search(r"\s", path) and not quoted else None)
-    if problem is None and path.startswith(".") and _is_protected(path):
-        problem = "belongs to idumb or git, and no task may write it"
-    if problem is None and "/" not in path and not re.search(r"[.*]|^[A-Z][A-Za-z]*file$|^[A-Z]+$|^\w+$", path):
-        problem = "does not look like a path"
-    if problem is None:
+    quoted = _QUOTED.match(path)
+    rest, notes = _without_notes(path[quoted.end() :] if quoted else path)
+    verb = verb if _DELETED.isdisjoint(notes) else "delete"
+    path = _PLACE.sub("", (quoted[2] if quoted else rest.strip("*")).strip()).removeprefix("./").rstrip(",;")
+    why = paths.problem(path) or ("contains a space" if re.search(r"\s", path) and not quoted else None)
+    if why is None and path.startswith(".") and _is_protected(path):
+        why = "belongs to idumb or git, and no task may write it"
+    if why is None and not _PLAIN.search(path):
+        why = "does not look like a path"
+    if why is None:
         return FileClaim(verb, path)
-    problems.warning(
-        "dialect.unread-path",
-        at,
-        f"{task}: `{path}` {problem}, so the task does not declare it",
-        field="files",
-        found=text.strip(),
-        fix="write paths of the repository, separated by commas",
-    )
+    at += len(text) - len(text.lstrip())
+    problems.report("dialect.unread-path", at, text.strip(), field="files", task=task, path=path, why=why)
     return None

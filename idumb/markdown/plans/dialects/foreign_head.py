@@ -21,6 +21,7 @@ from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 _WORD = lazy_pattern.compile(r"[^\s,`\"'\[\]{}:]+")
 _TRUTHS = frozenset({"truths", "observable_truths"})
+_TEXTS = frozenset({"phase", "plan", "title", "objective", "goal"})
 _IGNORED = frozenset(
     {
         "type", "autonomous", "gap_closure", "cross_ai", "status", "created", "updated", "created_by", "validated_by",
@@ -50,9 +51,7 @@ class Head:
 def read(source: Source, problems: Problems) -> Head:
     """Return the frontmatter; an empty one if there is none."""
     head = Head()
-    if source.lines[0].rstrip(" \t") != "---":
-        return head
-    end = frontmatter.closing(source, problems)
+    end = frontmatter.closing(source, problems) if source.lines[0].rstrip(" \t") == "---" else None
     if end is None:
         return head
     head.end_line = end + 1
@@ -62,128 +61,92 @@ def read(source: Source, problems: Problems) -> Head:
         problems.report("plan.frontmatter-too-large", source.starts[0])
         return head
     node = tree.read(text, lambda index: begin + index, problems, "frontmatter")
-    if is_map(node):
-        reader = _Reader(head, problems)
-        for key, value in node.pairs:
-            reader.key(key, value)
+    for key, value in node.pairs if is_map(node) else ():
+        head.spans[key.value.replace("-", "_")] = problems.source.span(value.start, value.end)
+        _key(head, key, value, problems)
     return head
 
 
-class _Reader:
-    def __init__(self, head: Head, problems: Problems) -> None:
-        self.head = head
-        self.problems = problems
+def _key(head: Head, key: Node, node: Node, problems: Problems) -> None:
+    name = key.value.replace("-", "_")
+    if is_text(node) and name in _TEXTS:
+        head.texts[name] = node.value.strip()
+    elif name in _READERS:
+        _READERS[name](head, node, problems)
+    elif name not in _IGNORED and name not in _LISTS:
+        head.extra[key.value] = tree.plain(node)
+        problems.report("dialect.unknown-key", key.start, key.value, field=key.value)
+    if name in _LISTS:
+        parts = [(text, each.start) for each in _each(node) if (text := _text(each))]
+        setattr(head, _LISTS[name], parts)
 
-    def key(self, key: Node, node: Node) -> None:
-        name = key.value.replace("-", "_")
-        head = self.head
-        line = self.problems.source.line_of(node.start) + 1
-        head.spans[name] = Span(node.start, node.end, line)
-        if is_text(node) and name in ("phase", "plan", "title", "objective", "goal"):
-            head.texts[name] = node.value.strip()
-        elif name == "wave":
-            self._wave(node)
-        elif name == "depends_on":
-            head.depends_on = [(text, each.start) for each in _each(node) if (text := _text(each))]
-        elif name == "files_modified":
-            head.files = [(text, each.start) for each in _each(node) if (text := _text(each))]
-        elif name == "requirements":
-            self._requirements(node)
-        elif name == "must_haves" and is_map(node):
-            for part, values in node.pairs:
-                self._must_haves(part, values)
-        elif name == "user_setup":
-            self._setup(node)
-        elif name not in _IGNORED:
-            head.extra[key.value] = tree.plain(node)
-            self._unread(key, f"idumb does not read the key `{key.value}`")
 
-    def _unread(self, key: Node, message: str) -> None:
-        self.problems.warning(
-            "dialect.unknown-key",
-            key.start,
-            message,
-            field=key.value,
-            found=key.value,
-            fix="move it into the text if a builder must know it",
-        )
+def _requirements(head: Head, node: Node, _problems: Problems) -> None:
+    for word, _, text in (_text(each).partition(":") for each in _each(node)):
+        if id := _WORD.match(word.strip()):
+            head.requirements.setdefault(id[0], text.strip())
 
-    def _wave(self, node: Node) -> None:
-        text = node.value.strip() if is_text(node) else ""
-        if re.fullmatch(r"\d{1,6}", text, re.ASCII):
-            self.head.wave = int(text)
-        elif not (is_text(node) and node.is_null):
-            self.problems.warning(
-                "dialect.bad-value", node.start, "`wave` is no whole number, so it orders nothing", field="wave",
-                found=text, fix="write wave: 1",
-            )  # fmt: skip
 
-    def _requirements(self, node: Node) -> None:
-        for each in _each(node):
-            word, _, text = _text(each).partition(":")
-            id = _WORD.match(word.strip())
-            if id:
-                self.head.requirements.setdefault(id[0], text.strip())
+def _wave(head: Head, node: Node, problems: Problems) -> None:
+    text = node.value.strip() if is_text(node) else ""
+    head.wave = int(text) if re.fullmatch(r"\d{1,6}", text, re.ASCII) else None
+    if head.wave is None and not (is_text(node) and node.is_null):
+        problems.report("dialect.bad-value", node.start, text, field="wave")
 
-    def _must_haves(self, key: Node, node: Node) -> None:
-        name = key.value.replace("-", "_")
-        for each in _each(node):
-            if name in _TRUTHS:
-                self._person(_text(each), each)
-            elif name == "artifacts":
-                self._artifact(each)
-            elif name == "key_links":
-                self._link(each)
-        if name not in _TRUTHS | {"artifacts", "key_links"}:
-            self._unread(key, f"idumb does not read `{key.value}` of must_haves")
 
-    def _person(self, text: str, node: Node) -> None:
+def _must_haves(head: Head, node: Node, problems: Problems) -> None:
+    for part, values in node.pairs if is_map(node) else ():
+        _must_have(head, part, values, problems)
+
+
+def _must_have(head: Head, key: Node, node: Node, problems: Problems) -> None:
+    name = key.value.replace("-", "_")
+    if name not in _TRUTHS | {"artifacts", "key_links"}:
+        problems.report("dialect.unknown-key", key.start, key.value, field=key.value)
+        return
+    for each in _each(node):
+        text, command = _artifact(each) if name == "artifacts" else (_text(each), None)
+        if name == "key_links" and is_map(each):
+            fields = {name: _text(value) for name, value in _map(each).items()}
+            via = f" via {fields['via']}" if fields.get("via") else ""
+            text = f"{fields.get('from', '?')} is connected to {fields.get('to', '?')}{via}"
         if text:
-            self._criterion(text, HUMAN, node)
+            id, proof = f"AC-{len(head.criteria) + 1}", CHECK if command else HUMAN
+            head.criteria.append(Criterion(id, text, proof, command, span=problems.source.span(each.start, each.end)))
 
-    def _criterion(self, text: str, proof: str, node: Node, command: str | None = None) -> None:
-        line = self.problems.source.line_of(node.start) + 1
-        id = f"AC-{len(self.head.criteria) + 1}"
-        self.head.criteria.append(Criterion(id, text, proof, command, span=Span(node.start, node.end, line)))
 
-    def _artifact(self, node: Node) -> None:
-        """Read an artifact: its path, size and content are checked as GSD checks them."""
-        fields = {k.value: v for k, v in node.pairs} if is_map(node) else {}
-        path = _text(fields.get("path", node)).strip("`")
-        provides = _text(fields["provides"]) if "provides" in fields else ""
-        words = f"{path}: {provides}" if provides else path
-        if paths.problem(path) or re.search(r"\s", path):
-            self._person(words, node)
-            return
-        quoted = shlex.quote(path)
-        tests = [f"test -e {quoted}"]
-        contains = [_text(each) for name in ("contains", "exports") for each in _each(fields.get(name))]
-        tests += [f"grep -qF -e {shlex.quote(text)} -- {quoted}" for text in contains if text and "\n" not in text]
-        lines = _text(fields["min_lines"]) if "min_lines" in fields else ""
-        if re.fullmatch(r"\d{1,7}", lines, re.ASCII):
-            tests.append(f'test "$(wc -l < {quoted})" -ge {lines}')
-        self._criterion(words, CHECK, node, " && ".join(tests))
+def _artifact(node: Node) -> tuple[str, str | None]:
+    """Return an artifact and its check: its path, size and content are checked as GSD checks them."""
+    fields = _map(node)
+    path = _text(fields.get("path", node)).strip("`")
+    words = f"{path}: {_text(fields['provides'])}" if fields.get("provides") else path
+    if paths.problem(path) or re.search(r"\s", path):
+        return words, None
+    quoted = shlex.quote(path)
+    contains = [_text(each) for name in ("contains", "exports") for each in _each(fields.get(name))]
+    tests = [f"test -e {quoted}"]
+    tests += [f"grep -qF -e {shlex.quote(text)} -- {quoted}" for text in contains if text and "\n" not in text]
+    lines = _text(fields["min_lines"]) if "min_lines" in fields else ""
+    tests += [f'test "$(wc -l < {quoted})" -ge {lines}'] if re.fullmatch(r"\d{1,7}", lines, re.ASCII) else []
+    return words, " && ".join(tests)
 
-    def _link(self, node: Node) -> None:
-        if not is_map(node):
-            self._person(_text(node), node)
-            return
-        fields = {k.value: _text(v) for k, v in node.pairs}
-        via = f" via {fields['via']}" if fields.get("via") else ""
-        self._person(f"{fields.get('from', '?')} is connected to {fields.get('to', '?')}{via}", node)
 
-    def _setup(self, node: Node) -> None:
-        for each in _each(node):
-            fields = {k.value: v for k, v in each.pairs} if is_map(each) else {}
-            names = []
-            for variable in _each(fields.get("env_vars")):
-                inner = {k.value: v for k, v in variable.pairs} if is_map(variable) else {}
-                names.append(_text(inner.get("name", variable)))
-            steps = "; ".join(_text(step) for step in _each(fields.get("dashboard_config")))
-            service = _text(fields.get("service", each)) or "a service"
-            why = _text(fields["why"]) if "why" in fields else ""
-            names = [name for name in names if re.fullmatch(r"\w+", name)]
-            self.head.setup.append(Setup(service, why, tuple(names), steps))
+def _setup(head: Head, node: Node, _problems: Problems) -> None:
+    for each in _each(node):
+        fields = _map(each)
+        names = [_text(_map(variable).get("name", variable)) for variable in _each(fields.get("env_vars"))]
+        steps = "; ".join(_text(step) for step in _each(fields.get("dashboard_config")))
+        why = _text(fields["why"]) if "why" in fields else ""
+        known = tuple(name for name in names if re.fullmatch(r"\w+", name))
+        head.setup.append(Setup(_text(fields.get("service", each)) or "a service", why, known, steps))
+
+
+_LISTS = {"depends_on": "depends_on", "files_modified": "files"}
+_READERS = {"wave": _wave, "requirements": _requirements, "must_haves": _must_haves, "user_setup": _setup}
+
+
+def _map(node: Node) -> dict[str, Node]:
+    return {k.value: v for k, v in node.pairs} if is_map(node) else {}
 
 
 def _each(node: Node | None) -> list[Node]:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import field
 
 from idumb import lazy_pattern
 from idumb.domain.plans.plan import GSD_2
-from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans.dialects import labels, titles
+from idumb.markdown.plans.dialects import checks, labels
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.plans.dialects.labels import Line
 from idumb.markdown.syntax.problems import Problems
@@ -25,6 +23,7 @@ _NAMED = lazy_pattern.compile(
 _ID = lazy_pattern.compile(rf"\[?({_T_ID})\]?(?:{_DASH}|[ \t]+)(.+)")
 _NUMBERED = lazy_pattern.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")
 _BOX = lazy_pattern.compile(r"[-*+][ \t]+\[([ xX])\][ \t]+(.*)")
+_STEP = lazy_pattern.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\][ \t]")
 _BOX_TASK = lazy_pattern.compile(rf"(?:\*\*)?(?:Task[ \t]+)?({_T_ID}|\d+(?:\.\d+)+)(?:{_DASH}|[ \t]+)(.+)")
 _ITEM = lazy_pattern.compile(r"[ \t]{0,3}- id:[ \t]*[\"']?([\w.-]+)[\"']?[ \t]*$")
 _SECTION = lazy_pattern.compile(
@@ -34,122 +33,109 @@ _CODE = lazy_pattern.compile(r"(?<![ \t])[ \t]*`(est|time):[^`]*`", re.IGNORECAS
 _KIND = lazy_pattern.compile(
     r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE
 )
-_SUCCESS = lazy_pattern.compile(r"(?:overall )?success criteria\b|must-haves\b", re.IGNORECASE)
-_GOAL = lazy_pattern.compile(r"(?:goal|objective|what this builds)\b", re.IGNORECASE)
+_SECTIONS = {
+    "success_criteria": lazy_pattern.compile(r"(?:overall )?success criteria\b|must-haves\b", re.IGNORECASE),
+    "objective": lazy_pattern.compile(r"(?:goal|objective|what this builds)\b", re.IGNORECASE),
+}
+_OF_BOX = 7
 
 
-@dataclass(slots=True)
 class _Reading:
     """The document while its lines are read. `level` is that of the heading of the current task, 7 for a box."""
 
-    problems: Problems
-    dialect: str
-    kinds: Callable[[str, int], str]
-    tasks: list[TaskDraft] = field(default_factory=list)
-    texts: dict[str, list[Part]] = field(default_factory=dict)
-    body: list[Line] = field(default_factory=list)
-    level: int = 0
-    section: str = ""
-    section_level: int = 0
-    in_tasks: bool = False
+    def __init__(self, dialect: str, problems: Problems, kinds: Callable[[str, int], str]) -> None:
+        self.dialect, self.problems, self.kinds = dialect, problems, kinds
+        self.tasks: list[TaskDraft] = []
+        self.texts: dict[str, list[Part]] = {}
+        self.body: list[Line] = []
+        self.level = 0
+        self.section = ""
+        self.in_tasks = False
 
+    def line(self, row: Line) -> None:
+        """Read a line: a heading or an item may start a task or a section; what came before is then complete."""
+        may_start = row.text[:1] == "#" or (self.in_tasks and not 0 < self.level < _OF_BOX)
+        if row.fenced or not may_start or not self._starts(row):
+            self.body.append(row)
 
-def read(
-    text: str, begin: int, dialect: str, problems: Problems, kinds: Callable[[str, int], str]
-) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
-    """Return the tasks in document order, and the texts of the sections for the goal and the success criteria."""
-    rows, unclosed = labels.lines(text[begin:], begin)
-    if unclosed is not None:
-        mark = rows[unclosed].text.strip()
-        problems.report("fence.never-closed", rows[unclosed].at, mark, accepted=mark[:3])
-    reading = _Reading(problems, dialect, kinds)
-    for row in rows:
-        may_start = row.text[:1] == "#" or (reading.in_tasks and not 0 < reading.level < 7)
-        if row.fenced or not may_start or not _starts(reading, row):
-            reading.body.append(row)
-    _finish(reading)
-    return reading.tasks, reading.texts
+    def _starts(self, row: Line) -> bool:
+        if heading := labels.heading(row.text):
+            return self._heading(row, heading[0], heading[1].strip())
+        box, item = _BOX.match(row.text), _ITEM.match(row.text)
+        if box and (named := _BOX_TASK.match(box[2])):
+            self._begin(row, _OF_BOX, named[1], named[2])
+            self.tasks[-1].done = box[1] != " "
+        elif item:
+            self._begin(row, _OF_BOX, item[1], "")
+        elif box:
+            self.problems.report("dialect.stray-text", row.at, row.text.strip())
+        return bool(item or (box and named))
 
-
-def _starts(reading: _Reading, row: Line) -> bool:
-    """Whether a heading or an item starts a task or a section; what came before is then complete."""
-    if heading := labels.heading(row.text):
-        level, title = heading
-        return _heading(reading, row, level, title.strip())
-    box, item = _BOX.match(row.text), _ITEM.match(row.text)
-    if box and (named := _BOX_TASK.match(box[2])):
-        ticked = box[1] != " "
-        _begin(reading, row, 7, named[1], named[2])
-        if ticked:
-            reading.problems.warning(
-                "task.ticked", row.at, "Plans hold no status: idumb does not read this mark as done",
-                found=row.text.strip()[:60], fix="idumb import keeps such marks as history",
-            )  # fmt: skip
+    def _heading(self, row: Line, level: int, title: str) -> bool:
+        bare = title.strip("*_ ")
+        if 0 < self.level < level and self.level < _OF_BOX:
+            return False
+        task = self._named(level, bare)
+        if task is not None:
+            self._begin(row, level, *task)
+            return True
+        self.finish()
+        self.section = bare
+        if level <= 2:
+            self.in_tasks = _SECTION.match(bare) is not None
+        elif _SECTION.fullmatch(bare):
+            self.in_tasks = True
         return True
-    if item:
-        _begin(reading, row, 7, item[1], "")
-        return True
-    if box:
-        reading.problems.warning(
-            "dialect.stray-text", row.at, "This checkbox has no id of a task, so it is text", found=row.text.strip(),
-            fix="write an id such as T01 before the title if it is a task",
-        )  # fmt: skip
-    return False
 
+    def _named(self, level: int, title: str) -> tuple[str, str] | None:
+        """Return id and title of a task heading."""
+        match = _NAMED.fullmatch(title) or _ID.fullmatch(title)
+        if match and (level > 1 or self.dialect == GSD_2) and not title.startswith("S"):
+            return match[1], match[2]
+        numbered = _NUMBERED.fullmatch(title) if self.in_tasks and level > 2 else None
+        return (numbered[1], numbered[2]) if numbered else None
 
-def _heading(reading: _Reading, row: Line, level: int, title: str) -> bool:
-    bare = title.strip("*_ ")
-    inside = 0 < reading.level < level and reading.level < 7
-    task = None if inside else _named(reading, level, bare)
-    if task is not None:
-        _begin(reading, row, level, *task)
-        return True
-    if inside:
-        return False
-    _finish(reading)
-    reading.section, reading.section_level = bare, level
-    if level <= 2:
-        reading.in_tasks = _SECTION.match(bare) is not None
-    elif _SECTION.fullmatch(bare):
-        reading.in_tasks = True
-    return True
+    def _begin(self, row: Line, level: int, id: str, title: str) -> None:
+        self.finish()
+        kind = _KIND.match(title)
+        words = _CODE.sub("", title[kind.end() :] if kind else title)
+        draft = TaskDraft(row.at, row.at, checks.clean(words) or id, id=id.strip("."))
+        draft.kind = self.kinds(kind[1].lower(), row.at) if kind else draft.kind
+        draft.spans["title"] = (row.at, row.at + len(row.text))
+        self.tasks.append(draft)
+        self.level = level
 
+    def finish(self) -> None:
+        """Complete the task or section whose lines have been read."""
+        body, self.body = self.body, []
+        if self.level:
+            self._finish_task(self.tasks[-1], body)
+            self.level = 0
+        elif body and self.section:
+            part = ("\n".join(row.text for row in body), body[0].at)
+            name = next((name for name, pattern in _SECTIONS.items() if pattern.match(self.section)), "")
+            self.texts.setdefault(name, []).append(part)
 
-def _named(reading: _Reading, level: int, title: str) -> tuple[str, str] | None:
-    """Return id and title of a task heading."""
-    match = _NAMED.fullmatch(title) or _ID.fullmatch(title)
-    if match and (level > 1 or reading.dialect == GSD_2) and not title.startswith("S"):
-        return match[1], match[2]
-    numbered = _NUMBERED.fullmatch(title) if reading.in_tasks and level > 2 else None
-    return (numbered[1], numbered[2]) if numbered else None
-
-
-def _begin(reading: _Reading, row: Line, level: int, id: str, title: str) -> None:
-    _finish(reading)
-    kind = _KIND.match(title)
-    words = _CODE.sub("", title[kind.end() :] if kind else title)
-    draft = TaskDraft(row.at, row.at, titles.clean(words) or id, id=id.strip("."))
-    draft.kind = reading.kinds(kind[1].lower(), row.at) if kind else draft.kind
-    draft.spans["title"] = (row.at, row.at + len(row.text))
-    reading.tasks.append(draft)
-    reading.level = level
-
-
-def _finish(reading: _Reading) -> None:
-    """Complete the task or section whose lines have been read."""
-    body, reading.body = reading.body, []
-    if reading.level:
-        draft = reading.tasks[-1]
+    def _finish_task(self, draft: TaskDraft, body: list[Line]) -> None:
         while body and body[-1].text.strip() in ("", "---"):
             body.pop()
         draft.end = body[-1].at + len(body[-1].text) if body else draft.end
-        text = titles.block("\n".join(row.text for row in body))
+        text = checks.block("\n".join(row.text for row in body))
         draft.description += [text] if text else []
-        labels.read(draft, body, reading.problems, reading.kinds)
-        reading.level = 0
-    elif body and reading.section:
-        part = ("\n".join(row.text for row in body), body[0].at)
-        if _SUCCESS.match(reading.section):
-            reading.texts.setdefault("success_criteria", []).append(part)
-        elif _GOAL.match(reading.section):
-            reading.texts.setdefault("objective", []).append(part)
+        criteria = labels.read(draft, body, self.problems, self.kinds)
+        steps = [box[1] for row in body if not row.fenced and row.at not in criteria and (box := _STEP.match(row.text))]
+        draft.done = draft.done or (self.level < _OF_BOX and bool(steps) and " " not in steps)
+        if draft.done:
+            fix = "idumb import keeps such marks as history"
+            self.problems.report("task.ticked", draft.start, draft.title[:60], fix=fix)
+
+
+def read(
+    first: int, dialect: str, problems: Problems, kinds: Callable[[str, int], str]
+) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+    """Return the tasks in document order, and the texts of the sections for the goal and the success criteria."""
+    reading = _Reading(dialect, problems, kinds)
+    for row in labels.lines(problems.source, first, problems):
+        reading.line(row)
+    reading.finish()
+    return reading.tasks, reading.texts

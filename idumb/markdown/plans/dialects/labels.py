@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from typing import NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain.plans.plan import CHECK, HUMAN
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import checks
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
+from idumb.markdown.syntax import inline, outline
 from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 
-FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
+_FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = lazy_pattern.compile(r"(#{1,6})[ \t]+(.*)")
 _BOLD = lazy_pattern.compile(
     r"(?P<indent>[ \t]*)(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_`\n]{1,60}?)"
@@ -25,7 +24,7 @@ _BARE = lazy_pattern.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\
 _KEY = lazy_pattern.compile(r"(?P<indent>[ \t]*)(?P<label>depends_on|files|verify|acceptance)[ \t]*:[ \t]*")
 _BOXED = lazy_pattern.compile(r"[ \t]*[-*+][ \t]+\[.\]")
 _NOTE = lazy_pattern.compile(r"(?<![ \t])[ \t]*\([^()]*\)")
-_CHECK = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+check:\s*(`+)(.+?)\1\s*$")
+_CHECK = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+check:\s*(`.*`)\s*$")
 _BY_HAND = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+human\s*$")
 _AN_ID = lazy_pattern.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
 _ESTIMATE = lazy_pattern.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
@@ -43,67 +42,75 @@ _FIELDS = {
 }  # fmt: skip
 _BY_LABEL = {label: name for name, labels in _FIELDS.items() for label in labels}
 _PRIORITIES = {
-    "critical": "critical", "p0": "critical", "high": "high", "p1": "high", "normal": "normal", "medium": "normal",
-    "p2": "normal", "low": "low", "p3": "low",
-}  # fmt: skip
+    word: name
+    for name, words in {"critical": "critical p0", "high": "high p1", "normal": "medium p2", "low": "low p3"}.items()
+    for word in words.split()
+}
 
 
 class Line(NamedTuple):
-    """A line with its offset. `fenced` lines, the marks included, are text only."""
+    """A line with its offset. `fenced` lines, those of fences and comments, are text only."""
 
     text: str
     at: int
     fenced: bool
 
 
-# As `Line`, without a call of a Python function for each line.
-_line: Callable[[tuple[str, int, bool]], Line] = functools.partial(tuple.__new__, Line)
+def lines(source: Source, first: int, problems: Problems, begin: int = 0) -> list[Line]:
+    """Return the lines from `first` on; `begin` is the offset of the text. A fence that never closes is reported."""
+    found = outline.read(source, first)
+    problems.findings += (each for each in found.problems if each.code.endswith(".never-closed"))
+    never = min(
+        (each.line for each in found.problems if each.code == "fence.never-closed"), default=len(source.lines) + 1
+    )
+    text_only = found.fenced | found.hidden | {*range(never, len(source.lines) + 1)}
+    rows = zip(source.lines[first:], source.starts[first:], strict=False)
+    return [Line(text, begin + at, n in text_only) for n, (text, at) in enumerate(rows, first + 1)]
 
 
-def lines(text: str, at: int = 0) -> tuple[list[Line], int | None]:
-    """Return the lines of a text, and the index of a line whose fence never closes."""
-    texts = text.split("\n")
-    starts = accumulate(map((1).__add__, map(len, texts)), initial=at)
-    fenced, opened = _fenced(texts) if "```" in text or "~~~" in text else ([False] * len(texts), None)
-    bare = [line.removesuffix("\r") for line in texts] if "\r" in text else texts
-    return list(map(_line, zip(bare, starts, fenced, strict=False))), opened
+def read(draft: TaskDraft, rows: list[Line], problems: Problems, kinds: Callable[[str, int], str]) -> set[int]:
+    """Read the fields in the body of a task into the draft; the whole body is its description.
 
-
-def _fenced(lines: list[str]) -> tuple[list[bool], int | None]:
-    """Say of each line whether it belongs to a fence, and which line opens one that never closes."""
-    flags: list[bool] = []
-    fence, opened = "", None
-    for number, line in enumerate(lines):
-        inside = bool(fence)
-        if ("``" in line or "~~" in line) and (mark := FENCE.match(line)):
-            inside = True
-            if fence:
-                if mark[1].startswith(fence) and not line.strip().strip(fence[0]):
-                    fence, opened = "", None
-            elif not (mark[1][0] == "`" and "`" in line[mark.end() :]):
-                fence, opened = mark[1], number
-        flags.append(inside)
-    return flags, opened
-
-
-def read(draft: TaskDraft, rows: list[Line], problems: Problems, kinds: Callable[[str, int], str]) -> None:
-    """Read the fields in the body of a task into the draft; the whole body is its description."""
+    Return where the lines of its criteria begin.
+    """
+    criteria: set[int] = set()
     for name, label_at, part in _fields(rows):
         draft.spans.setdefault(name, (part[1], part[1] + len(part[0])))
         if name == "files":
             draft.files = [*(draft.files or ()), _first_list(part)]
         elif name == "verify":
-            _verify(draft, part)
+            verification = checks.read(part)
+            draft.commands += verification.commands
+            if not verification.commands:
+                draft.criteria += [CriterionDraft(words, at) for words, at in verification.prose]
         elif name == "acceptance":
             draft.criteria += [_criterion(words, at) for words, at in checks.items(part)]
+            criteria.update(row.at for row in rows if part[1] <= row.at < part[1] + len(part[0]))
         elif name == "depends_on":
             _depends_on(draft, part, problems)
         elif name == "estimate" and (time := _ESTIMATE.search(part[0])):
             draft.estimate = (int(time[1]) * (3600 if time[2][0] in "hH" else 60)) or None
         elif name == "priority":
-            draft.priority = _PRIORITIES.get(part[0].strip(" `*\n").casefold(), draft.priority)
+            word = part[0].strip(" `*\n").casefold()
+            draft.priority = "normal" if word == "normal" else _PRIORITIES.get(word, draft.priority)
         elif name == "type":
             draft.kind = kinds(checks.flat(part[0]).strip("`* "), label_at)
+    return criteria
+
+
+class _Label(NamedTuple):
+    """A label at `at`; its value starts at index `inner` of the line. `name` is "" if it is not a known field.
+
+    `level` is that of a heading, 0 for others; `bullet` and `bold` say how it is written.
+    """
+
+    name: str
+    at: int
+    inner: int
+    indent: int
+    level: int = 0
+    bullet: bool = False
+    bold: bool = False
 
 
 def _fields(rows: list[Line]) -> Iterator[tuple[str, int, Part]]:
@@ -124,31 +131,13 @@ def _fields(rows: list[Line]) -> Iterator[tuple[str, int, Part]]:
         yield current.name, current.at, ("\n".join(value), start)
 
 
-@dataclass(frozen=True, slots=True)
-class _Label:
-    """A label at `at`; its value starts at index `inner` of the line. `name` is "" if it is not a known field.
-
-    `level` is that of a heading, 0 for others; `bullet` and `bold` say how it is written.
-    """
-
-    name: str
-    at: int
-    inner: int
-    indent: int
-    level: int = 0
-    bullet: bool = False
-    bold: bool = False
-
-
 def _ends(current: _Label, label: _Label) -> bool:
     """Whether a label ends the value of the one before it."""
     if label.name:
         return True
     if current.level:
         return 0 < label.level <= current.level
-    if label.level or label.bold:
-        return label.indent <= current.indent
-    return current.bullet and label.indent <= current.indent
+    return (label.level > 0 or label.bold or current.bullet) and label.indent <= current.indent
 
 
 def heading(line: str) -> tuple[int, str] | None:
@@ -159,21 +148,19 @@ def heading(line: str) -> tuple[int, str] | None:
 
 def _label(row: Line) -> _Label | None:
     if head := heading(row.text):
-        level, title = head
-        known = _BY_LABEL.get(_plain(title).strip(" :*"), "")
-        return _Label(known, row.at, len(row.text), 0, level)
+        return _Label(_BY_LABEL.get(_plain(head[1]).strip(" :*"), ""), row.at, len(row.text), 0, head[0])
     for pattern in (_BOLD, _BARE, _KEY) if ":" in row.text else ():
         match = pattern.match(row.text)
         if match:
             indent = len(match["indent"])
+            bullet = row.text[indent] in "-*+" and row.text[indent : indent + 2] != "**"
             name = _BY_LABEL.get(_plain(match["label"]), "")
-            bullet = row.text[indent : indent + 1] in ("-", "*", "+") and row.text[indent : indent + 2] != "**"
             return _Label(name, row.at, match.end(), indent, bullet=bullet, bold=pattern is _BOLD)
     return None
 
 
 def _plain(label: str) -> str:
-    return " ".join(_NOTE.sub("", label).casefold().split())
+    return checks.flat(_NOTE.sub("", label).casefold())
 
 
 def _first_list(part: Part) -> Part:
@@ -181,43 +168,31 @@ def _first_list(part: Part) -> Part:
     text, at = part
     end = 0
     for line in text.split("\n"):
-        if FENCE.match(line) or _BOXED.match(line) or (end and not line.strip() and text[:end].strip()):
+        if _FENCE.match(line) or _BOXED.match(line) or (end and not line.strip() and text[:end].strip()):
             break
         end += len(line) + 1
     return text[:end].rstrip("\n"), at
 
 
-def _verify(draft: TaskDraft, part: Part) -> None:
-    verification = checks.read(part)
-    draft.commands += verification.commands
-    if not verification.commands:
-        draft.criteria += [CriterionDraft(words, at) for words, at in verification.prose]
-
-
 def _criterion(words: str, at: int) -> CriterionDraft:
     """Read a criterion; `— check:` with a command and `— human` prove it, as in idumb's own plans."""
-    if check := _CHECK.search(words):
-        return CriterionDraft(words[: check.start()], at, CHECK, check[2].strip())
-    if by_hand := _BY_HAND.search(words):
-        return CriterionDraft(words[: by_hand.start()], at, HUMAN)
-    return CriterionDraft(words, at)
+    if (check := _CHECK.search(words)) and (command := inline.code(check[1])) is not None:
+        return CriterionDraft(words[: check.start()], at, CHECK, command.strip())
+    by_hand = _BY_HAND.search(words)
+    return CriterionDraft(words[: by_hand.start()], at, HUMAN) if by_hand else CriterionDraft(words, at)
 
 
 def _depends_on(draft: TaskDraft, part: Part, problems: Problems) -> None:
     text = checks.flat(part[0]).strip("[]` ")
-    if text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", ""):
-        draft.depends_on = []
-        return
     ids: list[Part] = []
-    for match in re.finditer(r"[^,;]+", part[0].rstrip()):
+    none = text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
+    for match in () if none else re.finditer(r"[^,;]+", part[0].rstrip()):
         word = checks.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
         id = _AN_ID.fullmatch(word)
+        at = part[1] + match.start()
         if id is None:
-            problems.warning(
-                "dialect.unread-dependency", part[1] + match.start(),
-                "This is no id of a task, so the task waits for the task before it",
-                field="Depends on", found=checks.flat(match[0]), fix="name tasks, or write none",
-            )  # fmt: skip
+            found = checks.flat(match[0])
+            problems.report("dialect.unread-dependency", at, found, field="Depends on", what="task")
             return
-        ids.append((id[1], part[1] + match.start()))
+        ids.append((id[1], at))
     draft.depends_on = ids

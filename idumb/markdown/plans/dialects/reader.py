@@ -8,9 +8,9 @@ import re
 from idumb import lazy_pattern
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans.numbered_phases import QUICK
-from idumb.domain.plans.plan import GSD_2, HUMAN, Criterion, Plan, Span
+from idumb.domain.plans.plan import GSD_2, HUMAN, Criterion, Plan
 from idumb.markdown.plans import phase_names
-from idumb.markdown.plans.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks, titles
+from idumb.markdown.plans.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.plans.dialects.foreign_head import Head
 from idumb.markdown.syntax.problems import Problems
@@ -35,7 +35,6 @@ _OTHER_TEXTS = frozenset(
 def read(data: bytes, path: str, dialect: str, source: Source, problems: Problems) -> ParsedPlan:
     """Parse a plan in one of the dialects that `foreign_formats.dialect` recognizes."""
     head = foreign_head.read(source, problems)
-    _long_lines(source, problems)
     draft = None
     if not any(f.code in ("plan.line-too-long", "plan.frontmatter-never-closed") for f in problems.findings):
         draft = _plan(data, path, dialect, head, source, problems)
@@ -43,22 +42,11 @@ def read(data: bytes, path: str, dialect: str, source: Source, problems: Problem
     return ParsedPlan(None if problems.any_error else draft, findings, source.text, draft, dialect)
 
 
-_LONGEST_LINE = 64 * 1024
-
-
-def _long_lines(source: Source, problems: Problems) -> None:
-    if max(map(len, source.lines)) <= _LONGEST_LINE // 4:
-        return
-    for number, line in enumerate(source.lines):
-        if len(line) > _LONGEST_LINE // 4 and len(line.encode("utf-8", "replace")) > _LONGEST_LINE:
-            problems.report("plan.line-too-long", source.starts[number])
-
-
 def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, problems: Problems) -> Plan:
     phase = _phase(path, head, problems)
     plan = _plan_id(path, head)
     begin = source.starts[head.end_line] if head.end_line < len(source.starts) else len(source.text)
-    tasks, texts = _tasks(begin, dialect, source, problems)
+    tasks, texts = _tasks(begin, head.end_line, dialect, source, problems)
     if not tasks:
         problems.report(
             "plan.no-tasks",
@@ -66,69 +54,52 @@ def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, prob
             accepted='<task type="auto"> … </task>, or headings such as ### Task 1: Title',
             fix="write its tasks in one of these forms, or convert it: idumb import PATH",
         )
-    objective = head.texts.get("objective") or next((titles.block(t) for t, _ in texts.get("objective", ())), "")
+    objective = head.texts.get("objective") or next((checks.block(t) for t, _ in texts.get("objective", ())), "")
     title = head.texts.get("title") or _heading(source, head.end_line) or _first_line(objective) or f"Plan {plan}"
-    shared = [
-        f"{name.capitalize()} of the plan:\n{titles.block(text)}" for name in _SHARED for text, _ in texts.get(name, ())
-    ]
+    blocks = ((name, checks.block(text)) for name in _SHARED for text, _ in texts.get(name, ()))
+    shared = [f"{name.capitalize()} of the plan:\n{text}" for name, text in blocks]
     for task in tasks:
         task.references = [*shared, *task.references]
+    order = re.fullmatch(r"(?:.*/)?T(\d{1,4})-PLAN\.md", path) if dialect == GSD_2 else None  # a task in its slice
     return Plan(
-        path=path,
-        sha256=hashlib.sha256(data).hexdigest(),
-        phase=phase,
-        plan=plan,
-        title=title,
-        goal=head.texts.get("goal") or objective or title,
-        depends_on=_depends_on(head, phase, problems),
-        requirements=head.requirements,
-        success_criteria=tuple(head.criteria) or _success(texts, problems),
-        setup=tuple(head.setup),
-        extra=head.extra,
+        path, hashlib.sha256(data).hexdigest(), phase, plan, title, head.texts.get("goal") or objective or title,
+        depends_on=_depends_on(head, phase, problems), requirements=head.requirements,
+        success_criteria=tuple(head.criteria) or _success(texts, problems), setup=tuple(head.setup), extra=head.extra,
         tasks=drafts.tasks_of(tasks, drafts.prefix(phase, plan), problems, head.requirements, head.files),
-        spans=head.spans,
-        dialect=dialect,
-        wave=head.wave if dialect != GSD_2 else _order(path),
-    )
+        spans=head.spans, dialect=dialect, wave=int(order[1]) if order else None if dialect == GSD_2 else head.wave,
+    )  # fmt: skip
 
 
 def _tasks(
-    begin: int, dialect: str, source: Source, problems: Problems
+    begin: int, first: int, dialect: str, source: Source, problems: Problems
 ) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     text = source.text
     task_name = tagged_tasks.task_tag(text)
     if task_name is None:
-        return headed_tasks.read(text, begin, dialect, problems, lambda kind, at: drafts.kind_of(kind, at, problems))
+        return headed_tasks.read(first, dialect, problems, lambda kind, at: drafts.kind_of(kind, at, problems))
     tasks, texts = tagged_tasks.read(tagged_tasks.Scanner(text, problems), task_name, begin, len(text))
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
-        problems.warning(
-            "dialect.unknown-tag", texts[name][0][1], f"idumb does not know the tag `<{name}>` and does not read it",
-            found=f"<{name}>", fix="move what a builder must know into a task",
-        )  # fmt: skip
+        known = ", ".join(_SHARED)
+        problems.report("dialect.unknown-tag", texts[name][0][1], f"<{name}>", accepted=known, then="does not read it")
     return tasks, texts
 
 
 def _heading(source: Source, first: int) -> str:
     """Return the text of the first heading of level 1 before any other content."""
-    for line in source.lines[first : first + 20]:
-        if line.startswith("# "):
-            return titles.short(line[2:].strip())
-        if line.strip() and not line.startswith("<!--"):
-            break
-    return ""
+    lines = (line for line in source.lines[first : first + 20] if line.strip() and not line.startswith("<!--"))
+    line = next(lines, "")
+    return checks.short(line[2:].strip()) if line.startswith("# ") else ""
 
 
 def _first_line(text: str) -> str:
-    return titles.short(next((line.strip() for line in text.split("\n") if line.strip()), ""))
+    return checks.short(next((line.strip() for line in text.split("\n") if line.strip()), ""))
 
 
 def _success(texts: dict[str, list[Part]], problems: Problems) -> tuple[Criterion, ...]:
     """Return the items of `<success_criteria>` as criteria that a person judges."""
     stated = [item for part in texts.get("success_criteria", ()) for item in checks.items(part)]
-    rows = []
-    for number, (words, at) in enumerate(stated, 1):
-        rows.append(Criterion(f"AC-{number}", words, HUMAN, span=Span(at, at, problems.source.line_of(at) + 1)))
-    return tuple(rows)
+    rows = enumerate(stated, 1)
+    return tuple(Criterion(f"AC-{n}", words, HUMAN, span=problems.source.span(at, at)) for n, (words, at) in rows)
 
 
 def _phase(path: str, head: Head, problems: Problems) -> str:
@@ -145,11 +116,7 @@ def _phase(path: str, head: Head, problems: Problems) -> str:
         return QUICK.phase(number) if number is not None else _id(folder[2])
     phase = _number(folder[2]) or _id(folder[2])
     if own and not phase_names.same_phase(own, phase) and "phase" in head.spans:
-        problems.warning(
-            "dialect.other-phase", head.spans["phase"].start,
-            f"The plan says phase {stated}, but its folder is {folder[2]}; idumb reads it as phase {phase}",
-            field="phase", found=stated, fix="correct `phase`, or move the plan",
-        )  # fmt: skip
+        problems.report("dialect.other-phase", head.spans["phase"].start, stated, field="phase", phase=phase)
     return phase
 
 
@@ -173,12 +140,6 @@ def _plan_id(path: str, head: Head) -> str:
     return _padded(both[2] if both else _id(stated) or _id(bare) or "01")
 
 
-def _order(path: str) -> int | None:
-    """Return the place of a task of GSD-2 in its slice, from `T02-PLAN.md`."""
-    match = re.fullmatch(r"T(\d{1,4})-PLAN\.md", path.rpartition("/")[2])
-    return int(match[1]) if match else None
-
-
 def _padded(number: str) -> str:
     return f"{number:0>2}" if _ALONE.fullmatch(number) else number
 
@@ -196,9 +157,6 @@ def _depends_on(head: Head, phase: str, problems: Problems) -> tuple[str, ...]:
             elif numbers and phase_names.same_phase(numbers[1], phase):
                 plans.append(_padded(numbers[2]))
             else:
-                problems.warning(
-                    "dialect.unread-dependency", at,
-                    f"`{text}` names no plan of phase {phase}, so idumb does not wait for it",
-                    field="depends_on", found=text, fix="run that first; name plans of this phase as 01 or 14-01",
-                )  # fmt: skip
+                what = f"plan of phase {phase}"
+                problems.report("dialect.unread-dependency", at, text, field="depends_on", what=what)
     return tuple(dict.fromkeys(plans))

@@ -6,35 +6,34 @@ do not close. Therefore fences do not count inside tags; a tag runs to its own c
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import field
+import textwrap
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain.plans.plan import HUMAN, Option
-from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans.dialects import checks, drafts, elements, labels, titles
+from idumb.markdown.plans.dialects import checks, drafts, labels
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 
 _OPEN = lazy_pattern.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
 _ATTRIBUTE = lazy_pattern.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _OPTION = lazy_pattern.compile(r"<(option)\b([^<>]*)>")
 _ANY = lazy_pattern.compile(r"<([\w-]+)>")
 _BLANK = lazy_pattern.compile(r"\s*")
-_LINE = lazy_pattern.compile(r"[^\n]*")
 _FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
 _TASKS = lazy_pattern.compile(r"^[ \t]*<tasks>", re.MULTILINE)
 _ENDS = lazy_pattern.compile(r"[ \t]*(?:$|\r?\n|<)")
 _LONGEST_LINE = 64 * 1024
 _TASK_LINE = lazy_pattern.compile(r"[ \t]*<(task|feature)(?:\s[^<>]*)?>")
+_TASK_LINES = lazy_pattern.compile(r"(?m)^[ \t]*<(task|feature)(?:\s[^<>]*)?>")
 _COMMENT = lazy_pattern.compile(r"<!--.*?-->", re.DOTALL)
 _KNOWN = frozenset({"type", "gate", "tdd", "id", "name", "priority"})
 # Tags of a task whose text a builder or a person reads, with their headings.
 _TEXTS = {
-    "action": "",
-    "instructions": "",
+    **dict.fromkeys(("action", "instructions"), ""),
     "behavior": "Expected behavior:",
     "implementation": "Implementation:",
     "context": "Context:",
@@ -44,11 +43,15 @@ _TEXTS = {
     "verification": "Verification:",
     "resume-signal": "How to continue:",
 }
+# Tags that are fields of a task, and the fields.
+_FIELDS = {
+    "name": "title", "title": "title", "files": "files", "file": "files", "read_first": "read_first",
+    "verify": "verify", "acceptance_criteria": "acceptance", "done": "acceptance", "options": "options",
+}  # fmt: skip
 _PRIORITIES = {"p0": "critical", "p1": "high", "p2": "normal", "p3": "low"}
 
 
-@dataclass(slots=True)
-class Tag:
+class Tag(NamedTuple):
     """A tag with its content. `end` is the offset after the closing tag."""
 
     name: str
@@ -59,7 +62,6 @@ class Tag:
     end: int
 
 
-@dataclass(slots=True)
 class Scanner:
     """Finds tags in one document.
 
@@ -67,24 +69,25 @@ class Scanner:
     inside a line.
     """
 
-    text: str
-    problems: Problems
-    absent: dict[str, int] = field(default_factory=dict)
-    inline: dict[str, tuple[int, int]] = field(default_factory=dict)
+    def __init__(self, text: str, problems: Problems) -> None:
+        self.text, self.problems = text, problems
+        self.absent: dict[str, int] = {}
+        self.inline: dict[str, tuple[int, int]] = {}
+
+    def never_closed(self, at: int, name: str) -> None:
+        self.problems.report("dialect.never-closed", at, f"<{name}>", accepted=f"</{name}>")
 
     def tag(self, position: int, end: int) -> Tag | None:
         """Return the tag that opens at a position, with its content; None if none opens there or it never closes."""
         opened = _OPEN.match(self.text, position, end)
-        if opened is None:
+        if opened is None or self.absent.get(opened[1], -1) > position:
             return None
-        name = opened[1]
-        if self.absent.get(name, -1) > position:
-            return None
-        close = self._close(name, opened.end(), end, strict=True) or self._close(name, opened.end(), end, strict=False)
+        name, start = opened[1], opened.end()
+        close = self._close(name, start, end, strict=True) or self._close(name, start, end, strict=False)
         if close is None:
             self.absent[name] = end
             return None
-        return Tag(name, opened[2], position, opened.end(), *close)
+        return Tag(name, opened[2], position, start, *close)
 
     def _close(self, name: str, start: int, end: int, *, strict: bool) -> tuple[int, int] | None:
         """Return where the tag closes. Examples of the same tag inside it are skipped.
@@ -98,12 +101,12 @@ class Scanner:
             line_end = self.text.find("\n", start, end)
             end = end if line_end == -1 else line_end
         depth, is_inline = 0, True
-        for match in _either(name).finditer(self.text, start, end):
+        for match in re.compile(rf"</?{re.escape(name)}(?:\s[^<>]*)?>").finditer(self.text, start, end):
             line = self.text.rfind("\n", max(start, match.start() - _LONGEST_LINE), match.start()) + 1 or start
             before = self.text[line : match.start()]
             if match[0][1] != "/":
                 depth += before.strip()[-1:] in ("", ">")
-            elif strict and (before.count("`") % 2 or not (not before.strip() or _ENDS.match(self.text, match.end()))):
+            elif strict and (before.count("`") % 2 or (before.strip() and not _ENDS.match(self.text, match.end()))):
                 continue
             elif depth:
                 depth, is_inline = depth - 1, False
@@ -114,60 +117,42 @@ class Scanner:
         return None
 
 
-@functools.lru_cache(maxsize=256)
-def _either(name: str) -> re.Pattern[str]:
-    """Return the pattern of an opening or a closing tag."""
-    return re.compile(rf"</?{re.escape(name)}(?:\s[^<>]*)?>")
-
-
 def task_tag(text: str) -> str | None:
     """Return the tag of the tasks in a text; None without any. Plans for one test-driven feature have `<feature>`."""
-    return next((name for name in ("task", "feature") if _has_line(text, name)), None)
-
-
-def _has_line(text: str, name: str) -> bool:
-    """Whether a tag opens at the start of a line."""
-    at = text.find(f"<{name}")
-    while at != -1:
-        begin = text.rfind("\n", 0, at) + 1
-        if not text[begin:at].strip(" \t") and (opened := _TASK_LINE.match(text, begin)) and opened[1] == name:
-            return True
-        at = text.find(f"<{name}", at + 1)
-    return False
+    found = {match[1] for match in _TASK_LINES.finditer(text)} if "<task" in text or "<feature" in text else set()
+    return next((name for name in ("task", "feature") if name in found), None)
 
 
 def read(scanner: Scanner, name: str, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     """Return the tasks, whose tag is `name`, in document order, and the texts of the plan's other tags by name."""
     tasks: list[TaskDraft] = []
     others: dict[str, list[Part]] = {}
+    text = scanner.text
     region = _region(scanner, start, end)
-    inside = region is not None
     first, last = region or (start, end)
     position, fence = start, ""
     while position < end:
-        match = _LINE.match(scanner.text, position, end)
-        line = match[0] if match else ""
+        line_end = text.find("\n", position, end)
+        line = text[position : end if line_end == -1 else line_end]
         after = position + len(line) + 1
         at = position + len(line) - len(line.lstrip())
         in_tasks = first <= position < last
-        fence, fenced = ("", False) if inside and in_tasks else _fenced(line, fence)
+        fence, fenced = ("", False) if region and in_tasks else _fenced(line, fence)
         if fenced or not line.strip():
             pass
         elif in_tasks and (opened := _TASK_LINE.match(line)) and opened[1] == name:
-            task = _task_tag(scanner, at, last)
+            task = scanner.tag(at, last)
             if task is None:
+                scanner.never_closed(at, "task")
                 break
             tasks.append(_task(scanner, task, len(tasks) + 1))
             after, fence = task.end, ""
-        elif scanner.text.startswith("<", at) and not (inside and scanner.text.startswith("<tasks>", at)):
-            found = scanner.tag(at, end)
-            if found is not None:
-                others.setdefault(found.name.lower(), []).append(
-                    (scanner.text[found.content : found.close], found.content)
-                )
+        elif text.startswith("<", at) and not (region and text.startswith("<tasks>", at)):
+            if (found := scanner.tag(at, end)) is not None:
+                others.setdefault(found.name.lower(), []).append((text[found.content : found.close], found.content))
                 after, fence = found.end, ""
-        elif inside and in_tasks:
-            _stray(scanner, line, at)
+        elif region and in_tasks and not line.strip().startswith(("<!--", "</", "#", "---")):
+            scanner.problems.report("dialect.stray-text", at, line.strip())
         position = after
     return tasks, others
 
@@ -189,88 +174,50 @@ def _region(scanner: Scanner, start: int, end: int) -> tuple[int, int] | None:
     at = scanner.text.index("<tasks>", match.start())
     found = scanner.tag(at, end)
     if found is None:
-        _never_closed(scanner.problems, at, "tasks")
+        scanner.never_closed(at, "tasks")
         return at + len("<tasks>"), end
     return found.content, found.close
 
 
-def _stray(scanner: Scanner, line: str, at: int) -> None:
-    if line.strip() and not line.strip().startswith(("<!--", "</", "#", "---")):
-        scanner.problems.warning(
-            "dialect.stray-text",
-            at,
-            "This text is between the tasks and belongs to none of them",
-            found=line.strip(),
-            fix="move it into a task if a builder must read it",
-        )
-
-
-def _task_tag(scanner: Scanner, at: int, end: int) -> Tag | None:
-    found = scanner.tag(at, end)
-    if found is None:
-        _never_closed(scanner.problems, at, "task")
-    return found
-
-
-def _never_closed(problems: Problems, at: int, name: str) -> None:
-    problems.error(
-        "dialect.never-closed",
-        at,
-        f"`<{name}>` is never closed",
-        found=f"<{name}>",
-        accepted=f"</{name}>",
-        fix=f"write </{name}> where it ends",
-    )
+def _attributes(text: str) -> dict[str, str]:
+    return {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(text)}
 
 
 def _task(scanner: Scanner, tag: Tag, number: int) -> TaskDraft:
-    attributes = {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(tag.attributes)}
+    attributes, problems = _attributes(tag.attributes), scanner.problems
     draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
-    draft.kind = drafts.kind_of(attributes.get("type", ""), tag.start, scanner.problems)
+    draft.kind = drafts.kind_of(attributes.get("type", ""), tag.start, problems)
     draft.priority = _PRIORITIES.get(attributes.get("priority", "").lower(), "normal")
     for name in attributes.keys() - _KNOWN:
-        scanner.problems.warning(
-            "dialect.unknown-attribute",
-            tag.start,
-            f"idumb does not know the attribute `{name}` of a task and ignores it",
-            found=f"{name}={attributes[name]}",
-            fix="remove it if it does not matter",
-        )
-    if attributes.get("gate"):
-        draft.notes.append(f"gate: {attributes['gate']}")
+        problems.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
+    draft.notes += [f"gate: {attributes['gate']}"] if attributes.get("gate") else []
     for part in _children(scanner, tag):
         if isinstance(part, Tag):
             _child(draft, part, scanner)
         elif part[0].strip():
-            _markdown(draft, part, scanner.problems)
-    draft.title = draft.title or titles.clean(attributes.get("name", "")) or _titled(draft)
-    if not draft.title:
-        draft.title = f"Task {number}"
+            _markdown(draft, part, problems)
+    draft.title = draft.title or checks.clean(attributes.get("name", "")) or _titled(draft) or f"Task {number}"
     return draft
 
 
 def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
     """Read the Markdown of a task that has no tags for it: a heading, bold labels and lists."""
     text, at = part
-    rows, _ = labels.lines(text, at)
+    source = Source(text, "")
+    rows = labels.lines(source, 0, Problems(source), at)
     heading = next((found for row in rows if not row.fenced and (found := labels.heading(row.text))), None)
     if heading and not draft.title:
-        draft.title = titles.clean(heading[1])
-        draft.title = (
-            re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", draft.title) if draft.id else draft.title
-        )
-    draft.description.append(titles.dedent(text).strip("\n"))
+        title = checks.clean(heading[1])
+        draft.title = re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", title) if draft.id else title
+    draft.description.append(textwrap.dedent(text).strip("\n"))
     labels.read(draft, rows, problems, lambda kind, place: drafts.kind_of(kind, place, problems))
 
 
 def _titled(draft: TaskDraft) -> str:
     """Return the first line of what a task without a name says."""
-    first = next((line for text in draft.description for line in text.split("\n") if _is_title(line)), "")
-    return titles.short(titles.clean(first.strip(" #*")))
-
-
-def _is_title(line: str) -> bool:
-    return bool(line.strip()) and line.strip() not in _TEXTS.values()
+    lines = (line for text in draft.description for line in text.split("\n"))
+    first = next((line for line in lines if line.strip() and line.strip() not in _TEXTS.values()), "")
+    return checks.short(checks.clean(first.strip(" #*")))
 
 
 def _children(scanner: Scanner, task: Tag) -> Iterator[Tag | Part]:
@@ -281,63 +228,57 @@ def _children(scanner: Scanner, task: Tag) -> Iterator[Tag | Part]:
         blank = _BLANK.match(text, position, end)
         begin = blank.end() if blank else position
         comment = _COMMENT.match(text, begin, end)
-        if comment:
+        child = scanner.tag(begin, end) if comment is None and text.startswith("<", begin) else None
+        if comment is not None or child is not None:
             yield text[loose:begin], loose
-            position = loose = comment.end()
+            position = loose = child.end if child is not None else comment.end() if comment is not None else end
+            if child is not None:
+                yield child
             continue
-        child = scanner.tag(begin, end) if text.startswith("<", begin) else None
-        if child is not None:
-            yield text[loose:begin], loose
-            yield child
-            position = loose = child.end
-            continue
-        if text.startswith("<", begin) and (opened := _OPEN.match(text, begin, end)):
-            _unclosed(scanner.problems, begin, opened[1])
+        if (opened := _OPEN.match(text, begin, end)) and opened[1].lower() in {**_FIELDS, **_TEXTS}:
+            scanner.never_closed(begin, opened[1])
         line_end = text.find("\n", begin, end)
         position = end if line_end == -1 else line_end + 1
     yield text[loose:end], loose
 
 
-def _unclosed(problems: Problems, at: int, name: str) -> None:
-    if name.lower() in _READERS or name.lower() in _TEXTS:
-        _never_closed(problems, at, name)
-
-
 def _child(draft: TaskDraft, tag: Tag, scanner: Scanner) -> None:
     name = tag.name.lower()
-    content = scanner.text[tag.content : tag.close]
-    draft.spans.setdefault(_FIELDS.get(name, name), (tag.content, tag.close))
-    if name in _READERS:
-        _READERS[name](draft, (content, tag.content))
+    part = scanner.text[tag.content : tag.close], tag.content
+    field = _FIELDS.get(name, "")
+    draft.spans.setdefault(field or name, (tag.content, tag.close))
+    if field:
+        _field(draft, field, part)
     elif name in _TEXTS:
-        text = titles.block(content)
-        if text:
-            draft.description.append(f"{_TEXTS[name]}\n{text}".strip("\n"))
+        text = checks.block(part[0])
+        draft.description += [f"{_TEXTS[name]}\n{text}".strip("\n")] if text else []
     else:
         draft.description.append(scanner.text[tag.start : tag.end])
-        scanner.problems.warning(
-            "dialect.unknown-tag",
-            tag.start,
-            f"idumb does not know the tag `<{tag.name}>` and keeps it as text of the task",
-            found=f"<{tag.name}>",
-            fix="use " + ", ".join((*_READERS, *_TEXTS)),
-        )
+        known = ", ".join((*_FIELDS, *_TEXTS))
+        then = "keeps it as text of the task"
+        scanner.problems.report("dialect.unknown-tag", tag.start, f"<{tag.name}>", accepted=known, then=then)
     if name == "behavior":
-        draft.criteria += [CriterionDraft(words, at) for words, at in checks.items((content, tag.content))]
+        _field(draft, "acceptance", part)
 
 
-def _name(draft: TaskDraft, part: Part) -> None:
-    draft.title = titles.clean(part[0])
-
-
-def _files(draft: TaskDraft, part: Part) -> None:
-    draft.files = [*(draft.files or ()), part]
-
-
-def _read_first(draft: TaskDraft, part: Part) -> None:
-    text = titles.block(part[0])
-    if text:
+def _field(draft: TaskDraft, field: str, part: Part) -> None:
+    if field == "title":
+        draft.title = checks.clean(part[0])
+    elif field == "files":
+        draft.files = [*(draft.files or ()), part]
+    elif field == "read_first" and (text := checks.block(part[0])):
         draft.references.append(f"Read first:\n{text}")
+    elif field == "verify":
+        _verify(draft, part)
+    elif field == "acceptance":
+        draft.criteria += [CriterionDraft(words, at) for words, at in checks.items(part)]
+    elif field == "options":
+        for option in checks.elements(part[0], _OPTION):
+            words = "; ".join(
+                f"{one.opening[1]}: {checks.flat(one.text)}" for one in checks.elements(option.text, _ANY)
+            )
+            id = _attributes(option.opening[2]).get("id") or f"option-{len(draft.options) + 1}"
+            draft.options.append(Option(id, words.removeprefix("name: ") or checks.flat(option.text) or id))
 
 
 def _verify(draft: TaskDraft, part: Part) -> None:
@@ -349,29 +290,3 @@ def _verify(draft: TaskDraft, part: Part) -> None:
         draft.description += [f"Verification:\n{prose}"] if prose else []
     else:
         draft.criteria += [CriterionDraft(words, at) for words, at in verification.prose]
-
-
-def _criteria(draft: TaskDraft, part: Part) -> None:
-    draft.criteria += [CriterionDraft(words, at) for words, at in checks.items(part)]
-
-
-def _options(draft: TaskDraft, part: Part) -> None:
-    for option in elements.find(part[0], _OPTION):
-        attributes = {a[1]: a[2] or a[3] or "" for a in _ATTRIBUTE.finditer(option.opening[2])}
-        words = "; ".join(f"{one.opening[1]}: {checks.flat(one.text)}" for one in elements.find(option.text, _ANY))
-        id = attributes.get("id") or f"option-{len(draft.options) + 1}"
-        draft.options.append(Option(id, words.removeprefix("name: ") or checks.flat(option.text) or id))
-
-
-_READERS: dict[str, Callable[[TaskDraft, Part], None]] = {
-    "name": _name,
-    "title": _name,
-    "files": _files,
-    "file": _files,
-    "read_first": _read_first,
-    "verify": _verify,
-    "acceptance_criteria": _criteria,
-    "done": _criteria,
-    "options": _options,
-}
-_FIELDS = {"name": "title", "file": "files", "acceptance_criteria": "acceptance", "done": "acceptance"}

@@ -1,0 +1,189 @@
+"""The tasks of another tool, and what they wait for: one rule for all formats."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from idumb import lazy_pattern
+from idumb.domain import canonical_json
+from idumb.domain.plans.plan import Criterion
+from idumb.lazy_dataclass import dataclass
+
+SOURCE_ID = "x-source-id"
+DONE = "marked as done in the source; idumb did not witness it"
+ORDER = "Depends on: order of the list"
+"""What is inferred if a source states no dependencies: each task waits for the one before it."""
+RANGE = "\0"
+"""Between the two ends of a range of ids."""
+_MARK = lazy_pattern.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
+_NUMBER = lazy_pattern.compile(r"\d+")
+Unread = tuple[str, int, str]
+"""What was not understood: path, line and text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A dependency as it is written: an id, or a range of them."""
+
+    text: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTask:
+    """One task of another tool. `inferred` names what idumb guessed, with the reason.
+
+    `needs` are dependencies that the source states, `after` the places of the tasks that its order puts before this
+    one, `parent` the id of the task that it is a part of. `depends_on` are the ids that follow. `checks` are commands
+    that the source marks as such.
+    """
+
+    id: str
+    title: str
+    description: str = ""
+    done: bool = False
+    needs: tuple[Need, ...] = ()
+    after: tuple[int, ...] = ()
+    parent: str = ""
+    files: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    priority: str = "normal"
+    by_person: bool = False
+    inferred: tuple[str, ...] = ()
+    path: str = ""
+    line: int = 1
+    depends_on: tuple[str, ...] = ()
+
+    def digest(self) -> str:
+        """Return a digest of what the import takes from the source, except its mark of progress and its place."""
+        about = _MARK.sub(r"\1", self.description)
+        stated = [need.text for need in self.needs]
+        content = [self.title, about, stated, list(self.files), list(self.criteria), list(self.checks)]
+        return canonical_json.digest({"task": content})[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """The plan of another tool at `path`. `unread` lists what was not understood.
+
+    `tag` is the one that was read, if the file has several lists of tasks. `stated` are pairs of tasks, of which the
+    first needs the second. `criteria` are those of the whole plan.
+    """
+
+    kind: str
+    path: str
+    title: str
+    goal: str
+    tasks: tuple[SourceTask, ...]
+    unread: tuple[Unread, ...] = ()
+    tag: str = ""
+    stated: tuple[tuple[Need, Need], ...] = ()
+    criteria: tuple[Criterion, ...] = ()
+
+
+def resolved(plan: SourcePlan, key: Callable[[str], str]) -> SourcePlan:
+    """Return the plan with distinct ids and with what each task waits for; `key` is equal for ids that a tool equates.
+
+    A task waits for what it states, for its parts, for what the task that it is a part of waits for, and for what comes
+    before it. The last three are left out where the statements say the opposite. What names no task is listed.
+    """
+    tasks, unread = _distinct(plan.tasks, key)
+    graph = _Graph(tasks, key)
+    for task in (task for task in tasks if task.parent and key(task.parent) not in graph.known):
+        unread.append((task.path, task.line, f"the parent {task.parent} of {task.id}, no task of this source"))
+    rows = [(task.id, [place], need) for place, task in enumerate(tasks) for need in task.needs]
+    rows += [(who.text, graph.places(who), need) for who, need in plan.stated]
+    for who, places, need in rows:
+        found = graph.places(need)
+        if not found or not places or places == found:
+            why = "" if found and places else ", no task of this source"
+            text = f"the dependency of {who} on {need.text}{why}".replace(RANGE, " to ")
+            unread.append((need.path, need.line, text))
+        for place in places:
+            for other in found:
+                graph.add(place, other)
+    for place, other in graph.inferred():
+        graph.add(place, other, inferred=True)
+    after = [tuple(dict.fromkeys(tasks[other].id for other in row)) for row in graph.rows]
+    named = tuple(replace(task, depends_on=ids) for task, ids in zip(tasks, after, strict=True))
+    return replace(plan, tasks=named, unread=(*plan.unread, *unread))
+
+
+def _distinct(tasks: Sequence[SourceTask], key: Callable[[str], str]) -> tuple[list[SourceTask], list[Unread]]:
+    """Return tasks whose ids differ: of several with one id, the later ones get a number and are listed."""
+    counts: Counter[str] = Counter()
+    rows: list[SourceTask] = []
+    for task in tasks:
+        counts[key(task.id)] += 1
+        number = counts[key(task.id)]
+        rows.append(task if number == 1 else replace(task, id=f"{task.id}~{number}"))
+    pairs = ((old.id, new) for old, new in zip(tasks, rows, strict=True) if old.id != new.id)
+    return rows, [(new.path, new.line, f"the id {id} of another task; here it is {new.id}") for id, new in pairs]
+
+
+class _Graph:
+    """The tasks that each task waits for, by place; `forward` if a task waits for a later one."""
+
+    def __init__(self, tasks: Sequence[SourceTask], key: Callable[[str], str]) -> None:
+        self.tasks, self.key = tasks, key
+        self.rows: list[list[int]] = [[] for _ in tasks]
+        self.known = {key(task.id): place for place, task in enumerate(tasks)}
+        self.forward = False
+
+    def add(self, place: int, other: int, *, inferred: bool = False) -> None:
+        if other == place or (inferred and (self.forward or other > place) and self._waits(other, place)):
+            return
+        self.rows[place].append(other)
+        self.forward |= other > place
+
+    def _waits(self, place: int, other: int) -> bool:
+        """Whether a task waits for another one, also through others."""
+        stack, seen = [place], {place}
+        while stack:
+            for inner in self.rows[stack.pop()]:
+                if inner == other:
+                    return True
+                if inner not in seen:
+                    seen.add(inner)
+                    stack.append(inner)
+        return False
+
+    def places(self, need: Need) -> list[int]:
+        first, _, last = need.text.partition(RANGE)
+        whole = self.known.get(self.key(first))
+        return self._range(first, last) if last else [] if whole is None else [whole]
+
+    def _range(self, first: str, last: str) -> list[int]:
+        """Return the tasks between two ids, whose numbers tell; the second may leave out what both begin with."""
+        begin = re.match(r"\D*", first)
+        if last[:1].isdigit() and begin is not None and (cut := last if first[:1].isdigit() else begin[0] + last):
+            padded = first[: max(len(first) - len(last), 0)] + last
+            last = cut if self.key(cut) in self.known else padded
+        if self.key(first) not in self.known or self.key(last) not in self.known:
+            return []
+        low, high, same = _numbers(first), _numbers(last), re.sub(r"\d.*", "", self.key(first))
+        rows = ((place, task.id) for place, task in enumerate(self.tasks) if self.key(task.id).startswith(same))
+        return [place for place, id in rows if low <= (numbers := _numbers(id)) <= high or numbers[: len(high)] == high]
+
+    def inferred(self) -> Iterator[tuple[int, int]]:
+        """Yield what follows from parts and from the order; parents are in no order, so statements are in place."""
+        stated = [list(row) for row in self.rows]
+        parents = [self.known.get(self.key(task.parent)) if task.parent else None for task in self.tasks]
+        for place, parent in enumerate(parents):
+            above, seen = parent, {place}
+            while above is not None and above not in seen:
+                yield from ((place, other) for other in stated[above])
+                seen.add(above)
+                above = parents[above]
+            if parent is not None:
+                yield parent, place
+        yield from ((place, other) for place, task in enumerate(self.tasks) for other in task.after)
+
+
+def _numbers(id: str) -> tuple[int, ...]:
+    return tuple(int(part[:18]) for part in _NUMBER.findall(id))

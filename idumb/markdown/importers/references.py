@@ -1,0 +1,79 @@
+"""What a text says about other tasks: lists and ranges of ids, after words such as "depends on" or a label."""
+
+from __future__ import annotations
+
+import re
+
+from idumb import lazy_pattern
+from idumb.domain.plans.source_tasks import RANGE
+from idumb.markdown.importers import forms
+from idumb.markdown.importers.forms import Ids
+
+_BEFORE = (
+    r"(?:depend(?:s|ent)?(?:[ _-](?:up)?on)?|requires?|after|needs?|relies[ ]on|blocked[ _-]by|waits?[ ](?:for|on)"
+    r"|dependenc(?:y|ies)|deps?)"
+)
+_SEPARATOR = r"[ \t]*(?:,[ ]?(?:and|&)\b|[,;/+&、\uff0c]|\b(?:and|plus|und|y|et|e|和)\b)[ \t]*"
+_RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~\uff5e]|\b(?:to|through|thru|until|bis|à)\b|至|到)[ \t]*"
+_BRACKETS = r"\((?:[^()]|\([^()]*\))*+\)"
+_NOT = lazy_pattern.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
+_REST = lazy_pattern.compile(r"[\s.;,)\]]*(?:(?:—|–|--|-|:)[ \t].*)?")
+_BUT = lazy_pattern.compile(r"\b(?:except|but|unless|besides|apart)\b", re.IGNORECASE)
+_IN_BRACKETS = lazy_pattern.compile(_BRACKETS)
+_QUOTES = lazy_pattern.compile(r"[`*]")
+_ITEM = lazy_pattern.compile(r"[ \t]*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?")
+
+
+class References:
+    """Finds the references to ids of a form. An end of a range may leave out what all ids begin with: `T001-003`."""
+
+    def __init__(self, id: str, *, named: bool = True) -> None:
+        one = rf"({id})(?!\w)(?:{_RANGE}({id}|\d+)(?!\w))?"
+        bare = re.sub(r"\((?!\?)", "(?:", one)
+        listed = rf"(?:tasks?[ ])?{bare}(?:[ \t]*{_BRACKETS})?"
+        listed = rf"(?P<list>{listed}(?:{_SEPARATOR}{listed})*)"
+        self.ids = Ids(id, named=named)
+        self._one, self._list = re.compile(one, re.IGNORECASE), re.compile(listed, re.IGNORECASE)
+        self._phrase = re.compile(
+            rf"\b{_BEFORE}[ \t]*+[:\uff1a]?[ \t]*+(?:(?:completion[ ]of|on|the)[ ])?{listed}", re.IGNORECASE
+        )
+        self._sentence = re.compile(rf"[\W_]*{listed}[ \t]+(?={_BEFORE})", re.IGNORECASE)
+
+    def phrases(self, line: str, own: str = "") -> tuple[tuple[str, ...], set[str]]:
+        """Return the ids after words such as "depends on", and the forms that were read; `own` is the line's own id."""
+        line = _QUOTES.sub("", line)
+        found: list[str] = []
+
+        def taken(match: re.Match[str]) -> str:
+            if _NOT.search(line, max(match.start() - 40, 0), match.start()):
+                return match[0]
+            found.extend(self._of(match["list"]))
+            return " "
+
+        rest = self._phrase.sub(taken, line)
+        rest = rest.replace(own, " ", 1) if own else rest
+        return tuple(found), {forms.NEED, forms.MENTION}.difference(forms.found(rest, self.ids, headings=False))
+
+    def sentence(self, line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """Return the two sides of "A and B depend on C"; None for a line that says more or something else."""
+        line = _QUOTES.sub("", line)
+        who = self._sentence.match(line)
+        what = self._phrase.match(line, who.end()) if who is not None else None
+        if who is None or what is None or not _REST.fullmatch(line, what.end()):
+            return None
+        return self._of(who["list"]), self._of(what["list"])
+
+    def statement(self, text: str) -> tuple[str, ...] | None:
+        """Return the ids of a text that is nothing but a list of them, or says none; None for another text.
+
+        Words such as "depends on" may begin it, and remarks in brackets or after a dash may follow.
+        """
+        text = _ITEM.sub("", _QUOTES.sub("", text), count=1).strip()
+        if forms.NOTHING.match(text) and not _BUT.search(text):
+            return None if self._one.search(_IN_BRACKETS.sub("", text)) else ()
+        whole = self._phrase.match(text) or self._list.match(text)
+        return self._of(whole["list"]) if whole is not None and _REST.fullmatch(text, whole.end()) else None
+
+    def _of(self, text: str) -> tuple[str, ...]:
+        found = self._one.finditer(_IN_BRACKETS.sub(" ", text))
+        return tuple(f"{m[1]}{RANGE}{m[2]}" if m[2] else m[1] for m in found)

@@ -1,0 +1,152 @@
+"""One file of another tool: its front matter, its outline, and what of it a reader used."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
+
+from idumb.domain.plans.source_tasks import Need, SourceTask, Unread
+from idumb.markdown.importers import forms, front_matter, words
+from idumb.markdown.importers.forms import Ids
+from idumb.markdown.importers.front_matter import Front
+from idumb.markdown.importers.references import References
+from idumb.markdown.syntax import outline
+from idumb.markdown.syntax.outline import Entry, Outline
+from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.tree import Node
+
+
+class SourceFile:
+    """A text with its path. Readers say by line which forms they used, and `unread` lists the others.
+
+    `ids` is how ids look in the format, `headings` whether a numbered heading may be a task, `candidates` lines of what
+    else may be one, and `sees_fences` whether the tool reads code fences. Only a file that `is_swept` is a part of the
+    source; others were opened for what they add to it.
+    """
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        self.ids: Ids | None = None
+        self.candidates: set[int] = set()
+        self.headings = self.sees_fences = self.is_swept = False
+        self.used: defaultdict[int, set[str]] = defaultdict(set)
+        self.notes: list[Unread] = []
+
+    @cached_property
+    def front(self) -> Front:
+        return front_matter.read(self.text)
+
+    @cached_property
+    def source(self) -> Source:
+        return Source(self.text, self.path)
+
+    @cached_property
+    def outline(self) -> Outline:
+        return outline.read(self.source, self.front.last)
+
+    def line_at(self, offset: int) -> int:
+        return self.source.line_of(offset) + 1
+
+    def note(self, line: int, text: str) -> None:
+        self.notes.append((self.path, line, text))
+
+    def use(self, line: int, *used: str) -> None:
+        self.used[line].update(used)
+
+    def use_value(self, node: Node | None) -> None:
+        """Note that a value of the front matter was read, with the line of its key."""
+        if node is not None and self.front.source is not None:
+            line = self.front.line(node)
+            above = self.front.source.lines[line - 2].rstrip() if line > 1 else ""
+            for each in (line, line - 1) if above.endswith(":") else (line,):
+                self.use(each, *forms.ALL)
+
+    def take(self, entry: Entry, without: Collection[int] = ()) -> None:
+        """Note that an entry is a task, and that its other lines are kept as its text."""
+        self.carry([line for line in outline.span(entry) if line not in without])
+        self.use(entry.line, forms.TASK, *([forms.STATUS] if entry.done else ()))
+        if not entry.is_clear:
+            self.used[entry.line].discard(forms.BOX)
+
+    def carry(self, lines: Collection[int]) -> None:
+        """Note that lines are kept as text of a task. A box in it is only kept if it is that of an item."""
+        for line in lines:
+            item = self.outline.by_line.get(line)
+            self.use(line, forms.MARK, *([forms.BOX] if item is not None and item.mark is not None else []))
+
+    def needs(self, lines: Collection[int], references: References, own: str, at: int) -> tuple[Need, ...]:
+        """Return the dependencies that lines of a task state, and note what was read. Its `own` id is in line `at`."""
+        needs: list[Need] = []
+        for line in sorted({*lines} - self.outline.hidden - self.outline.fenced):
+            found, used = references.phrases(self.outline.lines[line - 1], own if line == at else "")
+            needs += [Need(text, self.path, line) for text in found]
+            self.use(line, *used)
+        return tuple(needs)
+
+    def task(
+        self, item: Entry, id: str, title: str, about: str, after: tuple[int, ...], order: str,
+        references: References | None = None, chosen: Collection[int] = (),
+    ) -> SourceTask:  # fmt: skip
+        """Return an item as a task. Items in it on lines that are `chosen` are tasks of their own, the others text."""
+        others = {n for inner in outline.every(item.inner) if inner.line in chosen for n in outline.span(inner)}
+        self.take(item, others)
+        lines = {*outline.span(item)} - others
+        needs = self.needs(lines, references, id, item.line) if references is not None else ()
+        files = words.paths_in(title)
+        below = self.outline.text(item.line + 1, item.end, item.column, others)
+        return SourceTask(
+            id, title or id, "\n\n".join(filter(None, (about, below))), item.done, needs, after, files=files,
+            inferred=(*([order] if after else []), *words.guessed(files)), path=self.path, line=item.line,
+        )  # fmt: skip
+
+    def sentences(self, references: References, taken: Collection[int]) -> tuple[tuple[Need, Need], ...]:
+        """Return what the lines outside of tasks say that one task needs of another, and note what was read."""
+        pairs: list[tuple[Need, Need]] = []
+        for number in sorted(
+            {*range(self.front.last + 1, len(self.outline.lines) + 1)}.difference(taken, self._skipped)
+        ):
+            said = references.sentence(self.outline.lines[number - 1])
+            if said is not None:
+                who, what = ([Need(text, self.path, number) for text in side] for side in said)
+                pairs += [(one, other) for one in who for other in what]
+                self.use(number, forms.NEED, forms.MENTION, forms.TASK)
+        return tuple(pairs)
+
+    @property
+    def _skipped(self) -> set[int]:
+        return self.outline.hidden if self.sees_fences else self.outline.hidden | self.outline.fenced
+
+    def unread(self) -> list[Unread]:
+        """Return what no reader used, in order."""
+        if not self.is_swept:
+            return self.notes
+        lines = self.outline.lines
+        broken = ((self.path, f.line, f"{f.message}: {lines[f.line - 1].strip()}") for f in self.outline.problems)
+        rows = [*self.notes, *broken]
+        for line, found in self.matched():
+            left = [form for form in found if form not in self.used.get(line, ())]
+            if left:
+                text = forms.row(lines[line - 1], left, used=bool(self.used.get(line)))
+                rows.append((self.path, line, text))
+        return sorted(rows, key=lambda row: row[1])
+
+    def matched(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield each line that has forms of the table, with these."""
+        skipped = self._skipped
+        tasks = self.candidates | {item.line for item in self.outline.items if item.is_boxless}
+        for number, line in enumerate(self.outline.lines, 1):
+            if number <= self.front.last:
+                found = list(forms.in_front_matter(line))
+            elif number in skipped:
+                continue
+            else:
+                found = list(forms.found(line, self.ids, headings=self.headings))
+                found += [forms.TASK] if number in tasks and forms.TASK not in found else []
+            if found:
+                yield number, found
+
+
+Near = Callable[[str], list[SourceFile]]
+"""Returns the files beside a source whose names fit a pattern, in order."""
