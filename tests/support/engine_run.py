@@ -14,7 +14,7 @@ from idumb.agents.human import HumanAgent
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
-from idumb.app.engine import moves, recovery, runner
+from idumb.app.engine import moves, runner
 from idumb.domain import contract as contracts
 from idumb.domain.agent import HUMAN, AgentRequest, AgentResult
 from idumb.domain.decision import Answer, Decision
@@ -152,8 +152,8 @@ class EngineRun:
     def run(self, **fields: Any) -> moves.Ending:
         """Recover and run in a new process."""
         context = self.process(**fields)
-        recovery.recover(context)
-        recovery.resolve_waiting(context)
+        moves.recover(context)
+        moves.resolve_waiting(context)
         return runner.run_tasks(context)
 
     def run_until_killed(self, kill_at: int) -> bool:

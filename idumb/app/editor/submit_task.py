@@ -14,7 +14,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
-from idumb.app.engine import moves, recovery, runner
+from idumb.app.engine import moves, runner
 from idumb.app.engine.moves import Ending
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.review import ask_consent
@@ -68,7 +68,7 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
 
 
 def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None, Ending]:
-    recovery.recover(context)
+    moves.recover(context)
     run_lock.lock_in(context)
     task_state = context.journal.state.tasks[task.id]
     # A submit was killed while it committed, and is finished or reverted by now.

@@ -79,6 +79,24 @@ def advance(context: RunContext, task: Task, *, takes: bool = False) -> Ending:
     return READY
 
 
+def recover(context: RunContext) -> None:
+    """Finish or restore what a killed or interrupted run left. A kill during recovery is safe.
+
+    An attempt that is open in an editor is left alone: its builder submits it or gives it up.
+    """
+    for task_id, record in list(context.journal.state.tasks.items()):
+        if record.status == outcome.RUNNING and record.attempt.opened is None:
+            context.checks.end_processes()
+            settle(context, context.contract.tasks[task_id])
+
+
+def resolve_waiting(context: RunContext) -> None:
+    """Ask what tasks wait for, at a terminal. Continue those whose questions are answered, end those that are late."""
+    for task_id, record in list(context.journal.state.tasks.items()):
+        if record.status == outcome.WAITING:
+            settle(context, context.contract.tasks[task_id], ask=True)
+
+
 def settle(context: RunContext, task: Task, *, ask: bool = False) -> None:
     """Bring a task to a state from which a new attempt can start, or in which it waits or has ended.
 

@@ -14,7 +14,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
-from idumb.app.engine import moves, recovery, runner
+from idumb.app.engine import moves, runner
 from idumb.app.roles import opinions
 from idumb.app.running import admission, run_result
 from idumb.app.running.run_request import Request
@@ -159,9 +159,9 @@ def supervise(
 
 def make_ready(context: RunContext) -> None:
     """Recover from a crash, apply new answers, and require the agents and setup that the run needs."""
-    recovery.recover(context)
+    moves.recover(context)
     rewritten.require_kept(context)
-    recovery.resolve_waiting(context)
+    moves.resolve_waiting(context)
     runner.require_agents(context)
     runner.require_setup(context)
     if context.sandboxed or context.services.settings.sandbox is not None:

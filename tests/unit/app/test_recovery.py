@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.engine import recovery
+from idumb.app.engine import moves
 from idumb.domain.agent import AgentRequest, AgentResult, Usage
 from idumb.domain.decision import Answer
 from idumb.domain.plans.expression import INTEGER
@@ -39,7 +39,7 @@ def stopped_before(effect: str, run: EngineRun, number: int = 1) -> EngineRun:
 def recovered(run: EngineRun) -> list[str]:
     """Recover in a new process; return the kinds of the events that recovery recorded."""
     last = run.log.head()[0]
-    recovery.recover(run.process())
+    moves.recover(run.process())
     return [event.kind for event in run.log.events(after=last)]
 
 
@@ -135,30 +135,6 @@ def test_what_the_user_commits_after_the_commit_of_a_killed_run_is_not_judged_as
 # Answers
 
 
-def validated_by_a_person(choice: str) -> EngineRun:
-    """A task that waited for its validator, who has answered since."""
-    run = EngineRun(task("A", validator="human"))
-    assert run.run().kind == "waiting"
-    (question,) = run.state.tasks["A"].decisions
-    journal = run.process().journal
-    journal.write(journal.answer_event(Answer(question, choice, "Pat"), "A", 1))
-    return run
-
-
-def test_work_that_a_person_approved_is_committed_without_its_builder() -> None:
-    run = validated_by_a_person("yes")
-    assert run.run().kind == "done"
-    assert run.commits() == ["A"]
-    assert run.calls == [("A", 1)]
-
-
-def test_work_that_a_person_rejected_is_built_again() -> None:
-    run = validated_by_a_person("no")
-    run.run()
-    assert run.calls == [("A", 1), ("A", 2)]
-    assert run.commits() == []
-
-
 def answered(run: EngineRun, choice: str = "yes") -> EngineRun:
     """Let every question of the run be answered since it waited."""
     assert run.run().kind == "waiting"
@@ -167,6 +143,20 @@ def answered(run: EngineRun, choice: str = "yes") -> EngineRun:
         for question in task_state.decisions:
             journal.write(journal.answer_event(Answer(question, choice, "Pat"), id, task_state.attempt.number))
     return run
+
+
+def test_work_that_a_person_approved_is_committed_without_its_builder() -> None:
+    run = answered(EngineRun(task("A", validator="human")))
+    assert run.run().kind == "done"
+    assert run.commits() == ["A"]
+    assert run.calls == [("A", 1)]
+
+
+def test_work_that_a_person_rejected_is_built_again() -> None:
+    run = answered(EngineRun(task("A", validator="human")), "no")
+    run.run()
+    assert run.calls == [("A", 1), ("A", 2)]
+    assert run.commits() == []
 
 
 JUDGED = (Criterion("AC-1", "it looks good", HUMAN),)
