@@ -1,4 +1,4 @@
-"""`idumb drop` abandons a phase, a task with all that depends on it, or a quick task; `undo` takes them up again."""
+"""`idumb drop` abandons a phase, a quick task, or a task with all that depends on it; `undo` reverses it (R-RUN-5)."""
 
 from __future__ import annotations
 

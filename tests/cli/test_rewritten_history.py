@@ -1,4 +1,4 @@
-"""History that the user rewrote: work that the run's branch lost is not done any more, and a squash changes nothing."""
+"""History that the user rewrote: work that the branch lost is not done, and a squash changes nothing (R-LOG-6)."""
 
 from __future__ import annotations
 
