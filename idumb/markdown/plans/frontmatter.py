@@ -217,11 +217,6 @@ def closing(source: Source, problems: Problems) -> int | None:
     return None
 
 
-def value_of(name: str, node: Node, problems: Problems) -> Any:
-    """Read one key as the frontmatter of a plan has it; None, with findings, if it is invalid."""
-    return record.value(KEYS[name], node, Place(name, problems))
-
-
 def _belongs(name: str, _: Keys) -> dict[str, str]:
     """Return what to do with an unknown key, which may belong to another one."""
     owner = next((parent for parent, key in KEYS.items() if name in key.keys), "")

@@ -20,7 +20,6 @@ from idumb.system.files import named_files
 
 PATH = ".idumb/policy/tools.yaml"
 MAX_BYTES = 64 * 1024
-_KEYS = ("allow", "deny")
 
 
 def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
