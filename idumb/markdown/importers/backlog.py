@@ -53,12 +53,14 @@ def of_file(file: SourceFile, last: str = "") -> SourceTask:
     def full(text: str) -> str:  # Backlog.md takes a bare number too
         return f"{prefix[0]}{text}" if prefix is not None and text[:1].isdigit() else text
 
-    references = References(rf"{re.escape(prefix[1])}-\d+(?:\.\d+)*" if prefix else r"\b(?!\d)\w+-\d+(?:\.\d+)*")
-    file.ids = references.ids
+    references = file.references = References(
+        rf"{re.escape(prefix[1])}-\d+(?:\.\d+)*" if prefix else r"\b(?!\d)\w+-\d+(?:\.\d+)*"
+    )
     done = bool(status) and (status.casefold() == last or _FINISHED.fullmatch(status) is not None)
     done = done or posixpath.basename(posixpath.dirname(file.path)) == "completed"
     criteria, without = _criteria(file, done=done)
     lines = {*range(front.last + 1, len(file.outline.lines) + 1)} - without
+    file.taken |= lines
     file.carry(lines)
     about = file.outline.text(front.last + 1, len(file.outline.lines) + 1, 0, without)
     for name in ("status", "dependencies", "parent_task_id", "parent", "subtasks"):

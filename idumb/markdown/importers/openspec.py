@@ -9,7 +9,6 @@ from idumb.domain.plans.source_tasks import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import words
 from idumb.markdown.importers.references import References
 from idumb.markdown.importers.source_file import Near, SourceFile
-from idumb.markdown.syntax import outline
 
 KIND = "openspec"
 key = str.casefold
@@ -31,7 +30,7 @@ def read(file: SourceFile, near: Near) -> SourcePlan:
 
     A box without a number inside another one is text. OpenSpec counts boxes in code fences too, so these are listed.
     """
-    file.ids, file.sees_fences = _REFERENCES.ids, True
+    file.references, file.sees_fences = _REFERENCES, True
     boxes = (item for item in file.outline.items if item.mark is not None)
     items = {item.line: item for item in boxes if item.around is None or _TASK.match(item.text)}
     tasks: list[SourceTask] = []
@@ -44,9 +43,7 @@ def read(file: SourceFile, near: Near) -> SourcePlan:
     change = _CHANGE.search(file.path)
     title = change[1].replace("-", " ") if change else file.path
     why = next((_why(proposal.text) for proposal in near("proposal.md")), "")
-    taken = {n for item in items.values() for n in outline.span(item)}
-    stated = file.sentences(_REFERENCES, taken)
-    return SourcePlan(KIND, file.path, title, why or title, tuple(tasks), stated=stated)
+    return SourcePlan(KIND, file.path, title, why or title, tuple(tasks))
 
 
 def _why(proposal: str) -> str:

@@ -135,7 +135,8 @@ def _finished(source: Source, plan: SourcePlan, found: Format) -> SourcePlan:
         "".join([plan.title, *texts]).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
         raise _damaged(plan.path, "a text has half of a surrogate pair") from problem
-    plan = source_tasks.resolved(plan, found.key)
+    stated = tuple(pair for file in source.opened.values() if file.is_swept for pair in file.sentences())
+    plan = source_tasks.resolved(replace(plan, stated=stated), found.key)
     unread = (row for file in source.opened.values() for row in file.unread())
     return replace(plan, unread=tuple(sorted((*plan.unread, *unread), key=lambda row: row[:2])))
 

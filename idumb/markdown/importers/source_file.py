@@ -8,7 +8,6 @@ from functools import cached_property
 
 from idumb.domain.plans.source_tasks import Need, SourceTask, Unread
 from idumb.markdown.importers import forms, front_matter, words
-from idumb.markdown.importers.forms import Ids
 from idumb.markdown.importers.front_matter import Front
 from idumb.markdown.importers.references import References
 from idumb.markdown.syntax import outline
@@ -20,15 +19,16 @@ from idumb.markdown.syntax.tree import Node
 class SourceFile:
     """A text with its path. Readers say by line which forms they used, and `unread` lists the others.
 
-    `ids` is how ids look in the format, `headings` whether a numbered heading may be a task, `candidates` lines of what
-    else may be one, and `sees_fences` whether the tool reads code fences. Only a file that `is_swept` is a part of the
-    source; others were opened for what they add to it.
+    `references` is how ids look in the format, `taken` the lines of tasks, `headings` whether a numbered heading may be
+    a task, `candidates` lines of what else may be one, and `sees_fences` whether the tool reads code fences. Only a
+    file that `is_swept` is a part of the source; others were opened for what they add to it.
     """
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-        self.ids: Ids | None = None
+        self.references: References | None = None
+        self.taken: set[int] = set()
         self.candidates: set[int] = set()
         self.headings = self.sees_fences = self.is_swept = False
         self.used: defaultdict[int, set[str]] = defaultdict(set)
@@ -65,7 +65,9 @@ class SourceFile:
 
     def take(self, entry: Entry, without: Collection[int] = ()) -> None:
         """Note that an entry is a task, and that its other lines are kept as its text."""
-        self.carry([line for line in outline.span(entry) if line not in without])
+        lines = [line for line in outline.span(entry) if line not in without]
+        self.taken.update(lines)
+        self.carry(lines)
         self.use(entry.line, forms.TASK, *([forms.STATUS] if entry.done else ()))
         if not entry.is_clear:
             self.used[entry.line].discard(forms.BOX)
@@ -101,13 +103,12 @@ class SourceFile:
             inferred=(*([order] if after else []), *words.guessed(files)), path=self.path, line=item.line,
         )  # fmt: skip
 
-    def sentences(self, references: References, taken: Collection[int]) -> tuple[tuple[Need, Need], ...]:
+    def sentences(self) -> tuple[tuple[Need, Need], ...]:
         """Return what the lines outside of tasks say that one task needs of another, and note what was read."""
         pairs: list[tuple[Need, Need]] = []
-        for number in sorted(
-            {*range(self.front.last + 1, len(self.outline.lines) + 1)}.difference(taken, self._skipped)
-        ):
-            said = references.sentence(self.outline.lines[number - 1])
+        lines = {*range(self.front.last + 1, len(self.outline.lines) + 1)} if self.references is not None else set()
+        for number in sorted(lines.difference(self.taken, self._skipped)):
+            said = self.references.sentence(self.outline.lines[number - 1]) if self.references is not None else None
             if said is not None:
                 who, what = ([Need(text, self.path, number) for text in side] for side in said)
                 pairs += [(one, other) for one in who for other in what]
@@ -134,7 +135,7 @@ class SourceFile:
 
     def matched(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each line that has forms of the table, with these."""
-        skipped = self._skipped
+        skipped, ids = self._skipped, self.references.ids if self.references is not None else None
         tasks = self.candidates | {item.line for item in self.outline.items if item.is_boxless}
         for number, line in enumerate(self.outline.lines, 1):
             if number <= self.front.last:
@@ -142,7 +143,7 @@ class SourceFile:
             elif number in skipped:
                 continue
             else:
-                found = list(forms.found(line, self.ids, headings=self.headings))
+                found = list(forms.found(line, ids, headings=self.headings))
                 found += [forms.TASK] if number in tasks and forms.TASK not in found else []
             if found:
                 yield number, found

@@ -6,7 +6,6 @@ from idumb import lazy_pattern
 from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
 from idumb.markdown.importers.references import References
 from idumb.markdown.importers.source_file import Near, SourceFile
-from idumb.markdown.syntax import outline
 from idumb.markdown.syntax.outline import Entry
 
 KIND = "spec-kit"
@@ -34,7 +33,7 @@ def read(file: SourceFile, _near: Near) -> SourcePlan:
 
     Phases are the sections of the highest level that divides the tasks, whatever they are called.
     """
-    file.ids = _REFERENCES.ids
+    file.references = _REFERENCES
     items = {item.line: item for item in file.outline.items if _named(item)}
     level = next((level for level in range(1, 7) if len({_phase(each, level) for each in items.values()}) > 1), 0)
     tasks: list[SourceTask] = []
@@ -56,8 +55,7 @@ def read(file: SourceFile, _near: Near) -> SourcePlan:
         if not parallel:
             waits, group = (place,), []
     title = file.outline.title.removeprefix("Tasks: ") or file.path
-    taken = {n for item in items.values() for n in outline.span(item)}
-    return SourcePlan(KIND, file.path, title, title, tuple(tasks), stated=file.sentences(_REFERENCES, taken))
+    return SourcePlan(KIND, file.path, title, title, tuple(tasks))
 
 
 def _phase(item: Entry, level: int) -> int:

@@ -53,7 +53,7 @@ def _is_prompt(file: SourceFile) -> bool:
 
 def read(file: SourceFile, near: Near) -> SourcePlan:
     """Read the packages of `tasks.md`, with what their own files say; packages that have only a file come last."""
-    file.ids = _REFERENCES.ids
+    file.references = _REFERENCES
     lanes = _lanes([*near(_EVENTS), *near(f"../{_EVENTS}")])
     found = [file] if _is_prompt(file) else filter(_is_prompt, near("tasks/*WP*.md"))
     prompts = {key(prompt.front.text("work_package_id")): _package(prompt, lanes) for prompt in found}
@@ -66,9 +66,8 @@ def read(file: SourceFile, near: Near) -> SourcePlan:
             done = _LANES.get(lanes[key(id)], False) if key(id) in lanes else done
             tasks.append(_section(file, heading, id, match[3].strip("* "), own, done=done))
     tasks += [prompt for prompt, _ in prompts.values()]
-    taken = {n for heading in file.outline.headings if _PACKAGE.match(heading.text) for n in outline.span(heading)}
     title = tasks[0].title if _is_prompt(file) else file.outline.title or file.path
-    return SourcePlan(KIND, file.path, title, title, tuple(tasks), stated=file.sentences(_REFERENCES, taken))
+    return SourcePlan(KIND, file.path, title, title, tuple(tasks))
 
 
 def _section(
@@ -115,7 +114,7 @@ def _stated(file: SourceFile, heading: Entry, id: str) -> tuple[Need, ...]:
 
 def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, bool | None]:
     """Return the work package of a prompt file, and whether it is done; None if neither file nor events say it."""
-    front, file.ids, file.is_swept = file.front, _REFERENCES.ids, True
+    front, file.references, file.is_swept = file.front, _REFERENCES, True
     id, line = front.text("work_package_id"), front.line(front.value("dependencies"))
     needs: list[Need] = []
     for text in front.texts("dependencies"):
