@@ -351,10 +351,10 @@ def test_the_version_of_a_plan_is_shown(project: Project) -> None:
 def test_a_note_beside_a_plan_is_named_and_refuses_nothing(project: Project) -> None:
     """R-PLAN-1: a text without frontmatter is a plan only if something in it could be one of its tasks."""
     place = project.plan([projects.making("T1-01", "a.txt")]).with_name("NOTES-PLAN.md")
-    place.write_text("# What we thought of\n\n- [ ] ask Kim\n\nThe plan is short.\n", encoding="utf-8")
+    place.write_text("# Plan: what we thought of 2024-05-01\n\n- [ ] ask Kim\n\n- 3-4 tasks\n", encoding="utf-8")
     assert codes(project) == {"plan.note": "warning"}
     assert project.execute("--no-verify").code == 0
-    assert "What we thought of" in place.read_text(encoding="utf-8")
+    assert "what we thought of" in place.read_text(encoding="utf-8")
     for text in (
         "## Tasks\n",
         "### T1-02: B\n",

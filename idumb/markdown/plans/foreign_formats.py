@@ -101,9 +101,9 @@ def dialect(lines: Sequence[str]) -> str | None:
 
 # What a plan begins with, and what may be one of its tasks, however it is written.
 _LIKE_PLAN = lazy_pattern.compile(
-    r"\n[^\w\n]*(?:(?:type|phase|plan)[\"'*]*[ \t]*:|(?:task[^\w\n]*)?t?\d[\w.]*-\d|(?<=# )tasks?\b|id[\"']?[ \t]*:)"
-    r"|\n[ \t]*(?:`{3,}|~{3,})[ \t]*(?:yaml|json|yml)\W*(?:task|step)",
-    re.IGNORECASE,
+    r"\n[^\w\n]*(?:type[\"']?[ \t]*:[ \t]*[\"']?plan\b|(?:task[^\w\n]*)?t\d[\w.]*-\d|id[\"']?[ \t]*:"
+    r"|(?<=# )tasks[ \t]*$)|\n[ \t]*(?:`{3,}|~{3,})[ \t]*(?:yaml|json|yml)\W*(?:task|step)",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
