@@ -307,7 +307,8 @@ def test_a_killed_run_continues_with_the_interrupted_step(project: Project, tmp_
     """R-PLAN-7: steps that are done are not run again, and the end is that of an undisturbed run."""
     flag = tmp_path / "go"
     once = {**shell("echo x >> a.txt"), "scope": ["a.txt"]}
-    kill = f"echo half >> b.txt; while ! test -e {flag}; do touch {flag}; kill -9 $(ps -o ppid= -p $PPID); done"
+    killed = "while ! test -e $F; do touch $F; kill -9 $(ps -o ppid= -p $PPID); done"
+    kill = f"F={flag}; echo half >> b.txt; {killed}"  # strict mode refuses a path outside that it sees
     put(project, once, {**shell(kill), "scope": ["b.txt"]}, write("c.txt", "c\n"))
     approve(project)
     assert project.idumb("execute", PLAN).code == -signal.SIGKILL

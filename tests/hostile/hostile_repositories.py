@@ -79,7 +79,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "deinit": ("deinit",),
 }
 """Commands that would run or write, but that nobody's word was given for."""
-WRITING = ("init", "stop", "accept", "skip", "decide", "archive", "install", "plan", "import")
+WRITING = ("init", "stop", "drop", "accept", "skip", "decide", "archive", "install", "plan", "import")
 """Commands whose whole sense is to write; they run nothing of a plan."""
 ELSEWHERE = ("fake-model", "help", "mcp", "schema")
 """Commands that look at no repository themselves."""
