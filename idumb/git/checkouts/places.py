@@ -81,26 +81,40 @@ def take(user: Repository) -> Pair:
 
 def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iterator[Pair]:
     """Yield each pair that no command uses, locked; `held` is called with the process that uses one."""
-    place = prepare(user)
+    prepare(user)
     private_folders.make_below(user.common_dir, _state(user))
     for number in range(1, MOST + 1):
-        path = os.path.join(_state(user), f"{number}.lock")
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            held(os.read(lock, 100).decode("ascii", "replace"))
-            os.close(lock)
+        lock = _locked(user, number, held)
+        if lock is None:
             continue
-        os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode("ascii"))
+        try:
+            os.ftruncate(lock, 0)
+            os.write(lock, str(os.getpid()).encode("ascii"))
+            place = prepare(user)  # until it was locked, another command could remove the empty folder
+        except BaseException:
+            os.close(lock)
+            raise
         yield Pair(user, place, number, lock)
+
+
+def _locked(user: Repository, number: int, held: Callable[[str], None], create: int = os.O_CREAT) -> int | None:
+    path = os.path.join(_state(user), f"{number}.lock")
+    lock = os.open(path, os.O_RDWR | create | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        held(os.read(lock, 100).decode("ascii", "replace"))
+        os.close(lock)
+        return None
+    return lock
 
 
 def prepare(user: Repository) -> str:
     """Return the folder of a repository's checkouts, created if missing. Refusal `checkout.unusable`."""
     place, problem = folder_of(user), ""
     try:
+        with contextlib.suppress(FileNotFoundError):  # another command may just have removed the empty folder above it
+            private_folders.make(place)
         private_folders.make(place)
         problem = _shared(place) or ("" if os.access(place, os.W_OK) else "it is not writable")
     except OSError as failed:
@@ -125,9 +139,21 @@ def _remove_of_deleted(above: str) -> None:
             private_folders.try_to_remove(place)
 
 
-def tidy(place: str) -> None:
-    """Remove the folder of a repository's checkouts if it holds nothing. A folder that the user chose stays."""
-    with contextlib.suppress(OSError):
+def tidy(user: Repository) -> None:
+    """Remove the folder of a repository's checkouts if it holds nothing and no command uses it.
+
+    A folder that the user chose stays.
+    """
+    place = folder_of(user)
+    with contextlib.ExitStack() as locks, contextlib.suppress(OSError):
+        if set(os.listdir(place)) - {_OWNER}:
+            return
+        for number in range(1, MOST + 1):
+            with contextlib.suppress(FileNotFoundError):  # no command has used it yet
+                lock = _locked(user, number, lambda _: None, create=0)
+                if lock is None:
+                    return
+                locks.callback(os.close, lock)
         if os.listdir(place) == [_OWNER]:
             os.unlink(os.path.join(place, _OWNER))
         os.rmdir(place)

@@ -34,7 +34,7 @@ def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Ite
         yield _copied(user, head, folder, also)
     finally:
         private_folders.unlock(folder, lock)
-        _tidy(top)
+        _tidy(user, top)
 
 
 def clear(user: Repository) -> tuple[str, ...]:
@@ -48,13 +48,13 @@ def clear(user: Repository) -> tuple[str, ...]:
         user.guard()
         if private_folders.remove(folder):
             removed.append(folder)
-    _tidy(top)
+    _tidy(user, top)
     return tuple(removed)
 
 
-def _tidy(top: str) -> None:
+def _tidy(user: Repository, top: str) -> None:
     private_folders.remove_empty(top)
-    places.tidy(os.path.dirname(top))
+    places.tidy(user)
 
 
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:

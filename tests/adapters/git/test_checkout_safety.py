@@ -19,6 +19,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import BUILD, Checkout
+from idumb.git.discover import Repository
 from idumb.system import clock, host_identity
 from idumb.system.files import private_folders
 from tests.support.checkouts import close, create, names, opened, show, shown, tree
@@ -393,6 +394,26 @@ def test_a_checkout_is_outside_the_repository_and_below_no_manifest(
     (tmp_path / "package.json").unlink()
     monkeypatch.setenv("XDG_STATE_HOME", str(repository.root / "state"))
     assert places.folder_of(place).startswith("/var/tmp/idumb-")
+
+
+def test_a_command_that_tidies_up_never_removes_the_folder_that_another_begins_to_use(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = discover.find(str(sandbox.root))
+    prepare = places.prepare
+
+    def prepared_beside_another(place: Repository) -> str:
+        folder = prepare(place)
+        places.tidy(place)
+        return folder
+
+    monkeypatch.setattr(places, "prepare", prepared_beside_another)
+    pair = places.take(user)
+    places.tidy(user)
+    assert Path(places.folder_of(user)).is_dir()
+    pair.close()
+    places.tidy(user)
+    assert not Path(places.folder_of(user)).exists()
 
 
 def test_checkouts_of_a_deleted_repository_go_a_month_after_their_last_use(
