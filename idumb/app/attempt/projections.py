@@ -334,7 +334,12 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
     state = journal.state
     if not _is_settled(state) or state.reports_in_log:
         return ()
-    return _commit_reports(services, journal, to_commit(services, state, reports))
+    changed = to_commit(services, state, reports)
+    if not changed and run_lookup.last_event(services, "reports.committed", state.id) is None:
+        made = run_lookup.commit_of_reports(services, state)
+        if made is not None:
+            journal.write(journal.event("reports.committed", commit=made, paths=list(reports)))
+    return _commit_reports(services, journal, changed)
 
 
 def record_corrections(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:

@@ -42,6 +42,12 @@ def last_event(services: Services, kind: str, run: str, task: str | None = None)
     return next(iter(services.log.events(run=run, task=task, kind=kind, newest_first=True, limit=1)), None)
 
 
+def commit_of_reports(services: Services, state: RunState) -> str | None:
+    """Return the newest commit of the run's reports: a command may have been killed before it recorded it."""
+    rows = services.history.trailers_since(state.base.commit)
+    return next((commit for commit, t in rows if "Idumb-Reports" in t and t.get("Idumb-Run") == state.id), None)
+
+
 def last_ledger(services: Services, run: str, task: str) -> tuple[Mapping[str, Any], ...]:
     """Return the rows of files and symbols that the last attempt at a task changed, also of an interrupted one."""
     events = (last_event(services, kind, run, task) for kind in ("attempt.finished", "attempt.interrupted"))

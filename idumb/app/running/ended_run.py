@@ -40,5 +40,8 @@ def has_reports(services: Services, state: RunState, folder: str) -> bool:
     if recorded is not None and (judged is None or recorded.seq > judged.seq):
         return True
     paths = [projection_paths.report_path(folder, report) for report in ("SUMMARY", "VERIFICATION")]
-    there = all(services.reports.exists(path) for path in paths)
-    return there and not (state.commits_reports and services.history.uncommitted(paths))
+    if not all(services.reports.exists(path) for path in paths):
+        return False
+    if not state.commits_reports:
+        return True
+    return not services.history.uncommitted(paths) and run_lookup.commit_of_reports(services, state) is None
