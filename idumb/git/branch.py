@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from idumb.domain import errors
@@ -21,13 +22,14 @@ def advance(
     commit: str,
     expected: str | None,
     message: str,
-    known: str = "",
+    own: Collection[str] = (),
 ) -> str:
     """Move the branch to a commit on top of `expected`, by compare-and-swap; None is a detached HEAD.
 
-    First the index gets the entries of the paths that the commit changed, where it still has those from before or those
-    of the tree `known`: what else the user staged for them stays. The other way round, his next commit would undo the
-    work if idumb were killed between the two. Return git's words if it refuses; the index is then as HEAD has it.
+    First the index gets the entries of the paths that the commit changed, where it still has those from before: what
+    else the user staged for them stays, except of `own`, of which the commit has his files as they are. The other way
+    round, his next commit would undo the work if idumb were killed between the two. Return git's words if it refuses;
+    the index is then as HEAD has it.
     Repeating the call is safe.
     """
     if open_repository.head_of(repository) == commit:
@@ -35,7 +37,7 @@ def advance(
         return ""
     before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
     try:
-        followed = index_file.follow(place, repository, before, after, known)
+        followed = index_file.follow(place, repository, before, after, own)
     except errors.Refusal as refusal:
         return str(refusal)
     # Before the branch: git does not force it, and its rename must not precede its bytes.

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pygit2.enums import SortMode
@@ -189,11 +189,13 @@ class GitHistory:
         made = Commits(self._place, self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
         return dataclasses.replace(made, unrun=unrun) if unrun else made
 
-    def advance(self, name: str | None, commit: str, expected: str | None, message: str, known: str = "") -> str:
+    def advance(
+        self, name: str | None, commit: str, expected: str | None, message: str, own: Collection[str] = ()
+    ) -> str:
         if (present := self.head().branch) != name:
             return f"HEAD is on {present or 'no branch'}, and no longer on {name or 'a detached commit'}"
         full = open_repository.branch_of(self.repository)
-        return branch.advance(self._place, self.repository, full, commit, expected, message, known)
+        return branch.advance(self._place, self.repository, full, commit, expected, message, own)
 
     def unfollow(self, tree: str) -> None:
         head = self.head_tree() or tree_objects.EMPTY_TREE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.domain import errors
@@ -78,9 +78,11 @@ def entries(root: str, paths: Iterable[str], variables: Mapping[str, str] | None
 
 
 def follow(
-    place: Repository, repository: pygit2.Repository, before: str, after: str, known: str = ""
+    place: Repository, repository: pygit2.Repository, before: str, after: str, own: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Give the index the entries of the tree `after` where it still has those of `before` or `known`; return the paths.
+    """Give the index the entries of the tree `after` where it still has those of `before`, and for the paths `own`.
+
+    Return the paths.
 
     Refusal `git.failed` if git could not.
     """
@@ -88,9 +90,8 @@ def follow(
     stale = []
     for path, have in entries(place.root, changes).items():
         old, new = changes[path].old, changes[path].new
-        other = tree_objects.entry(repository, known, path) if known else old
         announced = old is None and have is not None and have.oid == EMPTY
-        if have != new and (have in (old, other) or announced):
+        if have != new and (have == old or path in own or announced):
             stale.append(path)
     set_to(place, repository, after, stale)
     return tuple(stale)

@@ -89,7 +89,8 @@ def _resumed(scene: Scene) -> None:
 
 
 def _steps(scene: Scene) -> None:
-    steps = [{"tool": "run", "intent": "make the marker", "arguments": {"command": _touch(scene)}}]
+    command = f"M={scene.marker}; touch $M"  # strict mode refuses a path outside that it sees
+    steps = [{"tool": "run", "intent": "make the marker", "arguments": {"command": command}}]
     scene.repo.write("deploy.yaml", json.dumps({"steps": steps}))
 
 

@@ -7,7 +7,7 @@ test of the engine needs is missing. `tests/contracts/` holds these fakes to wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from idumb.app.ports.repository import CommitAttempt, Conflict, Head, RepositoryState, Snapshot
@@ -290,7 +290,9 @@ class MemoryHistory:
     def unfollow(self, tree: str) -> None:
         """There is no index."""
 
-    def advance(self, name: str | None, commit: str, expected: str | None, message: str, known: str = "") -> str:
+    def advance(
+        self, name: str | None, commit: str, expected: str | None, message: str, own: Collection[str] = ()
+    ) -> str:
         if name != self._repository.branch:
             return f"HEAD is not on {name}"
         if self._repository.head == commit:

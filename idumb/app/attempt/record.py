@@ -156,9 +156,9 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
     kept = keep_candidate(context, attempt, delivery.delivered(context, attempt))
     if commit is not None:
         history = context.services.history
-        # What the user staged of a file of which the work took his version is in the commit, below the work.
-        known = context.work.overlay(history.tree_of(attempt.judged_on), attempt.base, attempt.mine)
-        words = history.advance(context.journal.state.branch, commit, attempt.judged_on, attempt.task.id, known)
+        # Of these files the commit has his own version, with all that he had staged of it.
+        own = attempt.committed if attempt.in_place else attempt.mine
+        words = history.advance(context.journal.state.branch, commit, attempt.judged_on, attempt.task.id, own)
         if words:
             return attempt.at(RECORDED, commit_refused=words)
     return finish(context, attempt, kept, commit)

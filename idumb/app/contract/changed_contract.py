@@ -129,8 +129,7 @@ def _fresh_choice(state: RunState, now: Contract) -> Choice:
     return Choice(FRESH, "start a new run of the present plans", means, "; ".join(commands))
 
 
-def require_same(services: Services, contract: Contract, state: RunState) -> None:
-    """Refusal `phase.dropped`, or `run.contract-changed` if this is not the contract of the run."""
+def require_not_dropped(state: RunState) -> None:
     if state.state == DROPPED:
         raise Refusal(
             "phase.dropped",
@@ -138,6 +137,11 @@ def require_same(services: Services, contract: Contract, state: RunState) -> Non
             hint=f"idumb undo --yes --operation {[*state.operations][-1]}",
             details={"phase": state.phase},
         )
+
+
+def require_same(services: Services, contract: Contract, state: RunState) -> None:
+    """Refusal `phase.dropped`, or `run.contract-changed` if this is not the contract of the run."""
+    require_not_dropped(state)
     if contract_versions.is_run_of(state, contract) or contract_versions.is_pending(state, contract.hash):
         return
     was = dict(state.contract.plans)

@@ -454,10 +454,15 @@ def _answered(state: RunState, kind: str, choice: str, task: str | None = None) 
             yield question
 
 
+def _waits_still(run: RunState, question: str) -> bool:
+    return question in run.answers and chosen(run, question).move != RESET
+
+
 def history(task: Task, run: RunState, words: str, commits: Sequence[str], back: str) -> Decision:
     """Return the question what follows if the branch lost commits of done tasks, of which this is the first."""
-    same = [i for i, q in run.decisions.items() if (q["kind"], q["task"]) == (HISTORY, task.id) and i in run.answers]
-    number = 1 + sum(chosen(run, id).move != RESET for id in same)
+    earlier = {i: q for i, q in run.decisions.items() if (q["kind"], q["task"]) == (HISTORY, task.id)}
+    other = (q for i, q in earlier.items() if tuple(q["evidence"]) != tuple(commits) or _waits_still(run, i))
+    number = 1 + len(tuple(other))
     return about(HISTORY, task, number, commits, words=words, back=back, phase=run.phase)
 
 

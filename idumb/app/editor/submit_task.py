@@ -21,7 +21,7 @@ from idumb.app.review import ask_consent
 from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import preconditions
+from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import agent, errors, outcome, paths
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -74,6 +74,7 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
     # A submit was killed while it committed, and is finished or reverted by now.
     if task_state.attempt.opened is None:
         return None, moves.advance(context, task)
+    rewritten.refuse(context.services, context.journal.state)
     attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.submit)
     ending = moves.tell(context, attempt) or moves.advance(context, task)
     projections.progress(context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Protocol
 
@@ -217,11 +217,13 @@ class History(Protocol):
     def unfollow(self, tree: str) -> None:
         """Give the index HEAD's entries where it has those of `tree`: it followed a commit that was never reached."""
 
-    def advance(self, name: str | None, commit: str, expected: str | None, message: str, known: str = "") -> str:
+    def advance(
+        self, name: str | None, commit: str, expected: str | None, message: str, own: Collection[str] = ()
+    ) -> str:
         """Move the branch `name` from `expected` to a commit on top of it; return why, if HEAD or git refuses.
 
-        Before it moves, the index follows where the user staged nothing but what the tree `known` has. `message` is for
-        the reflog.
+        Before it moves, the index follows where the user staged nothing, and for the paths `own`. `message` is for the
+        reflog.
         """
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:

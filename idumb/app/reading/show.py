@@ -176,7 +176,8 @@ def diff(services: Services, task: str) -> Result:
         )
     kept_runs.require(services, state, [task_id])
     tree = task_state.checkpoint.tree if task_state.checkpoint else task_state.work.left_tree
-    paths = tuple(dict.fromkeys((*task_state.work.touched, *task_state.work.deviations)))
+    kept = task_state.checkpoint.files if task_state.checkpoint else ()
+    paths = tuple(dict.fromkeys((*task_state.work.touched, *task_state.work.deviations, *kept)))
     text = services.trees.diff(task_state.work.base, tree, paths) if paths else ""
     counts = services.trees.line_counts(task_state.work.base, tree) if paths else {}
     files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in paths]

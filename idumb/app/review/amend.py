@@ -108,6 +108,7 @@ def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
     contract = loading.runnable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
     preconditions.require_settled(state)
+    changed_contract.require_not_dropped(state)
     if not request.from_file:
         changed_contract.require_same(services, contract, state)
     elif contract.hash == state.contract.hash:

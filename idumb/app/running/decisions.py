@@ -18,7 +18,7 @@ from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.decision import PHASE, SKIP, Answer, seconds_until
+from idumb.domain.decision import HISTORY, PHASE, SKIP, Answer, seconds_until
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import nearest
 from idumb.domain.runs.event import NewEvent
@@ -77,6 +77,7 @@ def decide(services: Services, request: Request) -> Result:
         return _answer_failed_task(services, state, question, request)
     if request.decision in state.answers:
         raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
+    _require_open_task(state, question)
     _require_complete(state, question)
     _require_in_time(services, state, question)
     version = state.contract.version
@@ -93,6 +94,16 @@ def decide(services: Services, request: Request) -> Result:
     data |= {"verification": verified, "next": [_after(question, phase, verified)]}
     data["version"] = state.contract.version if state.contract.version != version else None
     return Result(data, warnings=warnings)
+
+
+def _require_open_task(state: RunState, question: Mapping[str, Any]) -> None:
+    task = state.tasks.get(question.get("task") or "")
+    if task is not None and task.status in outcome.ENDED and question["kind"] != HISTORY:
+        raise Refusal(
+            "decision.void",
+            f"{question['id']} is void: {task.id} is {task.status}. Nothing was recorded.",
+            hint=f"idumb show {task.id}",
+        )
 
 
 def _require_complete(state: RunState, question: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from idumb.app.core.services import Services, attempt_ref
 from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, next_steps, operation
-from idumb.app.worktree import exposed_secrets, kept_work, preconditions
+from idumb.app.worktree import exposed_secrets, kept_work, preconditions, rewritten
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -123,6 +123,7 @@ def _override(
         preconditions.require_guarded(services, state)
         preconditions.require_repository(services)
         preconditions.require_branch(services, state)
+        rewritten.refuse(services, state)
     with operation.owned(services, _WORDS[kind]) as owned:
         journal = owned.journal(state)
         fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}

@@ -138,9 +138,11 @@ def judge(context: RunContext, attempt: Attempt) -> Attempt:
     """
     # A dry run commits nothing, and says what a run would ask.
     policies = (context.policy, context.services.settings.git.commit)
-    if COMMIT_TASK not in policies or attempt.task.is_human:
-        return attempt  # nobody commits it, or a person does
-    exposed = _added(context.services, context.work, attempt.changes, attempt.before.head.commit)
+    if COMMIT_TASK not in policies:
+        return attempt  # nobody commits it
+    # A person may have committed his work himself.
+    head = context.services.history.head() if attempt.task.is_human else attempt.before.head
+    exposed = _added(context.services, context.work, attempt.changes, head.commit)
     if exposed and STRICT in (attempt.plan.mode, context.journal.state.mode):
         words = questions.secret(attempt.task.id, attempt.number, exposed).what
         return attempt.ended(outcome.FAILED, f"{words}; {questions.WITHOUT_SECRET}")

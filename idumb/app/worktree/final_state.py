@@ -62,15 +62,15 @@ def scan(services: Services, contract: Contract) -> str:
 
 def _commit_of(state: RunState, task: str) -> str | None:
     kept = state.tasks[task].checkpoint
-    return None if kept is None else kept.commit
+    return state.tasks[task].accepted_commit or (None if kept is None else kept.commit)
 
 
 def _last_writers(state: RunState) -> dict[str, str]:
-    """Return each path with the completed task that changed it last, unless an unfinished task changed it later."""
+    """Return each path with the done task that changed it last, unless an unfinished task changed it later."""
     writers: dict[str, str] = {}
     for task in sorted(state.attempted, key=state.attempted.__getitem__):
         task_state = state.tasks[task]
-        if task_state.status == outcome.COMPLETED:
+        if task_state.status in outcome.DONE:
             writers.update(dict.fromkeys(task_state.work.touched, task))
         elif task_state.status not in outcome.ENDED:
             for path in task_state.work.touched:

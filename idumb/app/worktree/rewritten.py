@@ -11,7 +11,7 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import final_state
 from idumb.domain import outcome
 from idumb.domain.decision import RESET
-from idumb.domain.errors import Waiting
+from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans import graph
 from idumb.domain.runs.run import CLOSED, RunState
 from idumb.domain.runs.task_state import TaskState
@@ -38,10 +38,14 @@ def lost(services: Services, state: RunState) -> dict[str, str]:
 
     It has neither the commit, nor one with its trailers, nor the files as this task or a later one left them.
     """
-    if state.state in CLOSED or not is_rewritten(services, state):
+    made = commits(state)
+    if state.state in CLOSED or not made or services.history.head().branch != state.branch:
         return {}
-    named = {(t.get("Idumb-Run"), t.get("Idumb-Task")) for _, t in services.history.trailers_since(state.base.commit)}
-    made, head = commits(state), services.history.head_tree() or ""
+    rows = dict(services.history.trailers_since(state.base.commit))
+    if all(commit in rows or services.history.descends(commit) for commit, _ in made):
+        return {}
+    named = {(t.get("Idumb-Run"), t.get("Idumb-Task")) for t in rows.values()}
+    head = services.history.head_tree() or ""
     found: dict[str, str] = {}
     for number, (commit, task) in enumerate(made):
         there = {(run, task.id) for run in (state.id, task.carried_from)} & named or services.history.descends(commit)
@@ -68,6 +72,13 @@ def mark(services: Services, state: RunState) -> str:
     for task in gone:
         state.tasks[task] = dataclasses.replace(state.tasks[task], status=outcome.PENDING, reason=said)
     return said
+
+
+def refuse(services: Services, state: RunState) -> None:
+    """Refuse to build on work that the branch lost: `resume` asks what follows."""
+    if gone := lost(services, state):
+        hint = f"idumb resume {state.phase} asks what follows"
+        raise Refusal("run.history-changed", words(state, gone), hint=hint, details={"phase": state.phase})
 
 
 def require_kept(context: RunContext) -> None:

@@ -101,6 +101,12 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
     )
 
 
+def _moved_last(state: RunState, task: TaskState, event: Event) -> None:
+    """A person's work was done after he was asked, perhaps after other tasks."""
+    state.attempted[task.id] = event.seq
+    state.attempted = dict(sorted(state.attempted.items(), key=lambda item: item[1]))
+
+
 def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
     attempt, progress = task.attempt, task.progress
@@ -109,8 +115,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     counted = progress.settled == (event.attempt or attempt.number)
     failure = (p["reason"], p["left"] or "")
     if not first and attempt.adapter == agent.HUMAN:  # it only asked: the work was done since
-        state.attempted[task.id] = event.seq
-        state.attempted = dict(sorted(state.attempted.items(), key=lambda item: item[1]))
+        _moved_last(state, task, event)
     state.guarded = replace(state.guarded, unchecked=False)
     return replace(
         task,
@@ -247,7 +252,10 @@ def _omitted(state: RunState, task: TaskState, event: Event) -> TaskState:
 
 
 def _accepted(state: RunState, task: TaskState, event: Event) -> TaskState:
-    """Keep the accepted files as the task's work, also if a person changed them by hand."""
+    """Keep the accepted files as the task's work, also if a person changed them by hand. Nothing has verified them."""
+    state.verification = None
+    if task.attempt.adapter == agent.HUMAN:
+        _moved_last(state, task, event)
     p, work = event.payload, task.work
     work = replace(work, left_tree=p.get("left", work.left_tree), touched=tuple(p.get("touched", work.touched)))
     return replace(_becomes(outcome.ACCEPTED)(state, task, event), accepted_commit=p["commit"], work=work)
