@@ -71,7 +71,7 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
     raise InputError(
         "amend.cannot-write",
         f"This change cannot be written to {path} without changing something else.",
-        hint="Edit the plan, then run idumb check-plan --diff and idumb amend --from-file",
+        hint=f"Edit {path}, then run idumb amend {plan.phase} --from-file",
     )
 
 
