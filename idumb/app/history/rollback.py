@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.contract import loading
+from idumb.app.contract import changed_contract, loading
 from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -44,6 +44,7 @@ def rollback(
     preconditions.require_initialised(services)
     contract = loading.require_contract(services, phase)
     state = run_lookup.require_run(services, contract.phase)
+    changed_contract.require_not_dropped(state)
     task = checked_target(state, to)
     if not attempted_after(services, state, task) and not killed_commands(services, state):
         return _nothing(state, to)

@@ -364,9 +364,11 @@ def _next(phases: list[dict[str, Any]], questions: list[dict[str, Any]], *, init
         return {"phase": first["phase"], **_for_phase(first, first["phase"], first["state"])}
     if not phases:
         return {"command": None, "why": "no phase is planned; write .planning/phases/1/01-PLAN.md"}
-    elsewhere = [row["phase"] for row in phases if row["state"] != "verified" and not _is_dropped(row)]
+    there = (DROPPED, "verified")
+    elsewhere = [row["phase"] for row in phases if row["state"] not in there and not _is_dropped(row)]
     more = f"; {', '.join(elsewhere)} elsewhere, according to reports" if elsewhere else ""
-    return {"command": None, "why": f"every phase is verified{more}"}
+    dropped = " or dropped" if any(row["state"] == DROPPED for row in phases) else ""
+    return {"command": None, "why": f"every phase is verified{dropped}{more}"}
 
 
 _UNDER_WAY = (0, True)
