@@ -22,7 +22,7 @@ from idumb.git.objects import durable_files
 from idumb.git.shadow_folder import OwnFolder
 from idumb.system.files import file_systems, private_folders
 
-_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _BY_HOOK = 1
 """git's exit status if a hook refused; git itself fails with another one."""

@@ -195,6 +195,14 @@ def test_a_hook_that_refuses_silently_is_said_to_be_one(sandbox: GitSandbox, his
     assert make(history, tree) == CommitAttempt(None, words, tree, by_hook=True)
 
 
+def test_a_hook_that_refuses_refs_refuses_the_commit(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    """F22: also if it is the only hook."""
+    tree = work(sandbox, {"a": "2\n"})
+    hook(sandbox, 'test "$1" != prepared || { echo no >&2; exit 1; }', "reference-transaction")
+    made = make(history, tree)
+    assert (made.commit, made.by_hook, made.words.splitlines()[0]) == (None, False, "no")
+
+
 def test_a_hook_that_leaves_a_conflict_in_its_index_changes_nothing(
     sandbox: GitSandbox, history: GitHistory, base: str
 ) -> None:
