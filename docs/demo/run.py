@@ -13,6 +13,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 IDUMB = [sys.executable, "-m", "idumb"]
 
+TRY = ("status", "show T1-02 --diff", "log 1", "rollback 1 --to start", "resume 1")
+"""What the last lines suggest to somebody who wants to go on."""
+
 CONFIG = """\
 builder: demo
 bindings:
@@ -61,7 +64,7 @@ def closing(project: pathlib.Path) -> None:
     say("It is all yours now. Read .planning/phases/1/1-SUMMARY.md there, and try:")
     command = shutil.which("idumb", path=os.path.dirname(sys.executable)) or " ".join(IDUMB)
     print(f"  cd {project}\n  alias idumb='{command}'")
-    for words in ("status", "diff T1-02", "log 1", "rollback 1 --to start", "resume 1"):
+    for words in TRY:
         print(f"  idumb {words}")
 
 

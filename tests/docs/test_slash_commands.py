@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -50,6 +51,11 @@ def test_a_slash_command_names_only_existing_commands_and_options() -> None:
     lines = {command.name: spans(command) for command in COMMANDS.values()}
     assert [name for name, named in lines.items() if not named] == []
     assert [(name, line, why) for name, named in lines.items() for line in named if (why := problem(line))] == []
+
+
+def test_the_demo_suggests_only_existing_commands_and_options() -> None:
+    run = runpy.run_path(str(FOLDER.parent / "docs" / "demo" / "run.py"))
+    assert [why for words in run["TRY"] if (why := problem(f"idumb {words}"))] == []
 
 
 def test_an_option_that_does_not_exist_is_detected() -> None:
