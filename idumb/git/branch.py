@@ -33,7 +33,7 @@ def advance(
     Repeating the call is safe.
     """
     if open_repository.head_of(repository) == commit:
-        durable_files.force_below(place.common_dir, [branch] if branch is not None else [])
+        durable_files.force_below(*((place.git_dir, ["HEAD"]) if branch is None else (place.common_dir, [branch])))
         return ""
     before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
     try:
