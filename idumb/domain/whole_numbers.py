@@ -6,7 +6,6 @@ converted if they are longer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 MOST_DIGITS = 4300
@@ -32,11 +31,6 @@ def next_free(all_digits: Iterable[str]) -> int:
     """Return an unused number: the one after the greatest that is counted."""
     numbers = (parse(digits) for digits in all_digits)
     return min(max((number for number in numbers if number is not None), default=0), LARGEST - 1) + 1
-
-
-def too_long(text: str) -> bool:
-    """Whether a name contains a number with too many digits."""
-    return len(text) > MOST_DIGITS and any(len(digits) > MOST_DIGITS for digits in re.findall(r"\d+", text))
 
 
 def parse_json_int(text: str) -> int:

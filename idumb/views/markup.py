@@ -99,7 +99,3 @@ def json_text(value: object) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
-
-
-def xml(text: str) -> str:
-    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

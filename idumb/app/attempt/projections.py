@@ -108,7 +108,7 @@ def contexts(services: Services, state: RunState, contract: Contract) -> Iterato
         task, handover = contract.tasks.get(event.task or ""), event.payload.get("handover")
         if task is not None and handover:
             path = f"{projection_paths.execution_folder(state.phase)}/context-{task.id}-{event.attempt}.md"
-            yield path, f"# {task.id}, attempt {event.attempt}: what the next agent is told\n\n{handover}\n"
+            yield path, f"# {task.id}, attempt {event.attempt}: handover to the next agent\n\n{handover}\n"
 
 
 def checkpoints(

@@ -326,9 +326,8 @@ def work(task: Task, attempt: int, feedback: str = "") -> Decision:
 
 def refused(state: RunState, task: str) -> bool:
     """Return whether a person last answered that he does not do the task, or that it is not as it should be."""
-    answered = (state.decisions.get(id, {}) for id in reversed(state.answers))
-    last = next((q for q in answered if (q.get("kind"), q.get("task")) == (WORK, task)), None)
-    return last is not None and chosen(state, last["id"]).move == REFUSE
+    last = [q["id"] for q in _answered(state, WORK, None, task)][-1:]
+    return any(chosen(state, question).move == REFUSE for question in last)
 
 
 def chosen(state: RunState, question: str) -> Choice:
@@ -444,11 +443,11 @@ def of_user(state: RunState, task: str) -> tuple[str, ...]:
     return tuple(path for q in chosen if q["subject"] == BASE for path in q["evidence"])
 
 
-def _answered(state: RunState, kind: str, choice: str, task: str | None = None) -> Iterator[Mapping[str, Any]]:
-    """Yield the questions of a kind that were answered so, the earliest answer first."""
+def _answered(state: RunState, kind: str, choice: str | None, task: str | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the questions of a kind that were answered so, the earliest answer first. None is any choice or task."""
     for id, answer in state.answers.items():
         question = state.decisions.get(id)
-        if question is None or question["kind"] != kind or answer["choice"] != choice:
+        if question is None or question["kind"] != kind or choice not in (None, answer["choice"]):
             continue
         if task in (None, question["task"]):
             yield question
@@ -528,12 +527,6 @@ def raises(state: RunState, task: str | None, scope: str) -> int:
 
 def is_stopped(state: RunState, task: str | None, scope: str) -> bool:
     """Return whether a person's last answer at a ceiling is to stop, at this task's or at that of the whole run."""
-    about_it = (
-        (state.decisions.get(id, {}), answer["choice"]) for id, answer in state.answers.items()
-    )  # in the order of the answers
-    last = [
-        choice
-        for question, choice in about_it
-        if (question.get("kind"), question.get("subject")) == (LIMIT, scope) and task in (None, question["task"])
-    ]
+    asked_then = (q for q in _answered(state, LIMIT, None, task) if q["subject"] == scope)
+    last = [state.answers[q["id"]]["choice"] for q in asked_then]
     return last[-1:] == [STOP]
