@@ -10,13 +10,12 @@ from idumb.app.core.services import Services, attempt_ref
 from idumb.app.session import open_run, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import wording
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 
 
 def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[str, ...] = ()) -> Result:
     """Record that the open attempt was interrupted, keep its work in a snapshot, and revert it."""
-    if not why.strip():
-        raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
+    preconditions.require_reason(why, task)
     phase, task_id = run_lookup.find_task(task)
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)

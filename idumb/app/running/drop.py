@@ -19,8 +19,7 @@ from idumb.domain.errors import InputError, Refusal
 
 def drop(services: Services, target: str, why: str, who: str) -> Result:
     """Record that a person abandons what is left of a phase, or a task of it. Refusal if nothing is left."""
-    if not why.strip():
-        raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {target}")
+    preconditions.require_reason(why, target)
     preconditions.require_initialised(services)
     phase, task = target, None
     with suppress(InputError):  # it names a phase

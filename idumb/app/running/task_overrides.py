@@ -20,7 +20,7 @@ from idumb.app.worktree import exposed_secrets, kept_work, preconditions, rewrit
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
@@ -105,8 +105,7 @@ def _override(
     confirm: Callable[[Contract, str, str], None] = lambda *_: None,
     then: Callable[[Journal], None] = lambda _: None,
 ) -> Result:
-    if not why.strip():
-        raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
+    preconditions.require_reason(why, task)
     contract, state, task_id = _find(services, task, begins=kind == "task.accepted")
     preconditions.require_settled(state)
     task_state = state.tasks[task_id]

@@ -10,7 +10,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
 from idumb.domain import wording
-from idumb.domain.errors import Refusal, WorkFailed
+from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import guarded_names
 from idumb.domain.runs.run import RunState
@@ -41,6 +41,12 @@ def require_initialised(services: Services) -> None:
         raise Refusal(
             "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint="idumb init"
         )
+
+
+def require_reason(why: str, subject: str) -> None:
+    """Refuse a command that goes into the record without a reason. `subject` is what it is about."""
+    if not why.strip():
+        raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {subject}")
 
 
 def elsewhere(projects: Sequence[str]) -> tuple[str, str]:
