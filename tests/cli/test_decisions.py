@@ -95,6 +95,16 @@ def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_
     assert len(versions(waiting)) == 1
 
 
+def test_an_answer_on_another_branch_is_refused_and_changes_no_plan(waiting: Project) -> None:
+    """R-ASK-2."""
+    waiting.repo.git("switch", "--quiet", "-c", "other")
+    before = waiting.read(PLAN)
+    assert waiting.quick("decide", QUESTION, "yes", "--json").error["code"] == "git.other-branch"
+    assert waiting.read(PLAN) == before
+    waiting.repo.git("switch", "--quiet", "main")
+    assert decide(waiting, QUESTION, "yes").data["version"] == 2
+
+
 def test_an_answer_at_the_terminal_is_appended_when_the_run_ends(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from idumb.app.core.services import Services
 from idumb.app.planning import plan_questions
 from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
+from idumb.app.worktree import preconditions
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import HISTORY, PHASE, SKIP, Answer, seconds_until
@@ -77,6 +78,8 @@ def decide(services: Services, request: Request) -> Result:
         return _answer_failed_task(services, state, question, request)
     if request.decision in state.answers:
         raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
+    if question["kind"] != PHASE:  # a phase can be judged wherever its work was merged; other answers change the plan
+        preconditions.require_branch(services, state)
     _require_open_task(state, question)
     _require_complete(state, question)
     _require_in_time(services, state, question)
