@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 from idumb.app.contract import loading
 from idumb.app.ports.planning import ParsedPlan
+from idumb.domain import catalog
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
-from idumb.domain.intake.rule import Rule
 from idumb.domain.settings import NO_POLICY, Settings
-from idumb.markdown import catalog
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.settings import configuration, policy
@@ -256,7 +255,7 @@ def page() -> str:
 
     questions = "\n".join(f"1. {one.question} {_codes(one.codes)}" for one in self_check.QUESTIONS)
     parts = [INTRODUCTION.replace("{questions}", questions), CHECKS, _overview()]
-    parts += [_rule(rule) for rule in registry.RULES]
+    parts += [_check(code) for code in registry.CODES]
     parts += [GRAPH, *_together(), "", FORMAT, *_format(), "", OTHERS, *_others(), ""]
     return "\n".join(parts)
 
@@ -268,15 +267,15 @@ def _codes(codes: Iterable[str]) -> str:
 
 def _overview() -> str:
     rows = [
-        f"| [`{r.code}`](#{r.code.replace('.', '')}) | {r.guided} | {r.strict} | {EXAMPLES[r.code].means} |"
-        for r in registry.RULES
+        f"| [`{code}`](#{code.replace('.', '')}) | {row.guided} | {row.strict} | {EXAMPLES[code].means} |"
+        for code, row in ((code, catalog.ROWS[code]) for code in registry.CODES)
     ]
     return "\n".join(["| code | guided | strict | means |", "|---|---|---|---|", *rows, ""])
 
 
-def _rule(rule: Rule) -> str:
-    example = EXAMPLES[rule.code]
-    lines = [f"### {rule.code}", "", example.means, "", "````markdown", example.task.rstrip("\n"), "````", ""]
+def _check(code: str) -> str:
+    example = EXAMPLES[code]
+    lines = [f"### {code}", "", example.means, "", "````markdown", example.task.rstrip("\n"), "````", ""]
     for where, text in (
         ("In the frontmatter", example.head),
         ("With `.idumb/policy/tools.yaml`", example.policy),

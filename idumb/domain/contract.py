@@ -85,9 +85,8 @@ def assemble(
     findings = list(cross_plan_findings(plans))
     tasks = {task.id: task for plan in plans for task in plan.tasks}
     if len(tasks) > MAX_TASKS:
-        last, message = plans[-1], f"The phase has {len(tasks)} tasks; the limit is {MAX_TASKS}."
-        found, accepted, fix = str(len(tasks)), f"at most {MAX_TASKS}", "Split the phase."
-        findings.append(last.finding("phase.too-many-tasks", "", found, accepted, message, fix, task=last.tasks[-1]))
+        last, most, found = plans[-1], f"at most {MAX_TASKS}", str(len(tasks))
+        findings.append(last.finding("phase.too-many-tasks", "", found, task=last.tasks[-1], accepted=most))
     if any(f.severity == ERROR for f in findings):
         return None, tuple(findings)
     dependencies = effective_dependencies(plans)
@@ -133,11 +132,14 @@ def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool
     round_ = {plan for _, knot in of_plans for plan in knot}
     first = {plan.plan: plan for plan in reversed(plans)}
     for cycle, _ in of_plans[:_MOST]:
-        yield _plan_cycle(first[cycle[0]], cycle)
+        yield first[cycle[0]].finding("plan.cycle", "", " → ".join(cycle), words={"of": " of plans"})
     dependencies = effective_dependencies(plans, round_)  # without them, every pair of their tasks would be a cycle
     of_tasks = graph.knots(dependencies)
+    owner = _owners(plans) if of_tasks else {}
     for cycle, knot in of_tasks[:_MOST]:
-        yield _cycle(plans, cycle, more=len(knot) >= len(cycle))
+        plan, first_task = owner[cycle[0]]
+        more = " (there may be more)" if len(knot) >= len(cycle) else ""
+        yield plan.finding("plan.cycle", "", " → ".join(cycle), task=first_task, words={"more": more})
     stuck = {task for _, knot in of_tasks for task in knot}
     stuck |= {task.id for plan in plans if plan.plan in round_ for task in plan.tasks}
     for task, needs in dependencies.items():
@@ -157,10 +159,7 @@ def _unreachable(
         plan, task = owner[id]
         blocker = next(dependency for dependency in dependencies[id] if dependency in never)
         more = f" (and {len(waiting) - _MOST:,} more)" if number + 1 == _MOST < len(waiting) else ""
-        accepted = "dependencies that can complete"
-        message = f"{id} can never start: it depends on {blocker}, which can never complete{more}."
-        fix = "Fix the task that blocks it, or remove that task from `Depends on`."
-        yield plan.finding("task.unreachable", "depends_on", blocker, accepted, message, fix, task=task)
+        yield plan.finding("task.unreachable", "", blocker, task=task, words={"more": more})
 
 
 def _owners(plans: Sequence[Plan]) -> dict[str, tuple[Plan, Task]]:
@@ -185,16 +184,14 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
             if task.id and task.id in first_by_id and first_by_id[task.id][0] is not plan:
                 other, first = first_by_id[task.id]
                 line = first.span.line if first.span else 1
-                message = f"Duplicate id {task.id}, first used at {other.path}:{line}."
-                accepted, fix = "an id unique in the phase", "Give this task an unused id."
-                yield plan.finding("task.duplicate-id", "id", task.id, accepted, message, fix, task=task)
+                words, fix = {"first": f"at {other.path}:{line}"}, "give this task an unused id"
+                yield plan.finding("task.duplicate-id", "id", task.id, task=task, fix=fix, words=words)
             first_by_id.setdefault(task.id, (plan, task))
     numbers: dict[str, Plan] = {}
     for plan in plans:
         if plan.plan in numbers:
-            message = f"Duplicate plan id {plan.plan}, first used by {numbers[plan.plan].path}."
-            accepted, fix = "a plan id unique in the phase", "Give this plan another id."
-            yield plan.finding("plan.duplicate-id", "plan", plan.plan, accepted, message, fix)
+            words = {"first": f", first used by {numbers[plan.plan].path}"}
+            yield plan.finding("plan.duplicate-id", "plan", plan.plan, words=words)
         numbers.setdefault(plan.plan, plan)
 
 
@@ -202,9 +199,7 @@ def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
     for plan in plans:
         for task in plan.tasks:
             if task.id in task.depends_on:
-                message, fix = f"{task.id} depends on itself.", "Remove the id from `Depends on`."
-                code, accepted = "task.self-dependency", "another task's id"
-                yield plan.finding(code, "depends_on", task.id, accepted, message, fix, task=task)
+                yield plan.finding("task.self-dependency", "", task.id, task=task)
 
 
 _NEAR = 10  # unknown dependencies for which the nearest id is looked for, among all of the phase
@@ -215,11 +210,11 @@ def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Findi
     unknown = [(plan, task, id) for plan, task in tasks for id in task.depends_on if id not in task_ids]
     for number, (plan, task, dependency) in enumerate(unknown[:_MOST], 1):
         near = nearest(dependency, [id for id in task_ids if id != task.id]) if number <= _NEAR else None
-        fix = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
-        more = f" ({len(unknown) - _MOST:,} more dependencies are unknown.)" if number == _MOST < len(unknown) else ""
-        message = f"{task.id} depends on {dependency}, which is not a task of phase {plan.phase}.{more}"
-        code, accepted = "task.unknown-dependency", near or "a task id of this phase"
-        yield plan.finding(code, "depends_on", dependency, accepted, message, fix, task=task)
+        more = f" ({len(unknown) - _MOST:,} more dependencies are unknown)" if number == _MOST < len(unknown) else ""
+        yield plan.finding(
+            "task.unknown-dependency", "", dependency, task=task, accepted=near or "",
+            fix=f"did you mean {near}?" if near else "", words={"more": more},
+        )  # fmt: skip
 
 
 def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
@@ -227,25 +222,9 @@ def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
     for plan in plans:
         for dependency in plan.depends_on:
             if dependency == plan.plan or dependency not in plan_ids:
-                target = "itself" if dependency == plan.plan else f"{dependency}, which is not a plan of this phase"
-                message, fix = f"Plan {plan.plan} depends on {target}.", "Correct `depends_on`."
-                accepted = nearest(dependency, plan_ids - {plan.plan}) or "the id of another plan of this phase"
-                yield plan.finding("plan.unknown-dependency", "depends_on", dependency, accepted, message, fix)
-
-
-def _cycle(plans: Sequence[Plan], cycle: Sequence[str], *, more: bool) -> Finding:
-    plan, task = _owners(plans)[cycle[0]]
-    chain = " → ".join(cycle)
-    message = f"Dependency cycle: {chain}{' (there may be more)' if more else ''}."
-    accepted, fix = "dependencies without a cycle", "Remove one of these dependencies."
-    return plan.finding("plan.cycle", "depends_on", chain, accepted, message, fix, task=task)
-
-
-def _plan_cycle(plan: Plan, cycle: Sequence[str]) -> Finding:
-    chain = " → ".join(cycle)
-    message = f"Dependency cycle of plans: {chain}."
-    accepted = "plans without a cycle"
-    return plan.finding("plan.cycle", "depends_on", chain, accepted, message, "Remove one from `depends_on`.")
+                what = "itself" if dependency == plan.plan else f"{dependency}, which is not a plan of this phase"
+                near, words = nearest(dependency, plan_ids - {plan.plan}), {"plan": plan.plan, "what": what}
+                yield plan.finding("plan.unknown-dependency", "", dependency, accepted=near or "", words=words)
 
 
 def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:

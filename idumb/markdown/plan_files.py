@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.planning import ParsedPlan
-from idumb.domain import paths
+from idumb.domain import catalog, paths
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
 from idumb.domain.plans import numbered_phases, step_plan
@@ -290,8 +290,8 @@ def _is_note(data: bytes) -> bool:
 
 
 def _note(path: str) -> Finding:
-    message = f"{path} has no frontmatter, so it is no plan; idumb leaves it alone."
-    return Finding("plan.note", WARNING, path, 1, 1, "", "", "", message, "Start it with --- if it is a plan.")
+    message, fix = catalog.ROWS["plan.note"].said({"path": path})
+    return Finding("plan.note", WARNING, path, 1, 1, "", "", "", message, fix)
 
 
 def _ambiguous(phase: str, folders: Sequence[str]) -> InputError:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 8_926,
-    "markdown": 7_290,
-    "app, engine rooms": 8_004,
-    "app, use cases": 10_031,
+    "domain": 9_231,
+    "markdown": 7_002,
+    "app, engine rooms": 8_000,
+    "app, use cases": 10_027,
     "composition": 782,
     "cli, views": 5_305,
     "git": 4_813,
@@ -18,7 +18,7 @@ BUDGETS = {
     "agents, fake_model": 5_180,
     "the root": 197,
 }
-TESTS = 78_650
+TESTS = 78_659
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -280,15 +280,11 @@ def _belongs(plans: PlanningFolder, plan: Plan, folder: str) -> bool:
 
 
 def _misplaced(plan: Plan, folder: str) -> Finding:
-    message = f"{plan.path} is a plan of phase {plan.phase}, but {folder} belongs to another phase."
-    accepted, fix = "the phase of the plan's folder", "Correct `phase`, or move the plan."
-    return plan.finding("plan.other-folder", "phase", plan.phase, accepted, message, fix)
+    return plan.finding("plan.other-folder", "", plan.phase, words={"folder": folder})
 
 
 def _wrong_phase(plan: Plan, first: Plan) -> Finding:
-    message = f"{plan.path} has phase {plan.phase}, but {first.path} in the same folder has {first.phase}."
-    fix = "Use the same `phase` in all plans of a folder."
-    return plan.finding("plan.other-phase", "phase", plan.phase, first.phase, message, fix)
+    return plan.finding("plan.other-phase", "", plan.phase, accepted=first.phase, words={"first": first.path})
 
 
 def runnable(services: Services, loaded: Loaded) -> Contract:

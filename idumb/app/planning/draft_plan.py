@@ -117,8 +117,7 @@ def _naming_findings(services: Services, where: PhaseLocation, identity: str, pl
 
 
 def _misnamed(plan: Plan, key: str, stated: str, required: str) -> Finding:
-    words = f"The plan states `{key}: {stated}`, but its place requires {required}."
-    return plan.finding("plan.other-name", key, stated, required, words, f'Write {key}: "{required}".')
+    return plan.finding("plan.other-name", key, stated, accepted=required)
 
 
 def write(services: Services, draft: Draft) -> None:

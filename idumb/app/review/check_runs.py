@@ -69,13 +69,9 @@ def _invariants(services: Services, contract: Contract, checks: Checks, tree: st
                 result = _result(checks, subject, invariant.check, limit, tree)
             ran.rows.append({"task": None, "subject": subject, "command": invariant.check, "result": result})
             if result in evidence.BROKEN:
-                accepted = "an invariant that holds before the work"
-                message = f"The invariant {invariant.id} does not hold before the work: {invariant.text}"
-                fix = "Fix what breaks it first, or correct its check."
+                words = {"id": invariant.id, "text": invariant.text}
                 found = f"{invariant.id} {result.replace('_', ' ')}"
-                ran.findings.append(
-                    plan.finding(BROKEN_BEFORE, "invariants", found, accepted, message, fix, severity=severity)
-                )
+                ran.findings.append(plan.finding(BROKEN_BEFORE, "", found, severity=severity, words=words))
 
 
 def _tree(services: Services, state: RunState) -> str:
@@ -113,10 +109,8 @@ def _findings(plan: Plan, task: Task, results: dict[str, str], *, strict: bool) 
             CODE,
             "acceptance" if subject in lines else "verify",
             commands.get(subject) or "Verify",
-            "a check that fails before the work, or `keeps:` instead of `check:`",
-            f"{task.id}: {subject} passes before the work, and so does not show that the work was done.",
-            "Correct the check, or write keeps: for a property that must stay true.",
             task=task,
             severity=ERROR if strict else WARNING,
             line=lines.get(subject, 0),
+            words={"subject": subject},
         )

@@ -55,7 +55,7 @@ def unproven(case: Case) -> Hits:
 
 def _of_criterion(criterion: Criterion, code: str, task: Task | None, fix: str = "") -> Hit:
     """Return the hit at the criterion itself; success criteria have no Verify."""
-    words = {"id": criterion.id, "whose": task.id if task else "the plan"}
+    words = {"id": f"{criterion.id} of {task.id if task else 'the plan'}"}
     accepted = "check, verify, human or opinion" if task else "check, human or opinion"
     accepted = accepted if code == "criterion.unproven" else ""
     return Hit(criterion.text, words, code, field_of(task), criterion.line, accepted, fix)

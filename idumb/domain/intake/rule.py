@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
+from idumb.domain import catalog
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plans.plan import Criterion, Plan, Task
@@ -16,8 +17,6 @@ from idumb.domain.proof import gate_table, levels
 from idumb.domain.settings import Policy, Settings
 from idumb.lazy_dataclass import dataclass
 
-SILENT = "none"
-BY_FIELD = "by field"
 GATE_OF_FIELD: Mapping[str, str] = {
     "acceptance": gate_table.CRITERIA,
     "verify": gate_table.CRITERIA,
@@ -85,34 +84,32 @@ class Case:
         of_plans = ((plan, None, criterion) for plan in self.contract.plans for criterion in plan.success_criteria)
         return (*of_tasks, *of_plans)
 
-    def severity(self, rule: Rule, field: str = "", *, certain: bool = True) -> str:
-        """Return the severity of a finding of this rule in the mode of the case.
+    def severity(self, code: str, field: str = "", *, certain: bool = True) -> str:
+        """Return the severity of a finding with this code in the mode of the case.
 
         It is an error if its gate has level 2 and certainly cannot hold.
         """
-        gate = GATE_OF_FIELD.get(field, "") if rule.gate == BY_FIELD else rule.gate
+        row = catalog.ROWS[code]
+        gate = GATE_OF_FIELD.get(field, "") if row.gate == catalog.BY_FIELD else row.gate
         if gate and certain and levels.rule(self.settings, gate).level == levels.CRITICAL:
             return ERROR
-        return rule.strict if self.strict else rule.guided
+        return row.strict if self.strict else row.guided
 
-    def finding(self, rule: Rule, plan: Plan, task: Task | None, hit: Hit) -> Finding:
-        """Return what a rule found, in the words of its row."""
-        found, field = short(hit.found), hit.field or rule.field
-        words = {"task": task.id if task else "The plan", "found": found, **hit.words}
-        severity = hit.severity or self.severity(rule, field, certain=hit.certain)
-        message, fix = rule.message.format_map(words), hit.fix or rule.fix.format_map(words)
-        accepted = hit.accepted or rule.accepted
+    def finding(self, code: str, plan: Plan, task: Task | None, hit: Hit) -> Finding:
+        """Return what a check found."""
+        field = hit.field or catalog.ROWS[code].field
+        severity = hit.severity or self.severity(code, field, certain=hit.certain)
         return plan.finding(
-            rule.code, field, found, accepted, message, fix, task=task, severity=severity, line=hit.line
-        )
+            code, field, short(hit.found), task=task, severity=severity, line=hit.line, accepted=hit.accepted,
+            fix=hit.fix, words=hit.words,
+        )  # fmt: skip
 
 
 class Hit(NamedTuple):
-    """What a check found. `words` fill in the texts of the rule, as do `task` and `found`.
+    """What a check found. `words` fill in the texts of the catalog, as do `task` and `found`.
 
-    - `code`: of a check that several rules share. `field`, `accepted` and `fix` replace those of the rule.
-    - `line`: replaces the line of the field. `certain`: the gate of the rule cannot hold.
-    - `severity`: replaces that of the rule.
+    - `code`: if the check has several. `field`, `accepted`, `fix` and `severity` replace those of the catalog.
+    - `line`: replaces the line of the field. `certain`: the gate cannot hold.
     """
 
     found: str
@@ -128,27 +125,6 @@ class Hit(NamedTuple):
 
 Hits = Iterator[tuple[Plan, Task | None, Hit]]
 Check = Callable[[Case], Hits]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One code: its severity in guided and in strict mode (error, warning or none), its check and its texts.
-
-    `field` is where its findings are, and `accepted` what the field accepts, unless a hit says otherwise. `gate` is
-    the gate that cannot hold if there is such a finding, or BY_FIELD. `question` is that of the self-check which such a
-    finding answers with no.
-    """
-
-    code: str
-    guided: str
-    strict: str
-    check: Check
-    message: str
-    fix: str
-    field: str = ""
-    accepted: str = ""
-    gate: str = ""
-    question: str = ""
 
 
 def each_task(find: Callable[[Case, Plan, Task], Iterable[Hit | str]]) -> Check:

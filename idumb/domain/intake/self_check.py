@@ -7,10 +7,12 @@ from dataclasses import asdict
 from itertools import chain, islice
 from typing import Any
 
+from idumb.domain import catalog
+from idumb.domain.catalog import SILENT
 from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import Finding
 from idumb.domain.intake import coverage, registry
-from idumb.domain.intake.rule import SILENT, Case
+from idumb.domain.intake.rule import Case
 from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE
 from idumb.lazy_dataclass import dataclass
 
@@ -64,9 +66,9 @@ def open_questions(case: Case, findings: Iterable[Finding]) -> tuple[Answer, ...
 
 def _silent(case: Case) -> Iterator[Finding]:
     """Yield the first findings of checks that are silent in this mode."""
-    quiet = [rule for rule in registry.RULES if rule.question and case.severity(rule) == SILENT]
-    for check in dict.fromkeys(rule.check for rule in quiet):
-        yield from islice((f for f in registry.found(case, check) if f.severity == SILENT), SHOWN)
+    for codes in registry.CHECKS:
+        if any(catalog.ROWS[code].question and case.severity(code) == SILENT for code in codes.split()):
+            yield from islice((f for f in registry.found(case, codes) if f.severity == SILENT), SHOWN)
 
 
 def _answer(question: Question, case: Case, by_code: dict[str, list[Finding]]) -> Answer:
@@ -133,6 +135,6 @@ _TABLE: tuple[tuple[str, str, Callable[[Case], Iterable[str]]], ...] = (
     ("design", "Is the quality of the design acceptable?", lambda _: ()),
 )
 QUESTIONS = tuple(
-    Question(id, question, tuple(rule.code for rule in registry.RULES if rule.question == id), basis)
+    Question(id, question, tuple(code for code in registry.CODES if catalog.ROWS[code].question == id), basis)
     for id, question, basis in _TABLE
 )

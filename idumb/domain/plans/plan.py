@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from idumb import lazy_pattern
 from idumb.domain import paths, wording
-from idumb.domain.finding import ERROR, Finding
+from idumb.domain.finding import Finding
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # only plans of workflows need it
@@ -349,10 +350,21 @@ class Plan:
         return self.dialect in FOREIGN
 
     def finding(
-        self, code: str, field: str, found: str, accepted: str, message: str, fix: str, *,
-        task: Task | None = None, severity: str = ERROR, line: int = 0,
+        self, code: str, field: str = "", found: str = "", *, task: Task | None = None, severity: str = "",
+        line: int = 0, accepted: str = "", fix: str = "", words: Mapping[str, object] = MappingProxyType({}),
     ) -> Finding:  # fmt: skip
-        """Return a finding at a field of a task, or of the frontmatter; `line` replaces the line of the field."""
+        """Return a finding at a field of a task, or of the frontmatter, with the texts of the catalog.
+
+        What is given replaces what the catalog says. `line` replaces the line of the field, `words` fill in the texts.
+        """
+        from idumb.domain import catalog  # most plans have no finding
+
+        row = catalog.ROWS[code]
+        field, accepted = field or row.field, accepted or row.accepted
         span = self.spans.get(field) if task is None else task.spans.get(field) or task.span
         line = line or (span.line if span else 1)
-        return Finding(code, severity, self.path, line, 1, field, found, accepted, message, fix)
+        whose = task.id if task else "The plan"
+        known = {"task": whose, "field": field, "found": found, "accepted": accepted, "path": self.path}
+        message, usual = row.said({**known, **words})
+        severity = severity or (row.strict if self.mode == STRICT else row.guided)
+        return Finding(code, severity, self.path, line, 1, field, found, accepted, message, fix or usual)

@@ -244,12 +244,11 @@ def settle(
     covered = bool(commands) and not any(draft.proof for draft in drafts)
     settled = []
     for draft in drafts:
-        proof = draft.proof or (plan.VERIFY if covered else plan.UNPROVEN)
+        id, proof = draft.id or next(free), draft.proof or (plan.VERIFY if covered else plan.UNPROVEN)
         if proof == plan.VERIFY and not commands and task:
             place.report("criterion.nothing-to-verify", draft.span.start, "verify")
         elif proof == plan.UNPROVEN and draft.proof is None:
-            place.report("criterion.unproven", draft.span.start, draft.text)
-        id = draft.id or next(free)
+            place.report("criterion.unproven", draft.span.start, draft.text, id=id)
         settled.append(Criterion(id, draft.text, proof, draft.command, draft.notes, draft.span, draft.keeps))
     return tuple(settled)
 

@@ -128,7 +128,8 @@ def _whole(tasks: list[Task], outline: Outline, problems: Problems) -> None:
     first: dict[str, int] = {}
     for task in tasks:
         if task.id in first and task.span:
-            problems.report("task.duplicate-id", task.span.start, task.id, field="id", first=first[task.id])
+            words = {"field": "id", "first": f"on line {first[task.id]}"}
+            problems.report("task.duplicate-id", task.span.start, task.id, **words)
         if task.id and task.span:
             first.setdefault(task.id, task.span.line)
 

@@ -8,10 +8,9 @@ from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from idumb import lazy_pattern
-from idumb.domain import wording
-from idumb.domain.finding import ERROR, WARNING, Finding, nearest
+from idumb.domain import catalog, wording
+from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown import catalog
 from idumb.markdown.syntax.source import Source
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
@@ -43,29 +42,14 @@ class Problems:
         accepted = str(words.get("accepted", ", ".join(near) or row.accepted))
         given = _Words(words | {"found": found, "field": field, "accepted": accepted}, self)
         known = nearest(found, near) if near and found and len(self.findings) < _MOST else None
-        fix = str(words["fix"]) if "fix" in words else row.fix.format_map(given)
+        message, usual = row.said(given)
+        fix = str(words.get("fix", usual))
         fix = f"{words.get('where', '')}{f'did you mean `{known}`?' if known and known != found else fix}"
-        severity = WARNING if row.warning else ERROR
-        accepted = "" if row.warning else accepted.replace("{free}", str(given["free"]) if "{free}" in accepted else "")
-        self._add(severity, code, at, row.message.format_map(given), (field, found, accepted, fix))
-
-    def _add(self, severity: str, code: str, at: int, message: str, rest: tuple[str, str, str, str]) -> None:
-        line, column = self.source.place(at)
-        field, found, accepted, fix = rest
-        self.findings.append(
-            Finding(
-                code,
-                severity,
-                self.source.path,
-                line,
-                column,
-                field,
-                _short(found),
-                accepted,
-                _short(message, _WORDS),
-                fix,
-            )
-        )
+        accepted = accepted.replace("{free}", str(given["free"]) if "{free}" in accepted else "")
+        accepted = accepted if row.guided == ERROR else ""
+        path, (line, column) = self.source.path, self.source.place(at)
+        found, message = _short(found), _short(message, _WORDS)
+        self.findings.append(Finding(code, row.guided, path, line, column, field, found, accepted, message, fix))
 
     @property
     def any_error(self) -> bool:
@@ -102,7 +86,7 @@ class Problems:
         return replace(finding, fix=f"replace the tab in the indentation{where} with spaces; otherwise {finding.fix}")
 
 
-class _Words(dict[str, object]):
+class _Words(catalog.Words):
     """The words of a finding; a free task id is only looked for when it is needed."""
 
     def __init__(self, words: dict[str, object], problems: Problems) -> None:
@@ -110,7 +94,7 @@ class _Words(dict[str, object]):
         self.problems = problems
 
     def __missing__(self, word: str) -> object:
-        return self.problems.source.free_id(self.problems.prefix) if word == "free" else ""
+        return self.problems.source.free_id(self.problems.prefix) if word == "free" else super().__missing__(word)
 
 
 class Kind(NamedTuple):

@@ -7,10 +7,10 @@ import itertools
 
 import pytest
 
-from idumb.domain import contract
+from idumb.domain import catalog, contract
+from idumb.domain.catalog import SILENT
 from idumb.domain.finding import ERROR
 from idumb.domain.intake import registry, self_check
-from idumb.domain.intake.rule import SILENT
 from idumb.domain.plans.plan import (
     STRICT,
     Criterion,
@@ -151,7 +151,7 @@ def answered(*plans: Plan, mode: str | None = None) -> dict[str, self_check.Answ
 
 def test_every_negative_self_check_answer_is_an_error_in_strict_mode() -> None:
     """R-LOCK-6."""
-    strict = {rule.code: rule.strict for rule in registry.RULES}
+    strict = {code: catalog.ROWS[code].strict for code in registry.CODES}
     for question in self_check.QUESTIONS:
         assert {strict[code] for code in question.codes} <= {ERROR}
 
@@ -181,7 +181,7 @@ def test_a_negative_answer_names_its_cause_even_without_a_finding() -> None:
     answers = answered(plan(*(task(f"T1-{n:02}", files=(FileClaim("create", f"{n}.txt"),)) for n in range(1, 31))))
     assert answers["change-classes"].answer == "no"
     assert answers["change-classes"].evidence[0] == "01-PLAN.md:9 task.no-change-class"
-    assert {rule.guided for rule in registry.RULES if rule.code == "task.no-change-class"} == {SILENT}
+    assert catalog.ROWS["task.no-change-class"].guided == SILENT
 
 
 def test_a_plan_that_was_not_checked_in_time_is_refused() -> None:

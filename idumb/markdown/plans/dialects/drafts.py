@@ -106,7 +106,7 @@ def tasks_of(
     tasks: list[Task] = []
     for draft, id in zip(drafts, ids, strict=True):
         before = (tasks[-1].id,) if tasks else ()
-        needed = before if draft.depends_on is None else tuple(_dependencies(draft.depends_on, by_own, problems))
+        needed = before if draft.depends_on is None else tuple(_dependencies(draft.depends_on, id, by_own, problems))
         tasks.append(_task(draft, id, needed, tuple(requirements), files_of_plan, problems))
     return tuple(tasks)
 
@@ -132,7 +132,7 @@ def _ids(drafts: Sequence[TaskDraft], prefix: str) -> list[str]:
     return [f"{prefix}{number:0{width}d}" for number in range(1, len(drafts) + 1)]
 
 
-def _dependencies(stated: list[Part], by_own: dict[str, str], problems: Problems) -> dict[str, None]:
+def _dependencies(stated: list[Part], task: str, by_own: dict[str, str], problems: Problems) -> dict[str, None]:
     found: dict[str, None] = {}
     for text, at in stated:
         known = by_own.get(text.casefold()) or (text if _TASK_ID.fullmatch(text) else None)  # of another plan
@@ -140,7 +140,7 @@ def _dependencies(stated: list[Part], by_own: dict[str, str], problems: Problems
             found[known] = None
             continue
         accepted = ", ".join(list(by_own)[:6]) or "none"
-        problems.report("task.unknown-dependency", at, text, field="Depends on", accepted=accepted)
+        problems.report("task.unknown-dependency", at, text, field="Depends on", task=task, accepted=accepted)
     return found
 
 

@@ -1,24 +1,57 @@
-"""Every finding of plans, settings, workflows and scripts: what happened, how to fix it and what is accepted.
+"""Every finding of plans, settings, workflows and scripts: one row for each code. docs/findings.md is made of it.
 
-`{found}` is what the text says, `{field}` the name of its place, `{free}` a free task id; each code adds its own words.
+`{found}` is what the text says, `{field}` the name of its place, `{task}` the id of the task, `{free}` a free task id;
+each code adds its own words. docs/check_examples.py shows what the checks of `intake/` mean.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import NamedTuple
+
+from idumb.domain.finding import ERROR, WARNING
+
+SILENT = "none"
+BY_FIELD = "by field"
 
 
 class Row(NamedTuple):
-    """`fix` is suggested unless a known name is near to what was found."""
+    """`fix` is suggested unless a known name is near to what was found.
+
+    - `guided`, `strict`: the severity in each mode (error, warning or none).
+    - `field`: where the finding is, unless it says otherwise.
+    - `gate`: the gate that cannot hold if there is such a finding, or BY_FIELD.
+    - `question`: that of the self-check which such a finding answers with no.
+    """
 
     message: str
     fix: str = "write {accepted}"
     accepted: str = ""
-    warning: bool = False
+    guided: str = ERROR
+    strict: str = ERROR
+    field: str = ""
+    gate: str = ""
+    question: str = ""
+
+    def said(self, words: Mapping[str, object]) -> tuple[str, str]:
+        """Return message and fix with these words; unknown ones are left out."""
+        given = words if isinstance(words, Words) else Words(words)
+        return self.message.format_map(given), self.fix.format_map(given)
 
 
-_warning = functools.partial(Row, warning=True)
+class Words(dict[str, object]):
+    """The words of a finding."""
+
+    def __missing__(self, word: str) -> object:
+        return ""
+
+
+_warning = functools.partial(Row, guided=WARNING, strict=WARNING)
+_doubt = functools.partial(Row, guided=WARNING)
+_of_strict = functools.partial(Row, guided=SILENT)
+_quiet = functools.partial(Row, guided=SILENT, strict=WARNING)
+_EXECUTABLE, _SCOPE, _COVERED = "executable", "scope", "requirements"
 _REMOVE = "remove it if it does not matter"
 _YAML = "plain YAML keys and values, each key once"
 _LEVELS = "at most 20 levels"
@@ -77,7 +110,7 @@ ROWS: dict[str, Row] = {
     "plan.frontmatter-too-large": Row("The frontmatter is larger than 64 KiB",
         "move long texts into the body of the plan", "at most 64 KiB"),
     "plan.wrong-type": Row("The type of a plan must be `plan`"),
-    "plan.duplicate-id": Row("Duplicate id `{found}` in `{field}`", "give one of them another id"),
+    "plan.duplicate-id": Row("Duplicate id `{found}` in `{field}`{first}", "give one of them another id"),
     # Sections and tasks
     "plan.no-tasks": Row("The plan has no tasks", "write a task", "### {free}: Title in a section ## Tasks"),
     "plan.too-many-tasks": Row("The plan has {count} tasks", "split it"),
@@ -86,7 +119,7 @@ ROWS: dict[str, Row] = {
     "plan.criteria-twice": Row("Success criteria are given twice: in the frontmatter and in a section",
         "keep one of them", _ONE),
     "task.bad-id": Row("`{found}` looks like a task but has no valid id", "write {form}", _HEADING),
-    "task.duplicate-id": Row("Duplicate id {found}, first used on line {first}", "give one of them the id {free}",
+    "task.duplicate-id": Row("Duplicate id {found}, first used {first}", "give one of them the id {free}",
         "unique ids"),
     "task.no-id": Row("This YAML task has no `id`", "add id: {free}", "id: and a text"),
     "task.no-title": Row("{found} has no title", "write a title after the id", "a title"),
@@ -108,7 +141,7 @@ ROWS: dict[str, Row] = {
         "write the marker of a task before it, or put it in a fence `example`", _TASK),
     "task.foreign-tag": Row("This task is in the tag format of GSD, which idumb does not read",
         "write it as ### {free}: and the title, with its fields below", _HEADING),
-    "task.ticked": Row("This task is ticked, but plans do not record status", "write [ ]", warning=True),
+    "task.ticked": _warning("This task is ticked, but plans do not record status", "write [ ]"),
     "task.no-acceptance": Row("{id} has no acceptance criterion",
         "add - **Acceptance:** and - [ ] what must be true — check: and a command in backticks",
         "- **Acceptance:** with checkboxes below it"),
@@ -196,10 +229,8 @@ ROWS: dict[str, Row] = {
         "make it a separate criterion, or remove its checkbox", "bullets without a checkbox"),
     "criterion.nothing-to-verify": Row("This criterion is proven by Verify, but the task has no Verify",
         "add - **Verify:** and a command", "a field Verify with commands"),
-    "criterion.unproven": Row("Nothing proves “{found}”", "add — check: and a command in backticks, or — human",
-        warning=True),
-    "criterion.no-box": Row("This criterion has no checkbox", "write - [ ] before it", warning=True),
-    "criterion.ticked": Row("This criterion is ticked, but plans do not record status", "write [ ]", warning=True),
+    "criterion.no-box": _warning("This criterion has no checkbox", "write - [ ] before it"),
+    "criterion.ticked": _warning("This criterion is ticked, but plans do not record status", "write [ ]"),
     # Steps
     "steps.no-task": Row("These steps are outside a task", "move them into a task", "a task"),
     "steps.two-fences": Row("{id} has two step fences, the first on line {first}", "merge the two",
@@ -277,12 +308,190 @@ ROWS: dict[str, Row] = {
         "The plan says phase {found}; by its folder, it is of phase {phase}", "correct `phase`"
     ),
     "dialect.bad-value": _warning("`{field}` is no whole number, so it orders nothing", "write {field}: 1"),
-    "task.unknown-dependency": Row("`{found}` is not a task of this plan", "name a task of this plan, or write none"),
+    "task.unknown-dependency": Row("{task} depends on {found}, which is not a task of this phase{more}",
+        "write the id of a task of this phase, or `none`", "a task id of this phase", field="depends_on"),
     "plan.foreign-format": Row(
         "This file is in the format of {tool}, which idumb does not read",
         "idumb import PATH writes it as a plan of idumb",
         "an idumb plan: type: plan, phase, plan, title, goal, and tasks",
     ),
+    # The plans of a phase together
+    "phase.too-many-tasks": Row("The phase has {found} tasks, and can have {accepted}.", "Split the phase."),
+    "plan.other-folder": Row("{path} is a plan of phase {found}, but {folder} belongs to another phase.",
+        "Correct `phase`, or move the plan.", "the phase of the plan's folder", field="phase"),
+    "plan.other-phase": Row("{path} has phase {found}, but {first} in the same folder has {accepted}.",
+        "Use the same `phase` in all plans of a folder.", field="phase"),
+    "plan.other-name": Row("The plan states `{field}: {found}`, but its place requires {accepted}.",
+        'Write {field}: "{accepted}".'),
+    "plan.note": _warning("{path} has no frontmatter, so it is no plan; idumb leaves it alone.",
+        "Start it with --- if it is a plan."),
+    "plan.cycle": Row("Dependency cycle{of}: {found}{more}.", "Remove one of these dependencies.",
+        "dependencies without a cycle", field="depends_on"),
+    "plan.unknown-dependency": Row("Plan {plan} depends on {what}.", "Correct `depends_on`.",
+        "the id of another plan of this phase", field="depends_on"),
+    "task.self-dependency": Row("{task} depends on itself.", "Remove the id from `Depends on`.", "another task's id",
+        field="depends_on"),
+    "task.unreachable": Row("{task} can never start: it depends on {found}, which can never complete{more}.",
+        "Fix the task that blocks it, or remove that task from `Depends on`.", "dependencies that can complete",
+        field="depends_on"),
+    # Checks of a legal plan
+    "task.no-builder": Row("Nothing can build {task}: {why}.", "Add a `yaml steps` fence.", field="builder",
+        question=_EXECUTABLE),
+    "task.unknown-builder": Row("{task} names the builder {found}, which .idumb/config.yaml does not define.",
+        "Define it under `bindings`.", "a binding of .idumb/config.yaml", field="builder", question="agents"),
+    "task.unknown-validator": Row("{task} names the validator {found}, which .idumb/config.yaml does not define.",
+        "Define it under `bindings`.", "a binding of .idumb/config.yaml", field="validator", question="agents"),
+    "handoff.unknown-agent": _doubt("{task} hands its work to {found}, which is neither a binding nor a role.",
+        "Define it under `bindings`, or name a role or `human`.", "a binding of .idumb/config.yaml, a role or human",
+        field="handoff_to"),
+    "handoff.unknown-type": _doubt("{task}: {found} is not a type of handoff.", "Write one of the types.",
+        field="handoff_to"),
+    "task.unknown-replaced": Row("{task} replaces {found}, which is no check of a task that it depends on.",
+        "Name one of those.", "T1-01/AC-1", field="replaces"),
+    "task.no-proof": Row(
+        "Nothing proves {task}: it has no check, no Verify command and no validator, so it cannot complete by"
+        " itself.", "Add — check: and a command in backticks to a criterion, or add a Verify field.",
+        "check, verify or human", field="acceptance", question=_EXECUTABLE),
+    "task.no-check": _warning("No command and no person proves {task}, only the opinion of {validator}.",
+        "Add — check: and a command in backticks to a criterion, or — human.", "check, verify or human",
+        field="acceptance"),
+    "plan.history": _doubt(
+        "Another tool calls this done, so it is neither run nor proven here, but omitted: {found}.",
+        "Remove x-source-done from each task that is to run here.", field="x-source"),
+    "criterion.unproven": _doubt("Nothing proves {id}: {found}",
+        "Add — check: and a command in backticks to it, or add — human.", gate=BY_FIELD, question=_EXECUTABLE),
+    "criterion.empty": _doubt("{id} does not name an observable result.",
+        "Describe what one can see when it holds, or add a check.", "an observable result", question=_EXECUTABLE),
+    "task.no-artifact": _doubt("{task} leaves no result that anyone could inspect.",
+        "Declare the files that it writes, or add a command that checks its result.", "files, or a check",
+        field="files", question=_COVERED),
+    "path.outside-workspace": Row("{task}: {why}.", "Write it relative to the workspace root.",
+        "a path inside the workspace", question=_SCOPE),
+    "path.outside-scope": Row("{task} would write {found}, which is outside the plan's scope ({root}).",
+        "Remove the path from the task, or widen `scope.root`.", question=_SCOPE),
+    "path.protected": Row("{task} would write {found}, which is protected by {rule}.",
+        "Remove the path from the task. idumb never writes it.", "a path that is not protected", question=_SCOPE),
+    "path.other-repository": Row("{task} would write {found}, but {inner} is a submodule or a nested repository.",
+        "Remove the path from the task. To change it, use a plan inside {inner}."),
+    "path.non-goal": _warning("{task} declares {found}, which the non-goal {goal} excludes: {text}",
+        "Remove {found} from Files, or from `paths` of {goal}.", "a path that no non-goal excludes", field="files",
+        gate="non-goals"),
+    "limit.exceeded": _warning("{task} declares {what}.", "Split the task, correct Files, or widen the limits.",
+        "limits that the declared files keep", field="limits", gate="size"),
+    "change.contradiction": _warning("{task} declares {found}, and its Symbols {does}: {least}.",
+        "Declare `- **Change:** {least}`, or correct Symbols.", "the class of what the task declares", field="change",
+        gate="change-class"),
+    "symbol.contradiction": _warning("{task} declares the interface {found}, and its Symbols remove it.",
+        "Remove the name from Symbols or from Interfaces.", "an interface that the task does not remove",
+        field="symbols", gate="agreement"),
+    "plan.bad-scope": Row("scope.root {why}, so it cannot be a folder of this repository.",
+        "Write the folder relative to the root of the repository, or omit `root`.",
+        "a folder of the repository, such as src", field="scope", question=_SCOPE),
+    "step.undeclared-path": _doubt("{task}: a step writes {found}, which the task does not declare.",
+        "Add {found} to Files, with create, modify, delete or move.", "a path under Files", field="steps",
+        question=_SCOPE),
+    "path.missing": _warning("{task} would {would}, but the file does not exist and no earlier task creates it.",
+        "Correct the path, write `create`, or have an earlier task create it.",
+        "an existing file, or one that an earlier task creates", field="files", gate="ledger"),
+    "path.exists": _warning("{task} would {would}, which already exists.", "Write `modify`, or choose another path.",
+        "a free path, or `modify`", field="files", gate="ledger"),
+    "path.through-link": _warning("{task} {what}.", "Use its target itself.",
+        "a path that is not a link and not behind one"),
+    "path.leaves-workspace": _doubt("{task} {what}.", "Use a path inside the workspace.",
+        "a path inside the workspace", question=_SCOPE),
+    "path.similar": _warning("{task} would create {found}, which differs only in case from {other}.",
+        "Use one spelling: on macOS and Windows, a clone has only one of the two.",
+        "a path that differs in more than case", field="files"),
+    "step.empty-folder": _warning(
+        "{task}: a step makes {found}, in which no task creates a file, so no commit has it.",
+        "Write a file in it, for example {found}.gitkeep, or make it when the program starts.",
+        "a folder with a file", field="steps"),
+    "path.covers-protected": _warning(
+        "{task} declares {found}, which covers {path}; that path is protected by {rule}.",
+        "Narrow the glob. A change to a protected path stops the run.", "a glob without protected paths",
+        field="files"),
+    "check.no-program": _warning("{task}: a check starts {program}, which {problem}, and no task creates it.",
+        "Correct the name, install it, or declare the file under Files.",
+        "a program on PATH, or a file that exists or that a task creates", gate=BY_FIELD),
+    "check.unclosed": _doubt("{task}: a check can never pass: the shell finds no end of `{mark}`.",
+        "Close the `{mark}`, or omit it.", "a command that the shell can read"),
+    "command.placeholder": Row("{task}: `{found}` is a placeholder, not a command.", "Write the command.",
+        "a command", question=_EXECUTABLE),
+    "check.hidden-failure": _warning("{task}: a check passes even if `{program}` fails: {why}.",
+        "Make it a check of its own.", "a command that fails if its program fails"),
+    "check.own-program": _warning(
+        "{task} may write {path}, which its own check runs, so the builder can make the check pass without"
+        " doing the work.",
+        "Let an earlier task write the file, or add a check that does not depend on this task's files.",
+        "a check that runs nothing that the task writes"),
+    "check.own-tests": _warning("{who}, so the builder can weaken them.",
+        "If that is too weak, let an earlier task write the tests, add a check of your own, or a validator.",
+        "one proof that the task does not write"),
+    "text.unfilled": _warning("{task} still contains template text: {found}",
+        "Replace it with the text of this plan.", "your own text"),
+    "step.tool-not-allowed": Row("{task}: the tool {found} is not allowed by {where}.",
+        "Use an allowed tool, or ask the owner of the policy to allow it.", field="steps", question=_EXECUTABLE),
+    "step.vague-intent": _doubt("{task}: the intent {found!r} does not state the purpose of the step.",
+        "Say in a few words what this step achieves.", "the purpose of the step", field="steps",
+        question=_EXECUTABLE),
+    "step.not-deterministic": _doubt("{task}: a step runs {found}, which {why}.",
+        "Write the value into the plan, or add an assumption that names both: `{task} uses {found}: …`.",
+        "a command with the same result every time", field="steps", question=_EXECUTABLE),
+    "step.branch": _of_strict("{task}: a step branches at run time (`{word}`).",
+        "Decide in the plan, or move the branch into a script file in the repository, which the approval covers.",
+        "a command without branches", field="steps", question=_EXECUTABLE),
+    "requirement.no-task": _doubt("No task serves the requirement {id}.",
+        "Add a task with `- **Requirements:** {id}`, or remove the requirement.", "a task with this requirement",
+        field="requirements", question=_COVERED),
+    "requirement.unlisted": _warning(
+        "The plan lists {found} without a text, but .planning/REQUIREMENTS.md has no such id.",
+        "Write `{found}: text` under requirements, or add {found} to .planning/REQUIREMENTS.md.",
+        "an id of .planning/REQUIREMENTS.md, or an id with its text", field="requirements"),
+    "task.no-requirement": _doubt("{task} serves no requirement of the plan.",
+        "Add `- **Requirements:**` with one of {declared}, or remove the task.", field="requirements",
+        question=_COVERED),
+    "plan.no-requirements": _of_strict("The plan does not say which requirements it serves.",
+        "Add `requirements` to the frontmatter, and name them in the tasks that serve them.",
+        "requirements: {REQ-1: text}", field="requirements"),
+    "plan.no-success-criteria": _of_strict(
+        "The plan has no success criteria: it does not say what must hold when all tasks are done.",
+        "Add a section ## Success criteria, each with a proof, or add `success_criteria` to the frontmatter.",
+        "a section ## Success criteria with checkboxes", field="success_criteria"),
+    "plan.no-non-goals": _of_strict("The plan does not declare its non-goals.",
+        "Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`.",
+        "non_goals: [{id, text, paths}]", field="non_goals", question="non-goals"),
+    "plan.no-invariants": _of_strict("The plan declares public interfaces but no invariants to protect them.",
+        "Add `invariants` to the frontmatter, each with a command that checks it.", "invariants: [{id, text, check}]",
+        field="interfaces", question="invariants"),
+    "task.no-change-class": _of_strict(
+        "{who} not say whether the change preserves, extends, modifies or breaks behaviour.",
+        "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task.",
+        "preserving, extending, modifying, breaking", field="change", gate="change-class",
+        question="change-classes"),
+    "interface.incomplete": _of_strict("{task}: {name} does not declare its {missing}.",
+        "Add them below the name; `none` is allowed.", "inputs, outputs, errors, side effects", field="interfaces",
+        gate="specification", question="interfaces"),
+    "task.irreversible": _warning("{task} cannot be rolled back: {found}",
+        "Make it compensatable with commands, or accept this task as irreversible when you approve.",
+        "reversible, or compensatable with commands", field="rollback"),
+    "text.placeholder": _doubt("{whose}: `{word}` in {place} is a placeholder.",
+        "Decide, and write down the decision.", "words with one meaning", question=_EXECUTABLE),
+    "text.vague": _doubt("{whose}: `{word}` in {place} is vague.", "Name exactly what you mean.",
+        "words with one meaning", question=_EXECUTABLE),
+    "text.conditional": _doubt("{whose}: `{word}` in {place} is a condition that no one can check.",
+        "Decide in the plan: require it or remove it.", "words with one meaning", question=_EXECUTABLE),
+    "text.quoted": _quiet("{task}: `{word}` appears {place}.",
+        "If you mean this text literally, leave it. Otherwise decide, and write down the decision.",
+        "the intended text"),
+    "task.large": _warning("{task} is large: {why}.", "Split it into tasks that can be proven separately.",
+        "at most 2 hours, 8 files and 7 criteria"),
+    "check.passed-before": _doubt(
+        "{task}: {subject} passes before the work, and so does not show that the work was done.",
+        "Correct the check, or write keeps: for a property that must stay true.",
+        "a check that fails before the work, or `keeps:` instead of `check:`"),
+    "invariant.broken-before": _warning("The invariant {id} does not hold before the work: {text}",
+        "Fix what breaks it first, or correct its check.", "an invariant that holds before the work",
+        field="invariants"),
 }
 # fmt: on
 
