@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from idumb.domain import agent, canonical_json, paths
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plans import graph
-from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task
+from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task, plain
 from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
@@ -298,15 +298,4 @@ def without_replaced(contract: Contract, task: Task, done: Collection[str]) -> T
 
 def task_digest(task: Task) -> str:
     """Return a digest of the content of a task, independent of its position in the file."""
-    return canonical_json.digest(_plain(task, skip=frozenset({"span", "spans", "notation", "replaces"})))
-
-
-def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        pairs = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name not in skip)
-        return {name: _plain(each) for name, each in pairs}
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
-    return value
+    return canonical_json.digest({name: value for name, value in plain(task).items() if name != "replaces"})

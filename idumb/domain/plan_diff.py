@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any
 
 from idumb.domain.contract import Contract
-from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.plans.plan import PLACES, Plan, Task, plain
 from idumb.lazy_dataclass import dataclass
 
-_PLACES = frozenset({"span", "spans", "line", "notation"})
 _OF_FILE = frozenset({"path", "sha256", "tasks"})
 
 
@@ -108,7 +107,7 @@ def _tasks(old: Contract, new: Contract) -> Iterable[TaskChange]:
 
 
 def _differences(old: Plan | Task, new: Plan | Task, left_out: frozenset[str]) -> tuple[FieldChange, ...]:
-    names = [f.name for f in fields(old) if f.name not in _PLACES | left_out]
+    names = [f.name for f in fields(old) if f.name not in PLACES | left_out]
     pairs = ((name, plain(getattr(old, name)), plain(getattr(new, name))) for name in names)
     return tuple(FieldChange(name, was, now) for name, was, now in pairs if was != now)
 
@@ -117,17 +116,6 @@ def _order(old: Contract, new: Contract) -> tuple[tuple[str, ...], tuple[str, ..
     was = tuple(t for t in old.order if t in new.tasks)
     now = tuple(t for t in new.order if t in old.tasks)
     return None if was == now else (was, now)
-
-
-def plain(value: Any) -> Any:
-    """Return the value as JSON, without positions in the file."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name not in _PLACES}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
-    return value
 
 
 def as_dict(diff: PlanDiff) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class ToolFile:
     """`name` is a file, or a folder if it ends with `/`; `*` stands for any part of one name. `tool` leaves it.
 
     `beside` is a file that must exist next to it, `inside` one that must exist in it. `unless` are names that people
-    write. `edited`: people edit it too, so a change of an existing one is worth a line of its own.
+    write.
     """
 
     name: str
@@ -26,7 +26,6 @@ class ToolFile:
     beside: str = ""
     inside: str = ""
     unless: tuple[str, ...] = ()
-    edited: bool = False
 
 
 # fmt: off
@@ -63,18 +62,18 @@ ROWS: tuple[ToolFile, ...] = (
     ToolFile("*.tsbuildinfo", "TypeScript: state of an incremental build"),
     ToolFile("target/", "cargo: built crates", beside="Cargo.toml"),
     ToolFile(".gradle/", "Gradle: cached results"),
-    ToolFile(".aider*", "aider: history and caches", edited=True,
+    ToolFile(".aider*", "aider: history and caches",
              unless=(".aiderignore", ".aider.conf.yml", ".aider.model.settings.yml", ".aider.model.metadata.json")),
     ToolFile(".aider*/", "aider: caches"),
-    ToolFile(".claude/settings.local.json", "Claude Code: permissions that you gave", edited=True),
+    ToolFile(".claude/settings.local.json", "Claude Code: permissions that you gave"),
     ToolFile(".DS_Store", "macOS: how a folder is shown"),
     ToolFile("Thumbs.db", "Windows: previews of a folder"),
     ToolFile(".nfs[0-9a-f]*", "NFS: a deleted file that is still open"),
     ToolFile(".fuse_hidden*", "FUSE: a deleted file that is still open"),
-    ToolFile(".*.sw[a-p]", "Vim: a swap file", edited=True),
-    ToolFile("*~", "editors: the version before the last save", edited=True),
+    ToolFile(".*.sw[a-p]", "Vim: a swap file"),
+    ToolFile("*~", "editors: the version before the last save"),
     ToolFile(".#*", "Emacs: a lock"),
-    ToolFile("#*#", "Emacs: unsaved changes", edited=True),
+    ToolFile("#*#", "Emacs: unsaved changes"),
 )
 # fmt: on
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.intake.rule import Case, Hit, Hits
+from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import Plan, Step, Task
 from idumb.domain.proof import ledger
 
-_PATCHED = lazy_pattern.compile(r"^(?:\+\+\+ b/|--- a/|rename (?:from|to) |copy to )(.+?)[\t\r]*$", re.MULTILINE)
 _NAMED = ("path", "from", "to")
 
 
@@ -41,7 +39,7 @@ def step_paths(step: Step) -> tuple[str, ...]:
     if step.tool == "run":
         return ()
     if step.tool == "apply_patch":
-        return tuple(dict.fromkeys(_PATCHED.findall(str(step.arguments.get("patch", "")))))
+        return step_plan.patched(str(step.arguments.get("patch", ""))) or ()
     return tuple(value for name in _NAMED if isinstance(value := step.arguments.get(name), str))
 
 

@@ -7,7 +7,7 @@ workspace root, with `/` as separator.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -368,3 +368,18 @@ class Plan:
         message, usual = row.said({**known, **words})
         severity = severity or (row.strict if self.mode == STRICT else row.guided)
         return Finding(code, severity, self.path, line, 1, field, found, accepted, message, fix or usual)
+
+
+PLACES = frozenset({"span", "spans", "line", "notation"})
+"""Fields that say where and how something is written."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a plan as JSON, without its place in the file."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name not in PLACES}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return value

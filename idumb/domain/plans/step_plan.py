@@ -20,7 +20,7 @@ LONGEST = 200
 _PART = lazy_pattern.compile(r"\.?\w[\w.-]*")
 _TASK = lazy_pattern.compile(r"(.+\.(?:yaml|yml|json))-([0-9]{2,})")
 _HUNK = lazy_pattern.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-_NAMING = ("--- ", "+++ ", "rename from ", "rename to ", "copy from ", "copy to ")
+_NAMING = ("--- ", "+++ ", "rename from ", "rename to ", "copy to ")
 _ESCAPE = lazy_pattern.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 

@@ -21,7 +21,7 @@ KINDS = (
     "run.halted", "run.interrupted", "run.paused", "run.completed", "run.failed", "task.carried",
     "task.completed", "task.failed", "task.waiting", "task.accepted", "task.skipped", "task.omitted", "task.reset",
     "task.guided", "attempt.started", "attempt.opened", "attempt.told", "attempt.interrupted",
-    "attempt.finished", "nondeterminism.found", "step.finished", "evidence.recorded", "snapshot.taken",
+    "attempt.finished", "nondeterminism.found", "step.finished", "evidence.recorded",
     "checkpoint.intended", "checkpoint.recorded", "decision.asked", "decision.answered", "verification.recorded",
     "handoff.asked", "handoff.created", "handoff.failed", "handoff.updated", "handoff.completed",
     "dead-letter.removed", "rollback.intended", "rollback.abandoned", "rollback.compensated",

@@ -13,10 +13,6 @@ from idumb.lazy_dataclass import dataclass
 FREE = frozenset({"steps", "human"})
 """Adapters that use nothing, so that they have nothing to report."""
 
-ATTEMPTS = "attempts"
-TIME = "seconds"
-TOKENS = "tokens"
-MONEY = "cost_usd"
 _MOST = 10**12  # more than any call can use
 
 
@@ -95,7 +91,6 @@ class CeilingReached:
     """A ceiling that one more call would pass; `scope` is `task`, `run` or a role. `words` states both amounts."""
 
     scope: str
-    resource: str
     words: str
 
 
@@ -107,15 +102,15 @@ def raise_ceiling(ceiling: Ceiling, times: int) -> Ceiling:
 
 def reached_ceiling(scope: str, ceiling: Ceiling, spent: Spent) -> CeilingReached | None:
     """Return the first ceiling that permits no further call, or None."""
-    rows: tuple[tuple[str, float | None, float, str], ...] = (
-        (ATTEMPTS, ceiling.attempts, spent.attempts, f"{spent.attempts} attempts"),
-        (TIME, ceiling.seconds, spent.seconds, f"{spent.seconds:.0f} s"),
-        (TOKENS, ceiling.tokens, spent.tokens, f"{spent.tokens} tokens{_unknown(spent.unknown_tokens)}"),
-        (MONEY, ceiling.cost_usd, spent.cost_usd, f"${spent.cost_usd:.2f}{_unknown(spent.unknown_cost)}"),
+    rows: tuple[tuple[float | None, float, str, str], ...] = (
+        (ceiling.attempts, spent.attempts, "{:.0f} attempts", "{:.0f}"),
+        (ceiling.seconds, spent.seconds, "{:.0f} s", "{:.0f} s"),
+        (ceiling.tokens, spent.tokens, f"{{:.0f}} tokens{_unknown(spent.unknown_tokens)}", "{:.0f}"),
+        (ceiling.cost_usd, spent.cost_usd, f"${{:.2f}}{_unknown(spent.unknown_cost)}", "${:.2f}"),
     )
-    for resource, most, used, words in rows:
+    for most, used, words, limit in rows:
         if most is not None and used >= most:
-            return CeilingReached(scope, resource, f"{words} of {_amount(resource, most)} used")
+            return CeilingReached(scope, f"{words.format(used)} of {limit.format(most)} used")
     return None
 
 
@@ -144,6 +139,3 @@ def lowest(ceilings: Iterable[Ceiling]) -> Ceiling:
 def _unknown(calls: int) -> str:
     return f" (plus {calls} call{'s' * (calls != 1)} without a report)" if calls else ""
 
-
-def _amount(resource: str, most: float) -> str:
-    return {TIME: f"{most:.0f} s", MONEY: f"${most:.2f}"}.get(resource, f"{most:.0f}")

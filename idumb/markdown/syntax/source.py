@@ -54,12 +54,14 @@ class Source:
         """Return lines with LF, comments left out, and the function from an index of that text to an offset."""
         lines = ["" if n in self.hidden else self.lines[n] for n in range(first, last)]
         bounds = list(accumulate((len(line) + 1 for line in lines), initial=0))
-        most = max(len(lines) - 1, 0)
+        # Called twice for each value of a plan: what follows the last line is its end.
+        rows = [(bounds[n], self.starts[first + n], len(line)) for n, line in enumerate(lines)]
+        rows = rows or [(0, self.starts[min(first, len(self.starts) - 1)], 0)]
 
         def place(index: int) -> int:
-            n = min(bisect_right(bounds, index) - 1, most)
-            column = min(index - bounds[n], len(lines[n]) if lines else 0)
-            return self.starts[min(first + n, len(self.starts) - 1)] + column
+            n = bisect_right(bounds, index) - 1
+            begin, start, length = rows[n] if n < len(rows) else rows[-1]
+            return start + (min(length, index - begin))
 
         return "".join(f"{line}\n" for line in lines), place
 

@@ -38,19 +38,19 @@ def test_the_sum_of_two_calls_is_unknown_only_if_both_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ceiling", "limit", "words"),
+    ("ceiling", "words"),
     [
-        (Ceiling(attempts=2), "attempts", "2 attempts of 2 used"),
-        (Ceiling(seconds=60), "seconds", "60 s of 60 s used"),
-        (Ceiling(tokens=100), "tokens", "120 tokens (plus 1 call without a report) of 100 used"),
-        (Ceiling(cost_usd=1.5), "cost_usd", "$1.50 of $1.50 used"),
+        (Ceiling(attempts=2), "2 attempts of 2 used"),
+        (Ceiling(seconds=60), "60 s of 60 s used"),
+        (Ceiling(tokens=100), "120 tokens (plus 1 call without a report) of 100 used"),
+        (Ceiling(cost_usd=1.5), "$1.50 of $1.50 used"),
     ],
 )
-def test_an_exhausted_ceiling_names_its_limit(ceiling: Ceiling, limit: str, words: str) -> None:
+def test_an_exhausted_ceiling_names_its_limit(ceiling: Ceiling, words: str) -> None:
     """R-ADAPT-3."""
     reached = spending.reached_ceiling("task", ceiling, Spent(2, 60.0, 120, 1.5, 1, 0))
     assert reached is not None
-    assert (reached.scope, reached.resource, reached.words) == ("task", limit, words)
+    assert (reached.scope, reached.words) == ("task", words)
     assert spending.reached_ceiling("task", spending.raise_ceiling(ceiling, 1), Spent(2, 60.0, 120, 1.5)) is None
 
 
