@@ -36,16 +36,16 @@ def rollback_command(phase: str, to: str, past: tuple[str, ...], accept_git: tup
 @click.option(
     "--operation",
     metavar="ID",
-    help="The operation to undo, if it is not your newest one; the error of undo --yes names it.",
+    help="The operation to undo; by default the newest one.",
 )
 @options.accept_git
 @options.yes
 def undo_command(operation: str | None, accept_git: tuple[str, ...], yes: bool) -> Result:
     """Undo the newest rollback, undo or run.
 
-    Prints the phase, the operation and the files that will change, then asks. --yes undoes only your newest operation;
-    verifications of the run and `report --write` do not count. If the newest one is another operation, undo refuses and
-    names the --operation ID to use. Restores files exactly as they were before the operation. To redo, undo the undo.
+    Prints the phase, the operation and the files that will change, then asks. --yes needs the operation too: without a
+    terminal, undo refuses and prints the whole command. Restores files exactly as they were before the operation; an
+    operation that is undone already stays undone. To redo, undo the undo.
     """
     from idumb.app.history import undo
 

@@ -378,7 +378,7 @@ def test_undo_does_not_complete_a_task_whose_text_was_amended_since(verified: Pr
     assert verified.quick("rollback", "1", "--to", "start", "--yes").code == 0
     edit(verified, "T1-01: Task T1-01", "T1-01: Another title")
     assert amend(verified, "--from-file", "--yes").code == 0
-    refused(verified.quick("undo", "--yes", "--json"), "undo.amended")
+    refused(verified.quick(*verified.undoing(), "--json"), "undo.amended")
     assert verified.resume("--no-verify").code == 0
 
 

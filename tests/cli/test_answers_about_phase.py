@@ -70,9 +70,7 @@ def rolled_back(project: Project) -> None:
 
 def undone(project: Project) -> None:
     """Undo the newest run or rollback, also if another command followed it."""
-    refused = project.json("undo", "--yes")
-    assert refused.error["code"] == "undo.other-operation"
-    assert project.json("undo", "--operation", refused.error["details"]["operation"], "--yes").code == 0
+    assert project.json(*project.undoing()).code == 0
 
 
 def built_again(project: Project) -> None:
@@ -109,7 +107,7 @@ def test_an_undone_rollback_brings_the_answer_back_with_the_work(project: Projec
     """R-PLAN-12, R-GIT-3: the person saw exactly this work."""
     assert project.json("decide", QUESTION, "yes").code == 0
     rolled_back(project)
-    assert project.json("undo", "--yes").code == 0
+    assert project.json(*project.undoing()).code == 0
     assert project.read("x.py") == "first = 1\n"
     assert proof(project.json("verify-work", "1")) == "passed"
 

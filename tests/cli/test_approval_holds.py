@@ -195,7 +195,7 @@ def test_invariants_are_not_judged_after_a_rollback_under_a_void_approval(projec
     project.repo.write(BACK, EDITED)
     answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert (answer.code, answer.data["invariants"]) == (0, [])
-    undone = project.quick("undo", "--yes", "--json")
+    undone = project.quick(*project.undoing(), "--json")
     assert (undone.code, undone.data["invariants"]) == (0, [])
     assert not project.exists("ran.log")
 

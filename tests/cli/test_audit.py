@@ -46,4 +46,4 @@ def test_invariants_are_judged_again_after_a_rollback_and_after_its_undo(sandbox
     assert back.code == 0, back.out
     assert [(e["subject"], e["result"]) for e in back.data["invariants"]] == [("invariant INV-1", "failed")]
     assert "INV-1" in back.object["warnings"][0]
-    assert project.quick("undo", "--yes", "--json").object["warnings"] == []
+    assert project.quick(*project.undoing(), "--json").object["warnings"] == []

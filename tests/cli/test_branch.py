@@ -53,7 +53,7 @@ def test_a_resumed_run_stays_on_its_branch(sandbox: GitSandbox) -> None:
     assert run(project, "--branch", "work/one").code == 0
     assert sandbox.git("symbolic-ref", "--short", "HEAD") == "work/one"
     sandbox.git("switch", "--quiet", "main")
-    assert project.quick("undo", "--yes", "--json").error["code"] == "git.other-branch"
+    assert project.quick(*project.undoing(), "--json").error["code"] == "git.other-branch"
 
 
 def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSandbox) -> None:

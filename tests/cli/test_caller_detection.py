@@ -96,7 +96,7 @@ def test_an_agent_in_a_copy_made_by_idumb_belongs_to_this_repository(
 ) -> None:
     for place in ("0123456789abcdef", "rehearsals/1/work"):
         mark(monkeypatch, project.repo.clones / place)
-        assert project.quick("undo", "--yes", "--json").error["code"] == CODE
+        assert project.quick(*project.undoing(), "--json").error["code"] == CODE
 
 
 def test_an_agent_in_another_working_tree_of_the_repository_is_refused(
@@ -104,7 +104,7 @@ def test_an_agent_in_another_working_tree_of_the_repository_is_refused(
 ) -> None:
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "linked"))
     mark(monkeypatch, tmp_path / "linked")
-    assert project.quick("undo", "--yes", "--json").error["code"] == CODE
+    assert project.quick(*project.undoing(), "--json").error["code"] == CODE
 
 
 def test_an_agent_of_another_repository_does_not_count_in_this_one(
@@ -113,7 +113,7 @@ def test_an_agent_of_another_repository_does_not_count_in_this_one(
     """The checks of a project may themselves run plans somewhere else."""
     other = GitSandbox.create(tmp_path / "other")
     mark(monkeypatch, other.root)
-    answer = project.quick("undo", "--yes", "--json")
+    answer = project.quick(*project.undoing(), "--json")
     assert answer.error["code"] != CODE
 
 

@@ -63,7 +63,7 @@ def test_a_dropped_phase_is_not_what_comes_next_and_undo_takes_it_up_again(stopp
     assert stopped.json(*shlex.split(refused.error["hint"])[1:]).code == 0
     assert stopped.statuses() == before
     assert stopped.json("next").data["next"]["command"] == "idumb decisions"
-    assert stopped.json("undo", "--yes").code == 0
+    assert stopped.json(*stopped.undoing()).code == 0
     assert stopped.json("status").data["phases"][0]["state"] == "dropped"
 
 

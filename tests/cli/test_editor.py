@@ -397,7 +397,7 @@ def test_an_interrupted_submit_leaves_the_attempt_open(sandbox: GitSandbox, tmp_
 def test_work_from_an_editor_can_be_rolled_back_and_restored(done_one: Project) -> None:
     assert done_one.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert not done_one.exists("a.txt")
-    assert done_one.json("undo", "--yes").code == 0
+    assert done_one.json(*done_one.undoing()).code == 0
     assert (done_one.read("a.txt"), done_one.json("start", "T1-02").code) == ("right\n", 0)
 
 

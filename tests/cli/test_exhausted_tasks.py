@@ -215,7 +215,7 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     assert [project.exists(path) for path in ("a.txt", "b.txt", "c.txt")] == [True, False, False]
     assert status(project)["T1-02"] == "ready"
     assert (decisions(project), letters(project)) == ([], [])
-    assert project.quick("undo", "--yes", "--json").code == 0
+    assert project.quick(*project.undoing(), "--json").code == 0
     assert project.exists("c.txt")
     assert decisions(project) == [QUESTION]
 

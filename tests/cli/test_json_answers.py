@@ -124,7 +124,8 @@ def test_answers_about_a_successful_phase_follow_their_schemas(shell: Shell) -> 
         shell.run(*arguments)  # fmt: skip
     rolled = shell.run("rollback", "1", "--to", "T1-01", "--yes")
     assert rolled["data"]["tasks"] == ["T1-02"]
-    shell.run("undo", "--yes")
+    unconfirmed = shell.run("undo", code=errors.EXIT_REFUSED)
+    shell.run(*unconfirmed["error"]["hint"].split()[1:])
 
 
 def test_answers_about_a_failing_and_waiting_phase_follow_their_schemas(shell: Shell) -> None:

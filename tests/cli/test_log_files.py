@@ -66,7 +66,7 @@ def test_a_replaced_run_is_archived_and_can_still_be_shown(prepared: Prepared) -
     assert project.quick("log", "--run", first, "--json").data["events"] == events
     assert project.quick("audit", "verify").code == 0
     assert project.quick("status").code == 0
-    assert project.quick("undo", "--yes").code == 0
+    assert project.quick(*project.undoing()).code == 0
 
 
 def test_doctor_detects_and_repairs_a_damaged_segment(prepared: Prepared) -> None:

@@ -59,13 +59,13 @@ def test_rollback_to_a_task_is_a_new_commit_that_undo_reverts_exactly(ran: Proje
     assert ran.statuses() == {"T1-01": "completed", "T1-02": "ready", "T1-03": "pending"}
     assert ran.json("status").data["phases"][0]["state"] != "verified"
     assert ran.repo.tree(answer.data["kept"])["worktree/a.txt"] == before["a.txt"]
-    undone = ran.json("undo", "--yes")
+    undone = ran.json(*ran.undoing())
     assert undone.code == 0, undone.out
     assert projects.user_bytes(reports, ran.repo.ledger()) == []
     assert ran.repo.status() == []
     assert set(ran.statuses().values()) == {"completed"}
     assert ran.json("status").data["phases"][0]["state"] == "verified"
-    assert ran.json("undo", "--yes").code == 0
+    assert ran.json(*ran.undoing()).code == 0
     assert ran.read("a.txt") == "one\n"
 
 
@@ -98,7 +98,7 @@ def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
     ran.repo.git("add", "a.txt")
     ran.repo.write("a.txt", content)
     before = ran.repo.ledger()
-    for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
+    for words in (("rollback", "1", "--to", "start", "--yes"), ran.undoing()):
         refused = ran.quick(*words, "--json")
         assert (refused.code, refused.error["code"]) == (4, "rollback.conflict"), refused.out
         assert "a.txt (has other staged content)" in refused.error["message"]

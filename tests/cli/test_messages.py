@@ -26,7 +26,7 @@ def test_a_task_added_to_a_verified_phase_runs_alone_and_undo_keeps_the_earlier_
     shown = project.quick("show", "T1-01", "--json").data
     assert [a["outcome"] for a in shown["attempts"]] == ["completed"]
     assert "passed AC-1" in project.quick("show", "T1-01").out
-    undone = project.quick("undo", "--yes", "--json")
+    undone = project.quick(*project.undoing(), "--json")
     assert (undone.code, undone.data["tasks"]) == (0, ["T1-02"]), undone.out
     assert (project.exists("a.txt"), project.exists("b.txt")) == (True, False)
 

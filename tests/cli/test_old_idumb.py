@@ -151,7 +151,7 @@ def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSan
         "commits",
         {"total": 1, "completed": 1},
     )
-    assert project.quick("undo", "--yes").code == 0
+    assert project.quick(*project.undoing()).code == 0
     clone.repo.git("pull", "--quiet")
     assert clone.json("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
 

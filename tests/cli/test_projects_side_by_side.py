@@ -61,7 +61,7 @@ def test_a_project_runs_commits_verifies_and_rolls_back_only_its_own_files(
         assert proven.stdout.count("exit 0:") == len(TASKS), proven
         assert api.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
         assert not api.exists("a.txt")
-        assert api.quick("undo", "--yes", "--json").code == 0
+        assert api.quick(*api.undoing(), "--json").code == 0
         assert api.read("a.txt") == "made\n"
     assert web.quick("status", "--json").data["phases"][0]["state"] == "ready"
     assert web.quick("execute-phase", "1", "--json").error["code"] == "consent.missing"

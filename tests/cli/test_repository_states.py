@@ -152,7 +152,7 @@ def test_without_commits_by_policy(project: Project) -> None:
     assert project.read("README.md") == "# A project\n"
     assert project.exists("sub/a.txt")
     assert "\nstatus: unverified\n" in project.read(report)
-    assert project.quick("undo", "--yes").code == 0
+    assert project.quick(*project.undoing()).code == 0
     assert "two" in project.read("README.md")
     assert project.repo.ledger().refs == before.refs
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0

@@ -22,7 +22,6 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
 
 ROLLBACK = ("rollback", "1", "--to", "start")
-UNDO = ("undo",)
 
 
 def _project(sandbox: GitSandbox, *tasks: str) -> Project:
@@ -89,13 +88,15 @@ def test_rollback_and_undo_make_one_commit_each_with_an_up_to_date_report(done: 
     """
     report = ".planning/phases/1/1-VERIFICATION.md"
     verified, before = done.read(report), done.repo.head()
-    for command, status in ((ROLLBACK, "unverified"), (UNDO, "passed"), (UNDO, "unverified"), (UNDO, "passed")):
-        answer = done.quick(*command, "--yes", "--json")
+    words: tuple[str, ...] = (*ROLLBACK, "--yes")
+    for status in ("unverified", "passed", "unverified", "passed"):
+        answer = done.quick(*words, "--json")
         assert answer.code == 0, answer
         assert done.repo.git("rev-parse", "HEAD~1") == before
         assert answer.data["commit"] == done.repo.head()
         before = done.repo.head()
         assert f"\nstatus: {status}\n" in done.repo.git("show", f"HEAD:{report}")
+        words = done.undoing()
         assert done.repo.status() == []
         shown = done.json("status").data["phases"][0]
         assert shown["verification"] == (None if status == "unverified" else "passed")
@@ -217,7 +218,7 @@ def test_a_rollback_whose_files_differ_from_head_in_the_index_only_makes_no_comm
     assert failed.repo.head() == head
     assert (failed.read("a.txt"), failed.exists("b.txt")) == ("made\n", False)
     assert failed.repo.git("ls-files", "--stage") == staged
-    assert failed.quick("undo", "--yes", "--json").code == 0
+    assert failed.quick(*failed.undoing(), "--json").code == 0
     assert (failed.read("a.txt"), failed.read("b.txt")) == ("two\n", "two\n")
 
 

@@ -64,7 +64,7 @@ def test_compensation_commands_run_newest_task_first_and_before_files_are_restor
     assert answer.data["compensated"] == ["T1-02", "T1-01"]
     assert project.read("outside.log").splitlines()[2:] == ["undid 2", "undid 2 fully", "undid 1"]
     assert not project.exists("a.txt")
-    undone = project.quick("undo", "--yes", "--json")
+    undone = project.quick(*project.undoing(), "--json")
     assert undone.code == 0, undone
     assert project.read("a.txt") == "made\n"
     assert any("T1-01" in warning and "is not repeated" in warning for warning in undone.object["warnings"])

@@ -325,7 +325,7 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
     built_by_hand(project, "modify `b.py`, create `*.txt`", {"b.py": f"{VALUE}\n", f"{VALUE}.txt": "x\n"})
     before = project.repo.status()
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.quick("undo", "--yes").code == 0
+    assert project.quick(*project.undoing()).code == 0
     assert project.repo.status() == before
     assert VALUE not in project.repo.git("log", "-p", "--name-only", "--patch", "HEAD", "--", "*.py", "*.txt")
 
@@ -336,7 +336,8 @@ def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_chang
     """R-LOG-3, R-GIT-3: rollback and undo neither leave the file in silence nor show its name."""
     name = f"out/{VALUE}.txt"
     built_by_hand(project, "create `out/*.txt`", {name: "x\n"})
-    for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
+    for command in ("rollback", "undo"):
+        words = ("rollback", "1", "--to", "start", "--yes") if command == "rollback" else project.undoing()
         before, existed = project.repo.ledger(), project.exists(name)
         for value in ("", "another-value-9"):
             monkeypatch.setenv("API_TOKEN", value)
@@ -363,5 +364,5 @@ def test_a_name_or_value_that_head_contains_is_not_a_failure(project: Project) -
     assert VALUE in project.repo.git("ls-tree", "-r", "--name-only", "HEAD:tests")
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("tests")
-    assert project.quick("undo", "--yes").code == 0
+    assert project.quick(*project.undoing()).code == 0
     assert project.exists(f"tests/{VALUE}.py")

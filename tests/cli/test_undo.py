@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.cli.test_repository_states import at_terminal
@@ -76,7 +74,7 @@ def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: P
     assert sorted(_work(project)) == sorted(UNCOMMITTED)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert _work(project) == []
-    assert undo(project, "--yes").code == 0
+    assert project.json(*project.undoing()).code == 0
     assert sorted(_work(project)) == sorted(UNCOMMITTED)
     assert {path: entry for path, entry in project.repo.tree("HEAD").items() if path in WORK} == head
     assert [project.read("a.txt"), project.read("b.txt"), project.exists("c.txt")] == ["two\n", "two\n", False]
@@ -87,7 +85,7 @@ def test_undo_leaves_a_folder_that_is_in_the_way_of_what_the_branch_had(prepared
     project = prepared.get(_left_uncommitted)
     project.repo.write("c.txt/mine", "mine\n")
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert undo(project, "--yes").code == 0
+    assert project.json(*project.undoing()).code == 0
     assert [project.read("c.txt/mine"), project.read("a.txt")] == ["mine\n", "two\n"]
 
 
@@ -106,66 +104,60 @@ def undo(project: Project, *flags: str) -> Answer:
     return project.quick("undo", *flags, "--json")
 
 
-def other(answer: Answer) -> dict[str, Any]:
-    assert (answer.code, answer.error["code"]) == (4, "undo.other-operation"), answer
-    return answer.error
-
-
-def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:
-    """R-ASK-1: each is an operation with an id, even if it belongs to no run. Every choice works."""
+def test_yes_undoes_only_the_operation_that_is_named(ran: Project) -> None:
+    """R-GIT-3, R-ASK-1: without a name nothing happens, and the answer has the whole command."""
     (first,) = operations(ran)
-    ran.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
-    ran.repo.write("found.log", "It is found.\n")
-    for name, command in (
-        ("plan-phase", "plan-phase 2 --template"),
-        ("roadmap", "roadmap --add More"),
-        ("research", "plan research 2 --from found.log"),
-        ("discuss", "plan discuss 2 --usual"),
-    ):
-        done = ran.quick(*command.split(), "--json")
-        assert done.code in (0, 5), done
-        refused = undo(ran, "--yes")
-        assert f"Your newest operation is {name}" in other(refused)["message"]
-    assert (refused.error["details"]["operation"], refused.error["details"]["phase"]) == (first, "1")
-    assert refused.error["details"]["newest"] == operations(ran)[-2]
+    refused = undo(ran, "--yes")
+    assert (refused.code, refused.error["code"]) == (4, "rollback.not-confirmed")
     assert refused.error["hint"] == f"idumb undo --yes --operation {first}"
-    assert [row["id"] for row in other(refused)["details"]["choices"]] == ["undo", "leave"]
-    assert choices.refused(ran, refused) == {}
-    undone = undo(ran, "--yes", "--operation", first)
+    assert ran.exists("p1b.txt")
+    undone = ran.quick(*refused.error["hint"].split()[1:], "--json")
     assert (undone.data["phase"], undone.data["tasks"]) == ("1", ["T1-01", "T1-03"])
 
 
-def test_a_verification_of_the_run_is_not_the_newest_operation_but_one_of_another_phase_is(two: Project) -> None:
-    """R-GIT-3."""
+def test_an_operation_that_is_undone_already_stays_undone(ran: Project) -> None:
+    """R-GIT-3: a repeated command line changes nothing."""
+    words = ran.undoing()
+    first = ran.json(*words)
+    again = ran.json(*words)
+    assert (again.code, again.data["what"], again.data["commit"]) == (0, first.data["what"], first.data["commit"])
+    assert not ran.exists("p1b.txt")
+
+
+def test_commands_that_change_no_file_do_not_hide_what_can_be_undone(two: Project) -> None:
+    """R-GIT-3: verifications, reports and plans."""
     second = operations(two)[-1]
-    assert two.quick("verify-work", "2", "--json").code == 0
-    assert undo(two).error["hint"] == "idumb undo --yes"
-    assert two.quick("verify-work", "1", "--json").code == 0
-    assert "Your newest operation is verify-work of phase 1" in other(undo(two, "--yes"))["message"]
-    assert two.exists("p2b.txt")
-    assert undo(two, "--yes", "--operation", second).data["what"] == "run 1 of phase 2"
+    two.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 3: More\n\nMore of it.\n")
+    for command in ("verify-work 2", "verify-work 1", "report 2 --write", "plan-phase 3 --template"):
+        assert two.quick(*command.split(), "--json").code == 0
+    assert two.undoing() == ("undo", "--yes", "--operation", second)
+    assert two.json(*two.undoing()).data["what"] == "run 1 of phase 2"
     assert not two.exists("p2b.txt")
     assert "unverified" in two.read(".planning/phases/2/2-VERIFICATION.md")
 
 
-def test_a_command_without_effect_is_not_the_newest_operation(ran: Project) -> None:
-    """R-GIT-3: one that failed before, or that wrote the reports again, whether they changed or not."""
-    assert ran.quick("report", "1", "--write", "--json").code == 0
-    ran.repo.write("p1b.txt", "mine\n")
-    assert ran.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "rollback.conflict"
-    ran.repo.write("p1b.txt", "made\n")
-    assert undo(ran).error["hint"] == "idumb undo --yes"
-    ran.repo.write(".planning/phases/1/1-SUMMARY.md", "mine\n")
-    assert ran.quick("report", "1", "--write", "--json").code == 0
-    assert undo(ran, "--yes").data["what"] == "run 1 of phase 1"
-    assert not ran.exists("p1b.txt")
+def test_undo_of_a_run_takes_back_what_an_earlier_run_began_and_this_one_delivered(project: Project) -> None:
+    """R-GIT-3: T1-01 waited for an answer in the first run, and T1-02 was not built before the second."""
+    judged = task(
+        "T1-01", files="create `a.txt`", criteria="  - [ ] it is good — human\n", steps=[write("a.txt", "one\n")]
+    )
+    later = making("T1-02", "b.txt", after="T1-01")
+    project.plan([judged, later])
+    assert project.execute().code == 5
+    (question,) = (row["id"] for row in project.json("decisions").data["decisions"])
+    assert project.json("decide", question, "yes").code == 0
+    assert project.resume().code == 0
+    undone = project.json(*project.undoing())
+    assert undone.data["tasks"] == ["T1-01", "T1-02"]
+    assert [project.exists(path) for path in ("a.txt", "b.txt")] == [False, False]
+    assert project.undoing()[-1] == operations(project)[-2]
 
 
 def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> None:
     """R-ASK-1, R-ASK-2: without a terminal and at one, where no is an answer."""
     (first,) = operations(ran)
     error = undo(ran).error
-    assert (error["code"], error["hint"]) == ("rollback.not-confirmed", "idumb undo --yes")
+    assert (error["code"], error["hint"]) == ("rollback.not-confirmed", f"idumb undo --yes --operation {first}")
     assert error["details"]["operation"] == f"operation {first} (execute-phase)"
     assert error["details"]["paths"] == ["p1a.txt", "p1b.txt"]
     message = ran.quick("undo").err
@@ -181,7 +173,7 @@ def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> N
 def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
     (first,) = operations(ran)
     _hook(ran, "#!/bin/sh\nexit 1\n")
-    answer = ran.quick("undo", "--yes")
+    answer = ran.quick("undo", "--yes", "--operation", first)
     assert answer.code == 1
     words = f"undo of run 1 of phase 1, operation {first} (execute-phase)"
     shown = f"{words}\n  tasks: T1-01, T1-03\n  files that change: p1a.txt, p1b.txt\n"
@@ -192,7 +184,7 @@ def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
 def test_an_undo_can_be_undone_repeatedly(ran: Project) -> None:
     effects = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
     for effect, exists in zip(effects, (False, True, False), strict=True):
-        done = undo(ran, "--yes")
+        done = ran.json(*ran.undoing())
         assert (done.code, done.data["what"], ran.exists("p1b.txt")) == (0, effect, exists)
     assert ran.subjects()[-3:] == [f"Undo: {effect}" for effect in effects]
 
@@ -204,20 +196,21 @@ def test_operation_undoes_an_earlier_phase_and_keeps_the_newest_run(two: Project
     done = undo(two, "--yes", "--operation", first)
     assert (done.code, done.data["undone"], done.data["phase"]) == (0, first, "1")
     assert [two.exists(path) for path in ("p1a.txt", "p1b.txt", "p2a.txt", "p2b.txt")] == [False, False, True, True]
-    assert undo(two, "--yes").data["what"] == "undo of run 1 of phase 1"
+    assert two.json(*two.undoing()).data["what"] == "undo of run 1 of phase 1"
     assert undo(two, "--yes", "--operation", second).code == 0
     assert [two.exists(path) for path in ("p1b.txt", "p2b.txt")] == [True, False]
 
 
 def test_an_operation_that_cannot_be_undone_is_refused_with_those_that_can(ran: Project) -> None:
     (first,) = operations(ran)
-    assert undo(ran, "--yes").code == 0
-    second = operations(ran)[-1]
+    assert ran.json(*ran.undoing()).code == 0
+    assert ran.json(*ran.undoing()).code == 0
+    third = operations(ran)[-1]
     for wrong in (first, "nonsense"):
         answer = undo(ran, "--yes", "--operation", wrong)
         assert (answer.code, answer.error["code"]) == (4, "undo.no-such-operation")
-        assert answer.error["details"]["operations"] == [second]
-        assert f"{second} (undo of run 1 of phase 1)" in answer.error["hint"]
+        assert answer.error["details"]["operations"] == [third]
+        assert f"{third} (undo of undo of run 1 of phase 1)" in answer.error["hint"]
         assert choices.refused(ran, answer) == {}
 
 

@@ -68,7 +68,7 @@ def test_what_a_person_does_before_the_answer_is_the_work_of_the_task(project: P
     assert (f"?? {path}" in project.repo.status() or f" M {path}" in project.repo.status()) == (policy == "none")
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert (project.read(path) if project.exists(path) else None) == before
-    assert project.json("undo", "--yes").code == 0
+    assert project.json(*project.undoing()).code == 0
     assert project.read(path) == FIXED
     assert project.read("notes.txt") == "mine\n"
 

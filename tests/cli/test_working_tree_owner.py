@@ -65,22 +65,23 @@ def test_next_names_what_is_under_way_then_what_waits_then_what_can_run(project:
     assert project.json("next").data["next"]["command"] == "idumb submit T3-01"
 
 
-@pytest.mark.parametrize(
-    "command", seed.one_on_a_push([(("rollback", "1", "--to", "start", "--yes"),), (("undo", "--yes"),)], "unfinished")
-)
-def test_next_suggests_the_command_that_finishes_unfinished_work(prepared: Prepared, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", seed.one_on_a_push(["rollback", "undo"], "unfinished"))
+def test_next_suggests_the_command_that_finishes_unfinished_work(prepared: Prepared, command: str) -> None:
     """R-GIT-3: a rollback or an undo that git refused to commit, of a phase that is verified."""
     project = prepared.get(ended_runs.done)
-    if command[0] == "undo":
-        assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    back: tuple[str, ...] = ("rollback", "1", "--to", "start", "--yes")
+    words, finishing = back, " ".join(["idumb", *back])
+    if command == "undo":
+        assert project.quick(*back).code == 0
+        words, finishing = project.undoing(), "idumb undo"
     hook = project.repo.git_dir / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
     hook.chmod(0o755)
-    assert project.quick(*command).code == 1
+    assert project.quick(*words).code == 1
     hook.unlink()
     view = project.json("status").data
-    assert view["next"]["command"] == " ".join(["idumb", *command])
+    assert view["next"]["command"] == finishing
     assert view["phases"][0]["restoring"]["command"] == view["next"]["command"]
     assert "was interrupted" in project.quick("status").out
     assert project.quick(*view["next"]["command"].split()[1:]).code == 0

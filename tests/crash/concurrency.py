@@ -42,7 +42,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("stop", "--force"),
     ("rollback", "1", "--to", "start", "--yes"),
     ("rollback", "1", "--to", "T1-01", "--yes"),
-    ("undo", "--yes"),
+    ("undo",),
     ("accept", "T1-04", "--why", "good enough"),
     ("skip", "T1-04", "--why", "not now"),
     ("decide", "T1-03.AC-1.1", "yes"),
@@ -96,7 +96,8 @@ class Scene:
         return projects
 
     def start(self, project: Project, argv: Sequence[str], *, plant: str = "") -> Started:
-        filled = [self.consent if word == "CONSENT" else word for word in argv]
+        words = harness.undoing(project) if argv == ("undo",) else argv
+        filled = [self.consent if word == "CONSENT" else word for word in words]
         hook = "tests.crash.concurrency:plant" if plant else ""
         return self.warm.start(project.start, *filled, "--json", hook=hook, given=plant)
 

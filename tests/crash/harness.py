@@ -200,6 +200,13 @@ def events(project: Project) -> list[Event]:
             os.environ["XDG_STATE_HOME"] = state_home
 
 
+def undoing(project: Project) -> tuple[str, ...]:
+    """Return the words that undo the newest operation, read from the log."""
+    kinds = ("rollback.completed", "undo.completed", "task.completed")
+    newest = [event.operation for event in events(project) if event.kind in kinds][-1:]
+    return ("undo", "--yes", "--operation", *(newest or ["none"]))
+
+
 def completed(log: Iterable[Event]) -> frozenset[str]:
     """Return the tasks that are completed or accepted, and not rolled back since."""
     done: set[str] = set()

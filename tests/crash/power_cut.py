@@ -110,7 +110,7 @@ class Scene:
         return (
             ("rollback", "1", "--to", ROLL_TO, "--yes", "--json")
             if command == ROLLBACK
-            else ("undo", "--yes", "--json")
+            else (*harness.undoing(self.project), "--json")
         )
 
     def start(self, command: str, given: dict[str, Any] | None = None) -> Started:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.crash import rollback_user
+from tests.crash import harness, rollback_user
 from tests.crash.programme import LOST_BYTES, TRACEBACK, Programme, Tally
 from tests.crash.rollback_user import Files
 from tests.support.answer import Answer
@@ -169,7 +169,7 @@ class Case:
         if copied.last is not None and (copied.position == 0 or self.chance.random() < 0.55):
             done = copied.last
             back = Restore(done.after, done.before, done.position_after, done.position_before)
-            return ["undo", "--yes"], back, done.position_before
+            return [*harness.undoing(copied.project)], back, done.position_before
         to = self.chance.randrange(copied.position)
         paths = template.touched(to, copied.position)
         goal = Restore(

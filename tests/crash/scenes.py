@@ -152,7 +152,7 @@ def _scene(
 ) -> tuple[str, Callable[[_Templates], Scene]]:
     def make(templates: _Templates) -> Scene:
         project, consent = template(templates)
-        filled = tuple(consent if word == _CONSENT else word for word in argv)
+        filled = tuple(consent if word == _CONSENT else word for word in argv) or harness.undoing(project)
         return Scene(name, project.folder, filled, consent, finish)
 
     return name, make
@@ -217,11 +217,6 @@ def roll_back_again(stage: Stage, project: Project, scene: Scene) -> Answer:
     return Answer(0, "", "") if done else again(stage, project, scene)
 
 
-def undo_again(stage: Stage, project: Project, scene: Scene) -> Answer:
-    """Do not run a recorded undo again, because that would revert it."""
-    return Answer(0, "", "") if _last(project) == "undo.completed" else again(stage, project, scene)
-
-
 _CONSENT = "{consent}"
 SCENES = dict(
     (
@@ -229,7 +224,7 @@ SCENES = dict(
         _scene("execute-phase without commits", lambda t: t.none, ("execute-phase", "1", "--approve", _CONSENT), go_on),
         _scene("resume", lambda t: t.killed, ("resume", "1", "--approve", _CONSENT), go_on),
         _scene("rollback", lambda t: t.done, ("rollback", "1", "--to", "T1-01", "--yes"), roll_back_again),
-        _scene("undo", lambda t: t.back, ("undo", "--yes"), undo_again),
+        _scene("undo", lambda t: t.back, (), again),
         _scene("verify-work", lambda t: t.done, ("verify-work", "1"), again),
         _scene("check-plan", lambda t: t.done, ("check-plan", "1"), again),
         _scene("status", lambda t: t.done, ("status",), again),

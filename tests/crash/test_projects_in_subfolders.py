@@ -108,7 +108,7 @@ def test_a_killed_rollback_leaves_the_neighbour_alone_and_can_be_run_again(
         assert harness.run(api, *arguments).code in (0, 4)  # 4: the first one was finished, and nothing is left
         assert not api.exists("sub/a.txt")
         assert api.exists("old.txt")
-        assert api.quick("undo", "--yes", "--json").code == 0
+        assert api.quick(*api.undoing(), "--json").code == 0
     assert {path: path.read_bytes() for path in sorted(Path(api.folder).rglob("*.txt"))} == before
     assert _completed(web)
 

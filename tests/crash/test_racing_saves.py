@@ -105,7 +105,8 @@ def test_every_text_saved_during_rollbacks_is_at_its_path_or_committed_or_kept(
 
         monkeypatch.setattr(GitTrees, "release_displaced", released)
         for command in ("rollback 1 --to start", "undo") * rounds:
-            answer = project.quick(*command.split(), "--yes", "--json")
+            words = project.undoing() if command == "undo" else (*command.split(), "--yes")
+            answer = project.quick(*words, "--json")
             named = re.findall(r"The saved text is in (.+?); move", "\n".join(answer.object.get("warnings", ())))
             texts |= {Path(place).read_text(encoding="utf-8") for place in named}
         left = saver.end()

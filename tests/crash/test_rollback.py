@@ -61,7 +61,7 @@ def test_a_rollback_killed_at_any_point_is_finished_by_the_same_command(prepared
     assert (project.read("a.txt"), project.exists("b.txt"), project.exists("README.md")) == ("made\n", False, True)
     assert project.repo.status() == []
     assert len(project.trailers("Idumb-Rollback")) == 1
-    assert project.quick("undo", "--yes").code == 0
+    assert project.quick(*project.undoing()).code == 0
     assert not (project.repo.git_dir / "idumb/displaced/main").exists()
     assert projects.user_bytes(before, project.repo.ledger()) == []
 
@@ -80,13 +80,12 @@ def test_an_undo_killed_at_any_point_is_finished_by_the_same_command(prepared: P
     """R-GIT-3."""
     project = prepared.get(_rolled_back)
     given = {"kill": point, "plant": ""}
-    hook = "tests.crash.rollback_faults:arrange"
-    killed = warm.of_this_process().run(project.start, "undo", "--yes", hook=hook, given=given)
+    hook, words = "tests.crash.rollback_faults:arrange", project.undoing()
+    killed = warm.of_this_process().run(project.start, *words, hook=hook, given=given)
     assert killed.code == harness.KILLED
-    if point != "release_displaced":
-        finished = project.json("undo", "--yes")
-        assert finished.data["what"] == "rollback of phase 1 to T1-01"
-        assert "not restored" not in finished.out
+    finished = project.json(*words)
+    assert finished.data["what"] == "rollback of phase 1 to T1-01"
+    assert "not restored" not in finished.out
     assert project.repo.status() == []
     assert (project.read("a.txt"), project.read("b.txt"), project.exists("README.md")) == ("two\n", "two\n", False)
 
@@ -103,7 +102,7 @@ def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: P
     assert refused.error["code"] == "git.commit-refused"
     hook.unlink()
     assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
-    assert ran.idumb("undo", "--yes").code == 0
+    assert ran.idumb(*ran.undoing()).code == 0
     assert projects.user_bytes(before, ran.repo.ledger()) == []
     assert ran.repo.status() == ["?? mine.txt"]
 
@@ -116,9 +115,10 @@ def test_an_undo_with_a_refused_commit_is_finished_by_running_it_again(ran: Proj
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n", encoding="ascii")
     hook.chmod(0o755)
-    assert ran.json("undo", "--yes").error["code"] == "git.commit-refused"
+    words = ran.undoing()
+    assert ran.json(*words).error["code"] == "git.commit-refused"
     hook.unlink()
-    assert ran.idumb("undo", "--yes").code == 0
+    assert ran.idumb(*words).code == 0
     assert projects.user_bytes(before, ran.repo.ledger()) == []
 
 
@@ -127,7 +127,7 @@ def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_un
     ran.repo.remove("b.txt")
     before = ran.repo.ledger()
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    assert ran.idumb("undo", "--yes").code == 0
+    assert ran.idumb(*ran.undoing()).code == 0
     assert projects.user_bytes(before, ran.repo.ledger()) == []
 
 
@@ -136,13 +136,13 @@ KILLS = [["history.recorded"], ["operation.finished"], ["rollback.completed", "h
 
 @pytest.mark.parametrize("kills", seed.one_on_a_push(KILLS, "the end of a rollback"))
 def test_a_rollback_killed_at_its_end_and_repeated_is_the_newest_operation(ran: Project, kills: list[str]) -> None:
-    """R-GIT-3: its repetition restores nothing, and is not another operation, which `undo --yes` would refuse."""
+    """R-GIT-3: its repetition restores nothing, and is not another operation."""
     before = ran.repo.ledger()
     hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
     for kind in kills:
         killed = warm.of_this_process().run(ran.start, *words, hook=hook, given={"kill": kind, "plant": ""})
         assert killed.code == harness.KILLED
     assert ran.idumb(*words).code == 0
-    undone = ran.json("undo", "--yes")
+    undone = ran.json(*ran.undoing())
     assert undone.code == 0, undone.out
     assert projects.user_bytes(before, ran.repo.ledger()) == []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from idumb.domain import errors
 from tests.history import commits, plan_from_history
 from tests.history.plan_from_history import Style
 from tests.support import warm
@@ -45,6 +47,11 @@ class Rerun:
             f"idumb {arguments}: exit {answer.code}\n{answer.out[:4000]}\n{answer.err[-4000:]}"
         )
         return answer.object
+
+    def undo(self) -> None:
+        """Undo the newest operation, by the command that the refusal of `undo` names."""
+        unconfirmed = self.idumb("undo", expect=errors.EXIT_REFUSED)
+        self.idumb(*shlex.split(unconfirmed["error"]["hint"])[1:])
 
     def initialise(self) -> None:
         self.idumb("init")

@@ -53,9 +53,9 @@ def test_rollback_and_undo_of_a_nasty_history_are_exact(tmp_path: Path, chapter:
     rerun.idumb("resume", "1", "--no-verify")
     assert rerun.stands_at(rerun.tip)
     assert rerun.wrong_tasks() == []
-    rerun.idumb("undo", "--yes")
+    rerun.undo()
     assert rerun.stands_at(rerun.stretch[middle - 1].oid)
-    rerun.idumb("undo", "--yes")
+    rerun.undo()
     assert rerun.stands_at(rerun.tip)
     rerun.idumb("rollback", "1", "--to", "start", "--yes")
     assert rerun.stands_at(rerun.base)

@@ -28,7 +28,7 @@ def _there_and_back(tmp_path: Path, seed: int, style: Style) -> None:
     middle = 1 + seed % (_COMMITS - 1)
     rerun.idumb("rollback", "1", "--to", rerun.task(middle), "--yes")
     assert rerun.stands_at(rerun.stretch[middle - 1].oid)
-    rerun.idumb("undo", "--yes")
+    rerun.undo()
     assert rerun.stands_at(rerun.tip)
     rerun.idumb("rollback", "1", "--to", "start", "--yes")
     assert rerun.stands_at(base)

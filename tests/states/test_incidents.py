@@ -75,7 +75,7 @@ def test_rolled_back_ignore_rules_delete_no_file(case: Case, repo: GitSandbox) -
     before = ledgers.record(repo)
     assert case.idumb(repo, *BACK).code == 0
     ledgers.kept(before, ledgers.record(repo))
-    assert case.idumb(repo, "undo", "--yes").code == 0
+    assert case.undo(repo).code == 0
     assert repo.read("data/model.bin") == "precious\n"
 
 

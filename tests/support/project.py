@@ -8,6 +8,7 @@ import gc
 import io
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -152,6 +153,12 @@ class Project:
         """The same with `--events`."""
         with self.started(*arguments, "--events") as process:
             yield Running(process)
+
+    def undoing(self) -> tuple[str, ...]:
+        """Return the words that undo the newest operation without a question; `undo` names them when it refuses."""
+        error = self.json("undo").error
+        unconfirmed = error["code"] == "rollback.not-confirmed"
+        return tuple(shlex.split(error["hint"])[1:]) if unconfirmed else ("undo", "--yes")
 
     def approval(self, phase: str = "1") -> str:
         checked = self.quick("check-plan", phase, "--json")

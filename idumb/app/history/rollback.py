@@ -145,12 +145,12 @@ def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
     return tuple(services.log.events(run=state.id, kind="operation.started", after=after))
 
 
-def finish_killed(services: Services, journal: Journal, contract: Contract) -> None:
-    """Record what killed attempts changed, and finish a killed restore, before anything is restored."""
-    restore.finish_interrupted(services, journal, contract)
+def finish_killed(services: Services, journal: Journal, contract: Contract) -> bool:
+    """Record what killed attempts changed, and finish a killed restore; return whether there was one."""
+    finished = restore.finish_interrupted(services, journal, contract) is not None
     killed = [t for t, task_state in journal.state.tasks.items() if task_state.attempt.running and t in contract.tasks]
     if not killed:
-        return
+        return finished
     from idumb.app.attempt import interruption
     from idumb.app.session import open_run
 
@@ -158,6 +158,7 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> N
     for task in killed:
         interruption.record_interruption(context, contract.tasks[task])
     context.workspace.keep()
+    return finished
 
 
 def checked_target(state: RunState, to: str) -> str:
@@ -188,10 +189,9 @@ def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskS
     return tuple(task_state for _, task_state in order)
 
 
-def target_before(services: Services, state: RunState, task: str) -> str:
-    """Return the target that rolls back this task: the last checkpoint before it started, or the start of the run."""
+def target_before(services: Services, state: RunState, started: int) -> str:
+    """Return the last task with a checkpoint before this event, or the start of the run."""
     order = first_attempts(services, state)
-    started = next(seq for seq, task_state in order if task_state.id == task)
     kept = [k.id for seq, k in order if seq < started and k.checkpoint is not None and k.checkpoint.seq < started]
     return kept[-1] if kept else START
 

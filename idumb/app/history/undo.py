@@ -16,7 +16,7 @@ from idumb.app.history.restore import Intent
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import operation
 from idumb.app.worktree import exposed_secrets, preconditions
-from idumb.domain import outcome, wording
+from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
@@ -24,24 +24,13 @@ from idumb.domain.runs.run import START, RunState
 from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
 
-UNDOABLE = ("rollback.completed", "undo.completed", "work.dropped", "attempt.started")
-_ENDS = ("attempt.finished", "attempt.interrupted", "checkpoint.recorded")
-_BOOKKEEPING = {"operation.started", "operation.finished"}
-_RECORDS = {
-    *_BOOKKEEPING,
-    "guarded.accepted",
-    "decision.answered",
-    "reports.committed",
-    "history.recorded",
-}
-_YES = "idumb undo --yes"
-_VERIFY = "verify-work"
-_REPORT = "report"
+UNDOABLE = ("rollback.completed", "undo.completed", "work.dropped", "attempt.started", "task.completed")
+_OF_A_RUN = ("attempt.started", "task.completed")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of `undo`. `operation` names the operation to undo; None is the newest one."""
+    """Options of `undo`. `operation` names the operation to undo; None is the newest one, and `yes` needs a name."""
 
     yes: bool
     operation: str | None = None
@@ -52,31 +41,28 @@ class Request:
 def undo(services: Services, request: Request) -> Result:
     """Undo the newest rollback, undo or run of this working tree, or the named operation.
 
-    Refusal `undo.other-operation` if `yes` is set and the newest operation is another one.
+    An undo that was cut short is finished. If the named operation is undone already, nothing changes.
     """
     preconditions.require_initialised(services)
-    candidate = newest(services) if request.operation is None else _find_operation(services, request.operation)
-    if candidate is None:
-        raise _nothing()
-    state, _ = candidate
+    state = _run_of(services, request.operation)
     contract = loading.require_contract(services, state.phase)
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     preconditions.require_branch(services, state)
-    begun = {event.operation for event in rollback.killed_commands(services, state) if _is_undo_command(event)}
-    pending = set() if state.restoring is None else {state.restoring["operation"]}
     with operation.owned(services, restore.UNDO) as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)
-        rollback.finish_killed(services, journal, contract)
+        finished = rollback.finish_killed(services, journal, contract)
         event = _newest_undoable(services, state)
         if event is None:
             raise _nothing()
-        if _is_finished_undo(begun | pending, event):
+        if _is_undo(event) and (finished or request.operation == event.payload["undone"]):
             return _repeat_answer(services, journal, contract, event)
+        if request.operation not in (None, *_names(event)):
+            raise _no_such(services, str(request.operation))  # another operation was finished first
         _require_same_tasks(services, state, event)
-        word = _confirmation(services, state, event, request, owned.operation)
-        if event.kind == "attempt.started":
+        word = _confirmation(services, event, request)
+        if event.kind in _OF_A_RUN:
             return _undo_run(services, journal, contract, event, word)
         return _undo_restore(services, journal, contract, event, word)
 
@@ -85,23 +71,19 @@ def _nothing() -> Refusal:
     return Refusal("undo.nothing", "There is nothing to undo in this working tree.", hint="idumb log")
 
 
-def _confirmation(
-    services: Services, state: RunState, event: Event, request: Request, own: str
-) -> restore.Confirmation:
-    """Return how the user confirms this undo. `own` is the operation that asks."""
-    if request.operation is not None and not _belongs_to_operation(event, request.operation):
-        raise _no_such(services, request.operation)  # a later operation was finished first
-    last = _newest_operation(services, own, state.id)
-    short = request.operation is None and (last is None or _belongs(services, last, event))
-    command = _YES if short else f"{_YES} --operation {_operation(event)}"
-    if request.yes and request.operation is None and not short:
-        raise _other_operation(services, state, event, last, command)
-    return restore.Confirmation(request.yes, command, operation=_operation_name(services, event), tell=request.tell)
+def _confirmation(services: Services, event: Event, request: Request) -> restore.Confirmation:
+    """Return how the user confirms this undo: `yes` alone confirms nothing, because he may mean another operation."""
+    return restore.Confirmation(
+        request.yes and request.operation is not None,
+        f"idumb undo --yes --operation {_operation(event)}",
+        operation=_operation_name(services, event),
+        tell=request.tell,
+    )
 
 
-def _belongs_to_operation(event: Event, operation: str) -> bool:
-    """Return whether the operation started or finished this."""
-    return operation in (event.operation, _operation(event))
+def _names(event: Event) -> set[str | None]:
+    """Return the operations that started, finished, or were undone by this."""
+    return {event.operation, _operation(event), event.payload.get("undone")}
 
 
 def _operation(event: Event) -> str:
@@ -117,74 +99,18 @@ def _operation_name(services: Services, event: Event) -> str:
     return f"operation {operation}{command}"
 
 
-def _newest_operation(services: Services, own: str, run: str) -> Event | None:
-    """Return the start event of the newest command in this working tree that changed something, except `own`.
-
-    A verification of `run`, the run to undo, only judges what would be undone, and `report --write` only
-    writes what the log has.
-    """
-    for begun in services.log.events(kind="operation.started", newest_first=True):
-        if (
-            begun.payload.get("worktree") == services.worktree
-            and begun.operation != own
-            and begun.payload["command"] != _REPORT
-            and not _is_verification(services, begun, run)
-            and _changed_something(services, begun)
-        ):
-            return begun
-    return None
-
-
-def _is_verification(services: Services, begun: Event, run: str) -> bool:
-    """Return whether this operation verified the run, and did nothing about another one."""
-    if begun.payload["command"] != _VERIFY:
-        return False
-    return {event.run for event in services.log.events(operation=begun.operation)} <= {None, run}
-
-
-def _changed_something(services: Services, begun: Event) -> bool:
-    """Return whether an operation may have changed anything. Rollback and undo record their intent before a change."""
-    events = tuple(services.log.events(operation=begun.operation))
-    kinds = {event.kind for event in events}
-    if _is_undo_command(begun):
-        return not kinds.isdisjoint(UNDOABLE)
-    if not kinds <= _BOOKKEEPING:
-        return True
-    ended = [event for event in events if event.kind == "operation.finished"]
-    if not ended:
-        return bool(begun.payload["command"] != restore.ROLLBACK)
-    return any(event.payload["error"] is None for event in ended)
-
-
-def _belongs(services: Services, last: Event, event: Event) -> bool:
-    """Return whether the newest operation is that of the event, repeated it, or ended its attempt, as submit does."""
-    if _belongs_to_operation(event, last.operation) or _repeats(services, last, event):
-        return True
-    if event.kind != "attempt.started":
-        return False
-    begun = services.log.events(run=event.run, operation=event.operation, kind="attempt.started")
-    tried = {(started.task, started.attempt) for started in begun}
-    ended = (e for e in services.log.events(run=event.run, operation=last.operation) if e.kind in _ENDS)
-    return any((e.task, e.attempt) in tried for e in ended)
-
-
-def _repeats(services: Services, last: Event, event: Event) -> bool:
-    """Return whether the newest operation repeated the rollback of the event, which was killed at its very end.
-
-    All files were restored then, so the repetition wrote records only. No command of the run ended in between.
-    """
-    if event.kind != "rollback.completed" or _is_undo(event) or last.run != event.run:
-        return False
-    kinds = {written.kind for written in services.log.events(operation=last.operation)}
-    ended = services.log.events(run=event.run, kind="operation.finished", after=event.seq, limit=1)
-    return last.payload["command"] == restore.ROLLBACK and kinds <= _RECORDS and all(e.seq > last.seq for e in ended)
-
-
-def _find_operation(services: Services, operation: str) -> tuple[RunState, Event | None]:
-    """Return the run whose newest undoable event belongs to this operation; a later one of the run would block it."""
-    for _, state, event in _undoable(services):
-        if event is not None and _belongs_to_operation(event, operation):
-            return state, event
+def _run_of(services: Services, operation: str | None) -> RunState:
+    """Return the run with the newest undoable event, or the run whose newest one this operation is."""
+    candidates = list(_undoable(services))
+    if operation is None and not candidates:
+        raise _nothing()
+    if operation is None:
+        return max(candidates, key=lambda row: row[0])[1]
+    for _, state, event in candidates:
+        intended = state.restoring or {"operation": None, "said": {}}
+        restoring = {intended["operation"], intended["said"].get("undone")}
+        if operation in restoring or (event is not None and operation in _names(event)):
+            return state
     raise _no_such(services, operation)
 
 
@@ -197,44 +123,6 @@ def _no_such(services: Services, operation: str) -> Refusal:
         hint=f"idumb undo --operation ID, where ID is one of: {'; '.join(offered)}" if offered else "idumb log",
         details={"operations": [_operation(event) for _, event in candidates]},
     )
-
-
-def _other_operation(services: Services, state: RunState, event: Event, last: Event | None, command: str) -> Refusal:
-    """Return the refusal: `--yes` confirms the undo of the newest operation only, and this would undo another one."""
-    newer = "" if last is None else f" Your newest operation is {_described(services, last)}; it cannot be undone."
-    description, operation = _describe(services, state, event), _operation(event)
-    return Refusal(
-        "undo.other-operation",
-        f"Nothing was changed: this would undo {description} ({_operation_name(services, event)}).{newer}",
-        hint=command,
-        details={
-            "what": f"Undo {description}",
-            "phase": state.phase,
-            "operation": operation,
-            "newest": None if last is None else last.operation,
-            "command": command,
-        },
-    )
-
-
-def _described(services: Services, begun: Event) -> str:
-    """Return an operation in words."""
-    runs = (e.run for e in services.log.events(operation=begun.operation) if e.run is not None)
-    run = next(runs, None)
-    phase = f" of phase {run_lookup.run_of(services, run).phase}" if run is not None else ""
-    return f"{begun.payload['command']}{phase} (operation {begun.operation})"
-
-
-def _is_undo_command(begun: Event) -> bool:
-    return bool(begun.payload["command"] == restore.UNDO)
-
-
-def _is_finished_undo(operations: set[str], event: Event) -> bool:
-    """Return whether the event ends an undo that was killed or failed midway; running undo again only finishes it.
-
-    Several may have been killed, one of them while it finished another.
-    """
-    return _is_undo(event) and not operations.isdisjoint({event.operation, event.payload.get("operation")})
 
 
 def _is_undo(event: Event) -> bool:
@@ -302,7 +190,7 @@ def _committed_then(services: Services, state: RunState, operation: str, tree: s
 
 def _require_same_tasks(services: Services, state: RunState, event: Event) -> None:
     """Refuse (`undo.amended`) if an amendment changed a task since."""
-    if event.kind == "attempt.started":
+    if event.kind in _OF_A_RUN:
         return
     tasks = state.operations.get(_operation(event), {}).get("tasks", {})
     changed = [t for t, was in tasks.items() if t not in state.tasks or state.tasks[t].digest != was.digest]
@@ -317,7 +205,7 @@ def _require_same_tasks(services: Services, state: RunState, event: Event) -> No
 
 def _describe(services: Services, state: RunState, event: Event) -> str:
     """Return what would be undone, with its phase."""
-    if event.kind == "attempt.started":
+    if event.kind in _OF_A_RUN:
         to = _task_before(services, state, event)
         return f"run {state.number} of phase {state.phase}" + (f" after {to}" if to != START else "")
     done, p = event.kind.split(".")[0], event.payload
@@ -330,14 +218,13 @@ def _describe(services: Services, state: RunState, event: Event) -> str:
 
 
 def _task_before(services: Services, state: RunState, event: Event) -> str:
-    """Return the last task that was done before the operation of the event attempted its first task."""
-    first = next(iter(services.log.events(run=state.id, operation=event.operation, kind="attempt.started", limit=1)))
-    done_before = [
-        (k.checkpoint.seq, k.id)
-        for _, k in rollback.first_attempts(services, state)
-        if k.checkpoint and k.checkpoint.seq < first.seq and state.tasks[k.id].status in outcome.DONE
-    ]
-    return max(done_before)[1] if done_before else START
+    """Return the last task with a checkpoint before the first attempt at any task that the operation worked on.
+
+    Earlier commands may have attempted such a task: it waited for an answer, or it failed.
+    """
+    begun = (services.log.events(run=state.id, operation=event.operation, kind=kind) for kind in _OF_A_RUN)
+    first = min(state.attempted.get(str(each.task), each.seq) for events in begun for each in events)
+    return rollback.target_before(services, state, first)
 
 
 def _undo_run(
@@ -345,16 +232,11 @@ def _undo_run(
 ) -> Result:
     """Roll back to before the first task that the operation attempted."""
     to, description = _task_before(services, journal.state, event), _describe(services, journal.state, event)
-    intent = Intent(restore.ROLLBACK, f"Undo: {description}", f"Idumb-Rollback: {to}", {"to": to, "what": description})
+    fields = {"to": to, "what": description, "undone": event.operation}
+    intent = Intent(restore.ROLLBACK, f"Undo: {description}", f"Idumb-Rollback: {to}", fields)
     result = rollback.carry_out(services, journal, contract, intent, f"undo of {description}", word)
     data = {**result.data, "what": description, "undone": event.operation, "next": ["idumb next", "idumb undo"]}
     return dataclasses.replace(result, data=data)
-
-
-def newest(services: Services) -> tuple[RunState, Event | None] | None:
-    """Return the run with the newest undoable event or an interrupted restore."""
-    best = max(_undoable(services), key=lambda row: row[0], default=None)
-    return None if best is None else best[1:]
 
 
 def _undoable(services: Services) -> Iterator[tuple[int, RunState, Event | None]]:

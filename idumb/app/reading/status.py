@@ -270,7 +270,7 @@ def _restoring(state: RunState | None) -> dict[str, str] | None:
     intended = state.restoring if state is not None else None
     if state is None or intended is None:
         return None
-    command = "idumb undo --yes"
+    command = "idumb undo"
     if intended["command"] == "rollback":
         command = f"idumb rollback {state.phase} --to {intended['said']['to']} --yes"
     return {"words": f"{intended['words']} was interrupted", "command": command}

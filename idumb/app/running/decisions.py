@@ -177,7 +177,7 @@ def _rolled_back(services: Services, state: RunState, task: str, request: Reques
 
     answer = Answer(request.decision, request.choice, request.who, request.guidance)
     answered = NewEvent("decision.answered", dataclasses.asdict(answer), run=state.id, task=task)
-    to = rollback.target_before(services, state, task)
+    to = rollback.target_before(services, state, state.attempted[task])
     return rollback.rollback(services, state.phase, to, yes=True, then=(answered,))
 
 

@@ -122,8 +122,7 @@ def require_settled(state: RunState) -> None:
         raise Refusal(
             "rollback.unfinished",
             f"{state.restoring['words']} was interrupted.",
-            hint=f"idumb rollback {state.phase} --to start --yes, idumb undo --yes or idumb resume {state.phase}"
-            " finishes it",
+            hint=f"idumb rollback {state.phase} --to start --yes, idumb undo or idumb resume {state.phase} finishes it",
             details={"phase": state.phase},
         )
 

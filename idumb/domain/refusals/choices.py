@@ -256,7 +256,5 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     "undo.no-such-operation": (Choice("newest", "undo the last operation",
                                       "you see its effect first and confirm it", "idumb undo"), _LOG),
     "undo.nothing": (_LOG,),
-    "undo.other-operation": (Choice("undo", "undo it anyway", "a new commit restores its files", "{command}"),
-                             Choice("leave", "change nothing", "everything stays as it is", "idumb next")),
 }
 # fmt: on

@@ -142,11 +142,6 @@ def test_a_waiting_run_shows_each_question_with_its_commands() -> None:
     assert answer.render("decisions", {"decisions": []}) == "No questions are waiting for an answer.\n"
 
 
-def test_a_run_that_was_already_complete_says_so() -> None:
-    data = {"run": "0123", "phase": "1", "outcome": "complete", "next": ["idumb next"]}
-    assert answer.render("resume", data) == "Execution complete for Phase 1.\nNext: idumb next\n"
-
-
 def _view(**more: Any) -> dict[str, Any]:
     row = {
         "phase": "1", "title": "Slugs", "folder": "f", "state": "failed", "run": "0123", "reason": "",
@@ -224,23 +219,6 @@ def test_a_failure_names_code_and_next_command() -> None:
     assert answer.failure("lock.held", "Another run is at work.", "idumb status") == (
         "idumb: Another run is at work. [lock.held]\n  next: idumb status\n"
     )
-
-
-def test_rollback_and_undo_show_what_was_reverted_and_where_the_old_state_is_kept() -> None:
-    """R-GIT-3."""
-    data = {"phase": "1", "to": "T1-01", "paths": ["a.py"], "tasks": ["T1-02"], "commit": "1a2b3c4d5e",
-            "kept": "refs/x", "next": ["idumb undo"]}  # fmt: skip
-    assert answer.render("rollback", data) == (
-        "Phase 1 is rolled back to T1-01.\n- Tasks: T1-02\n- Files restored: a.py\n- Commit: 1a2b3c4\n"
-        "- Previous state kept in refs/x\nNext: idumb undo\n"
-    )
-    assert answer.render("undo", {**data, "what": "undo of rollback"}).startswith("Undone: undo of rollback.\n")
-    assert "nothing had to change" in answer.render("rollback", {**data, "paths": [], "tasks": []})
-
-
-def test_accepted_changes_that_are_not_committed_are_named() -> None:
-    data = {"task": _row("T1-02", "skipped", reason="later"), "commit": None, "left": ["a.py"], "next": []}
-    assert "stay uncommitted in the working tree: a.py" in answer.render("skip", data)
 
 
 def test_verification_shows_each_check_and_each_gap() -> None:
