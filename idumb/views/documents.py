@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 
 from idumb.app.ports.agents import PromptRequest
 from idumb.domain.runs import state_file
+from idumb.domain.runs.handoff import Document
 from idumb.domain.runs.state_file import HistoryReport
 from idumb.views import markup
-from idumb.views.reports import checkpoint, handoff, plan_files, run_status, summary, verification
+from idumb.views.reports import checkpoint, plan_files, rendering, run_status, summary, verification
 
+_BODY_OF_HANDOFF = frozenset({"title", "summary", "deliverables", "acceptance_criteria", "next_steps", "outputs"})
 Filled = Callable[[str | None, str, Mapping[str, str]], str]
 
 
@@ -25,7 +27,6 @@ class MarkdownDocuments:
     summary = staticmethod(summary.render)
     unverified = staticmethod(verification.render_unverified)
     verification = staticmethod(verification.render)
-    handoff = staticmethod(handoff.render)
     research = staticmethod(plan_files.research)
     first_plan = staticmethod(plan_files.first_plan)
     new_plan = staticmethod(plan_files.new_plan)
@@ -35,6 +36,13 @@ class MarkdownDocuments:
     def __init__(self, prompt: Callable[[PromptRequest], str], filled: Filled = lambda _, name, __: name) -> None:
         self.prompt = prompt
         self.filled = filled
+
+    @staticmethod
+    def handoff(document: Document) -> str:
+        """Return the document of a handoff. It depends on the handoff alone: writing it again changes nothing."""
+        values = {"outputs": {}, **document.as_dict()}
+        head = {name: value for name, value in values.items() if name not in _BODY_OF_HANDOFF}
+        return rendering.render("handoff.md", fields={"type": "handoff", **head}, **values)
 
     @staticmethod
     def state(report: HistoryReport) -> str:

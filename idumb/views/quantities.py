@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.domain.runs.spending import Spent
+
 
 def duration(seconds: float) -> str:
     """`<0.1s`, `0.8s`, `45s`, `1m05s`, `2h03m`."""
@@ -62,6 +64,14 @@ def sum_of(reported: float, unknown: int, words_of: str) -> str:
     if not unknown:
         return words_of
     return f"{words_of} and {counted(unknown, 'unknown call')}" if reported else UNKNOWN
+
+
+def spent(sums: Spent) -> Mapping[str, str]:
+    """Return the tokens and the cost of agents, with their unknown parts."""
+    return {
+        "tokens": sum_of(sums.tokens, sums.unknown_tokens, str(sums.tokens)),
+        "cost": sum_of(sums.cost_usd, sums.unknown_cost, money(sums.cost_usd)),
+    }
 
 
 def count(value: int | None) -> str:

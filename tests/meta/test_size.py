@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 8_000,
     "app, use cases": 10_027,
     "composition": 782,
-    "cli, views": 5_305,
+    "cli, views": 5_086,
     "git": 4_813,
     "store": 2_566,
     "system": 3_027,

@@ -12,9 +12,8 @@ from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.documents.new_task import Placed
 from idumb.domain.runs.gap import Gap
-from idumb.views import markup, quantities
-
-_TITLE = 60
+from idumb.views import markup
+from idumb.views.reports import rendering
 
 
 def gap_plan(
@@ -30,30 +29,15 @@ def gap_plan(
         "goal": f"Close what the verification of phase {phase} left open",
         "mode": contract.mode,
     }
-    lines = [*markup.frontmatter(head), "", "## Tasks"]
-    for number, gap in enumerate(gaps, first):
-        lines += ["", "```yaml task", *_task(f"T{phase}-{number:02d}", gap, builder, reach), "```"]
-    return "\n".join(lines) + "\n"
+    rows = [
+        {"id": f"T{phase}-{number:02d}", "text": wording.one_line(gap.text), **_fields(gap)}
+        for number, gap in enumerate(gaps, first)
+    ]
+    return rendering.render("gap-plan.md", fields=head, gaps=rows, builder=builder, reach=reach)
 
 
-def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> list[str]:
-    text = wording.one_line(gap.text)
-    lines = [f"id: {identity}", f"title: {_quoted('Close ' + gap.subject + ': ' + quantities.clip(text, _TITLE))}"]
-    lines += [f"description: {_quoted(f'{gap.subject}, {text}: {gap.why}. Find the cause and fix it.')}"]
-    lines += [] if builder else ["kind: human-action"]
-    if reach:
-        lines += ["files:"]
-        for verb in ("create", "modify"):
-            lines += [f"  {verb}:", *(f"    - {_quoted(path)}" for path in reach)]
-    proof = f"check: {_quoted(gap.check)}" if gap.check else "human: true"
-    return [*lines, "acceptance:", f"  - text: {_quoted(text)}", f"    {proof}"]
-
-
-def _quoted(text: str) -> str:
-    """Return a quoted scalar; YAML could read a plain word as another type."""
-    plain = wording.one_line(text)
-    scalar = markup.yaml_scalar(plain)
-    return scalar if scalar.startswith('"') else f'"{scalar}"'
+def _fields(gap: Gap) -> dict[str, str | None]:
+    return {"subject": gap.subject, "why": gap.why, "check": gap.check}
 
 
 def research(fields: Mapping[str, str | None], body: str) -> str:

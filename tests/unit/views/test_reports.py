@@ -199,8 +199,11 @@ def test_the_summary_counts_lines_by_folder_and_lists_unknowns() -> None:
     assert "Total: 5 files, +11 -2, 1 binary, 2 without a count." in files
 
 
-def test_the_summary_lists_deviations_of_scope_and_time() -> None:
-    deviations = _section(_summary(examples.partial_run()), "Deviations from Plan")
+def test_the_summary_lists_deviations_of_scope_and_time_and_answers() -> None:
+    log = examples.partial_run()
+    log.add("decision.answered", "T1-05", decision="T1-05.work", choice="slug", by="ann", guidance="")
+    deviations = _section(_summary(log), "Deviations from Plan")
+    assert "**Answers of people**\n\n- T1-05.work: slug, by ann" in deviations
     assert "- T1-02: undeclared file: notes.txt" in deviations
     assert "- T1-01: took 1m15s, estimated 1.0s" in deviations
 
