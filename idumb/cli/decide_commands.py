@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
+from idumb.domain.decision import Answer
 from idumb.system.files import user_folders
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @options.command("decide", person=True)
@@ -22,13 +21,13 @@ def decide_command(decision: str, choice: str, guidance: str) -> Result:
     """Answer a question that waits for you.
 
     `idumb resume` continues the run with the answer. For a task that used up its attempts, accept, skip and roll-back
-    take effect at once. --guidance is added to the prompts of the task's next attempts. The answer is appended to the
-    plan, under `## Decisions`.
+    take effect at once; so do return and fresh if the branch lost work. --guidance is added to the prompts of the
+    task's next attempts. The answer is appended to the plan, under `## Decisions`.
     """
     from idumb.app.running import decisions
 
     with options.services(writes=True) as services:
-        return decisions.decide(services, decisions.Request(decision, choice, user_folders.user_name(), guidance))
+        return decisions.decide(services, Answer(decision, choice, user_folders.user_name(), guidance))
 
 
 @options.command("decisions")
@@ -140,7 +139,7 @@ handoff_command = options.Group(
 _STATUS = mistyped.Choice(["pending", "in_progress", "complete", "blocked", "failed"])
 
 
-def _which_handoffs(function: F) -> F:
+def _which_handoffs(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--run", metavar="ID", help="Only this run."),
         click.option("--phase", metavar="N", help="Only this phase."),

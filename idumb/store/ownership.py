@@ -45,7 +45,6 @@ class FileOwnership:
         self._lock: OwnerLock | None = None
         self._fence = 0
         self._lost = False
-        self._overtaken: Mapping[str, Any] | None = None
         database.guard = self.guard
 
     def acquire(self, command: str, *, force: bool = False) -> int:
@@ -55,7 +54,6 @@ class FileOwnership:
         with log_errors.translated(self._folder):
             private_folders.make(self._folder)
             lock = self._taken(force=force)
-            self._overtaken = self._live_owner()
         self._lost = False
         try:
             self._fence = self._announced(lock, command)
@@ -108,10 +106,6 @@ class FileOwnership:
         Reads the card and the process table: trying the lock could make a real owner fail.
         """
         return owner_card.holder(self._card)
-
-    def overtaken(self) -> Mapping[str, Any] | None:
-        """Like `holder`: the live process on this machine that this one took the working tree from; or None."""
-        return self._overtaken
 
     def ask(self, holder: Mapping[str, Any], by: str, why: str) -> bool:
         """Ask the owner to stop. Return whether it released the working tree within ten seconds.
@@ -179,13 +173,6 @@ class FileOwnership:
         if lock is None:
             raise owner_card.elsewhere(card)
         return lock
-
-    def _live_owner(self) -> Mapping[str, Any] | None:
-        """Return the card of a live owner whose lock was taken: it would have removed the card before releasing it."""
-        card = self.holder()
-        if card is None or card["standing"] == owner_card.ELSEWHERE or card.get("pid") == os.getpid():
-            return None
-        return card if card.get("fence") else None  # without a token it never became the owner
 
     def _owner_lives(self) -> bool:
         card = owner_card.read(self._card)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.project import Project, making, shell, task
+from tests.support.terminal import answering
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 
@@ -46,7 +49,7 @@ def test_a_done_task_whose_commit_the_branch_lost_is_named_and_asked_about(halte
     refused = project.resume("--retry-failed")
     assert (refused.code, project.exists("b.txt")) == (5, False)
     (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
-    assert [choice["id"] for choice in question["choices"]] == ["again", "return", "fresh"]
+    assert [choice["id"] for choice in question["choices"]] == ["again", "fresh"]
     assert project.json("decide", question["id"], "again").code == 0
     ended = project.resume("--retry-failed", "--no-verify")
     assert (ended.code, project.read("c.txt")) == (0, "made\nmade\n")
@@ -69,17 +72,93 @@ def test_a_person_looks_again_at_work_that_was_lost(project: Project) -> None:
     assert project.statuses()["T1-02"] == "waiting"
 
 
-def test_the_commit_can_be_brought_back(halted: Project) -> None:
-    project, lost = halted, lose(halted)
-    assert project.resume("--retry-failed").code == 5
+def about_history(project: Project) -> Any:
     (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
-    assert project.json("decide", question["id"], "return").code == 0
+    return question
+
+
+def lose_the_newest(project: Project) -> str:
+    """Reset the branch to before T1-02, whose commit is its newest. The plan, which has the answers, stays."""
+    lost, plan = project.repo.git("rev-parse", "HEAD").strip(), project.read(PLAN)
+    project.repo.git("reset", "-q", "--hard", "HEAD~1")
+    project.repo.write(PLAN, plan)
+    return lost
+
+
+@pytest.fixture
+def reset(project: Project) -> Project:
+    """T1-03 failed, and the branch lost the commit of T1-02."""
+    failing = task("T1-03", files="create `c.txt`", check="test -s c.txt", after="T1-02", steps=[shell("test -e ok")])
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), failing])
+    assert project.execute("--max-attempts", "1", "--no-verify").code == 1
+    lose_the_newest(project)
     assert project.resume("--retry-failed").code == 5
-    (back,) = [choice["command"] for choice in question["choices"] if choice["id"] == "return"]
-    project.repo.git(*back.split()[1:])
-    assert project.repo.git("log", "-1", "--format=%T", lost)
-    assert project.resume("--retry-failed", "--no-verify").code == 0
-    assert project.json("decisions").data["decisions"] == []
+    return project
+
+
+def test_the_commit_is_brought_back(reset: Project) -> None:
+    project, question = reset, about_history(reset)
+    lost = question["evidence"][0]
+    assert [choice["id"] for choice in question["choices"]] == ["again", "return", "fresh"]
+    assert project.json("decide", question["id"], "return").code == 0
+    assert (project.repo.head(), project.read("b.txt")) == (lost, "made\n")
+    assert project.repo.git("status", "--porcelain", "b.txt") == ""
+    assert project.resume("--retry-failed", "--max-attempts", "1").code == 1
+    assert (project.statuses()["T1-02"], project.json("decisions").data["decisions"][0]["kind"]) == (
+        "completed",
+        "stopped",
+    )
+
+
+def test_what_is_lost_a_second_time_is_asked_about_again(reset: Project) -> None:
+    assert reset.json("decide", about_history(reset)["id"], "return").code == 0
+    lose_the_newest(reset)
+    assert reset.resume("--retry-failed").code == 5
+    assert about_history(reset)["id"].endswith(".2")
+
+
+def test_a_commit_is_not_brought_back_over_files_of_the_user(reset: Project) -> None:
+    project, question, head = reset, about_history(reset), reset.repo.head()
+    project.repo.write("b.txt", "mine")
+    refused = project.json("decide", question["id"], "return")
+    assert (refused.code, refused.error["code"]) == (4, "run.history-changed")
+    assert (project.read("b.txt"), project.repo.head()) == ("mine", head)
+    assert about_history(project)["id"] == question["id"]
+
+
+def test_a_run_starts_afresh(reset: Project) -> None:
+    project, question = reset, about_history(reset)
+    answered = project.json("decide", question["id"], "fresh")
+    assert (answered.code, answered.data["next"]) == (0, ["idumb undo", "idumb resume 1"])
+    assert not project.exists("a.txt")
+    assert project.statuses()["T1-01"] == "ready"
+    assert project.resume("--max-attempts", "1").code == 1
+    assert (project.read("a.txt"), project.read("b.txt")) == ("made\n", "made\n")
+
+
+def test_a_run_starts_afresh_at_a_terminal(reset: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = reset.events()[-1]["seq"]
+    shown = answering(monkeypatch, "fresh", "")
+    reset.quick("resume", "1", "--max-attempts", "1", "--no-verify")
+    assert "start fresh" in shown.getvalue()
+    begun = [e["task"] for e in reset.events() if e["kind"] == "attempt.started" and e["seq"] > before]
+    assert begun == ["T1-01", "T1-02", "T1-03"]
+
+
+def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project: Project) -> None:
+    """The agent of T1-02 resets the user's branch to before T1-01."""
+    drop = shell('git -C "$IDUMB_REPOSITORY" reset -q --hard HEAD~1')
+    loses = task(
+        "T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=[drop, shell("echo made > b.txt")]
+    )
+    project.plan([making("T1-01", "a.txt"), loses, making("T1-03", "c.txt")])
+    plan = project.read(PLAN)
+    ended = project.execute("--no-verify")
+    assert (ended.code, ended.error["code"]) == (5, "run.waiting")
+    assert "T1-01 is no longer on main" in ended.error["message"]
+    assert not project.exists("b.txt")
+    assert not project.exists("c.txt")
+    assert plan == project.read(PLAN)
 
 
 def test_a_squash_of_the_work_changes_nothing(halted: Project) -> None:

@@ -33,7 +33,7 @@ COMPUTED = {
     "f'approval.{kind}'": tuple(
         f"approval.{kind}" for kind in (grant.VOID, grant.EXPIRED, grant.REVOKED, "missing", "bad-signature")
     ),
-    "f'lock.{part}-changed'": _LOCK,
+    "idumb/app/contract/changed_contract.py code": (*_LOCK, "run.contract-changed"),
     "f'amend.{field}'": tuple(f"amend.{name}" for name in amendment.UNCHANGEABLE),
     "f\"verification.{verification['status']}\"": _VERIFICATION,
     "f\"verification.{record['status']}\"": _VERIFICATION,

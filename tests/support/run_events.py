@@ -16,5 +16,5 @@ FINISHED: Mapping[str, Any] = {
 }  # fmt: skip
 CHECKPOINT: Mapping[str, Any] = {
     "status": "completed", "git_hash": "9" * 40, "snapshot": "5" * 40, "tree": "0" * 40, "files": [], "seconds": 1.0,
-    "error": None, "commit": "9" * 40, "left": None,
+    "error": None, "commit": "9" * 40,
 }  # fmt: skip

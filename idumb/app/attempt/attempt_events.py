@@ -172,27 +172,18 @@ def asked(context: RunContext, attempt: Attempt) -> list[NewEvent]:
 
 
 def completed(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> tuple[NewEvent, ...]:
-    return (_checkpoint_event(context, attempt, kept, commit), *_completed_event(context, attempt))
+    done = attempt.outcome == outcome.COMPLETED
+    ended = {"status": "completed", "error": None} if done else {"status": "failed", "error": attempt.reason}
+    head = commit or context.services.history.head().commit
+    found = {"git_hash": head, "commit": commit, "verdict": attempt.verdict, "files": list(attempt.changed)}
+    seconds = round(context.services.clock.monotonic() - attempt.started, 3)
+    checkpoint = event(context, attempt, "checkpoint.recorded", **ended, **found, **of_kept(kept), seconds=seconds)
+    return (checkpoint, *_completed_event(context, attempt))
 
 
-def _checkpoint_event(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> NewEvent:
-    head = commit if commit is not None else context.services.history.head().commit
-    return event(
-        context,
-        attempt,
-        "checkpoint.recorded",
-        status="completed" if attempt.outcome == outcome.COMPLETED else "failed",
-        git_hash=head,
-        commit=commit,
-        snapshot=kept.commit,
-        ref=kept.ref,
-        tree=kept.tree,
-        files=list(attempt.changed),
-        seconds=round(context.services.clock.monotonic() - attempt.started, 3),
-        error=None if attempt.outcome == outcome.COMPLETED else attempt.reason,
-        verdict=attempt.verdict,
-        left=None,
-    )
+def of_kept(kept: Snapshot) -> dict[str, Any]:
+    """Return the fields of `checkpoint.recorded` that say what is kept."""
+    return {"snapshot": kept.commit, "ref": kept.ref, "tree": kept.tree}
 
 
 def _completed_event(context: RunContext, attempt: Attempt) -> list[NewEvent]:

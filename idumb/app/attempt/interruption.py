@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from idumb.app.attempt import attempt_events
 from idumb.app.core import questions
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.core.services import attempt_ref
@@ -20,42 +21,21 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     `seconds` is how long it took, 0 if unknown.
     """
     context = context.of(task)
-    task_state, services = context.journal.state.tasks[task.id], context.services
+    task_state = context.journal.state.tasks[task.id]
     if task_state.work.base is None or not (task_state.attempt.running or task_state.intended):
         return
     context.checks.end_processes()
     number = task_state.attempt.number
     left = _kept(context, task, number, task_state.work.base)
     changed = _changed(context, task, task_state.work.base, left.tree)
-    event = context.journal.event
+    event, effect = context.journal.event, questions.effect_payload(task)
+    touched = list(changed) if context.workspace.in_place else []
+    files = {"left": left.tree, "touched": touched, "snapshot": left.commit, "ref": left.ref}
+    ended = {"status": INTERRUPTED, "error": why, "seconds": round(seconds, 3), "files": list(changed)}
+    ended |= {"git_hash": context.services.history.head().commit, "commit": None, "verdict": None}
     context.journal.write(
-        event(
-            "attempt.interrupted",
-            task.id,
-            number,
-            left=left.tree,
-            touched=list(changed) if context.workspace.in_place else [],
-            snapshot=left.commit,
-            ref=left.ref,
-            reason=why,
-            **questions.effect_payload(task),
-        ),
-        event(
-            "checkpoint.recorded",
-            task.id,
-            number,
-            status=INTERRUPTED,
-            git_hash=services.history.head().commit,
-            commit=None,
-            snapshot=left.commit,
-            ref=left.ref,
-            tree=left.tree,
-            files=list(changed),
-            seconds=round(seconds, 3),
-            error=why,
-            verdict=None,
-            left=None,
-        ),
+        event("attempt.interrupted", task.id, number, **files, reason=why, **effect),
+        event("checkpoint.recorded", task.id, number, **ended, **attempt_events.of_kept(left)),
     )
 
 

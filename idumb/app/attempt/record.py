@@ -222,8 +222,11 @@ def _title_and_body(task: Task) -> tuple[str, str]:
 
 def keep_candidate(context: RunContext, attempt: Attempt, tree: str) -> Snapshot:
     """Keep a tree under the ref of the attempt's checkpoint."""
-    why = f"after {attempt.task.id}, attempt {attempt.number}"
-    return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why)
+    trees, ref = context.services.trees, f"{attempt.ref}/checkpoint"
+    kept = context.services.history.kept(ref)
+    if kept is not None and trees.tree_at(kept) == tree:
+        return Snapshot(kept, tree, ref)
+    return trees.keep(ref, tree, f"after {attempt.task.id}, attempt {attempt.number}")
 
 
 def _report_hooks(context: RunContext, unrun: Sequence[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from idumb.app.core.journal import Journal
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -51,8 +53,7 @@ def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEv
         if earlier.status == outcome.OMITTED:
             carried_events.append(journal.event("task.omitted", task, by=earlier.omitted_by, reason=earlier.reason))
             continue
-        c = earlier.checkpoint
-        assert c is not None  # noqa: S101 - `carried` requires a checkpoint
+        assert earlier.checkpoint is not None  # noqa: S101 - `carried` requires a checkpoint
         carried_events.append(
             journal.event(
                 "task.carried",
@@ -62,19 +63,7 @@ def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEv
                 reason=earlier.reason,
                 effect=earlier.effect,
                 **({"outputs": dict(earlier.outputs)} if earlier.outputs else {}),
-                checkpoint={
-                    "status": c.status,
-                    "git_hash": c.git_hash,
-                    "snapshot": c.snapshot,
-                    "tree": c.tree,
-                    "files": list(c.files),
-                    "attempt": c.attempt,
-                    "seconds": c.seconds,
-                    "at": c.at,
-                    "seq": c.seq,
-                    "error": c.error,
-                    "commit": c.commit,
-                },
+                checkpoint=dataclasses.asdict(earlier.checkpoint),
             )
         )
     return carried_events

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import next_actions
-from idumb.app.core.services import Services, plans_ref
+from idumb.app.core.services import Services
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import IdumbError, Refusal
@@ -21,20 +21,27 @@ AMEND, FRESH = "amend", "start-fresh"
 
 def choices(services: Services, state: RunState, changed: Sequence[str]) -> tuple[Choice, ...]:
     """`changed` are the paths of plans; () if the configuration changed."""
-    back = _restore_choice(services, state, changed)
-    if state.opened is not None:  # neither an amendment nor a new run starts while an attempt is open
-        return (_give_up_choice(state.opened.id), back)
-    now = present_contract(services, state.phase)
+    phase, opened = state.phase, state.opened
+    means = "the run continues as approved, without the change"
+    commands = loading.restore_commands(services, state, changed) if changed else ""
+    if opened is not None:  # neither an amendment nor a new run starts while an attempt is open
+        means = "a snapshot keeps its work, the files are restored, and then the run can be amended"
+        give_up = Choice("give-up", "end the open attempt first", means, f"idumb give-up {opened.id} --why REASON")
+        return (give_up, Choice("put-back", "revert it", "the attempt can be submitted as approved", commands or None))
+    back = Choice("put-back", "revert it", means, commands or None)
+    now = present_contract(services, phase)
     if now is None:
-        return (back, _correct_choice(state.phase))
+        means = "every error is listed with its line; nothing runs"
+        return (back, Choice("correct", "fix the plan", means, f"idumb check-plan {phase}"))
     fresh = _fresh_choice(state, now)
     if not changed:
         return (back, fresh)
-    offered = [_review_choice(state.phase)]
+    offered = [Choice("look", "see what changed", "nothing is written or run", f"idumb check-plan {phase} --diff")]
     if state.mode == STRICT:
-        offered.append(_approve_choice(state.phase))
+        means = "nothing runs; a strict run takes over a change only after it is approved"
+        offered.append(Choice("approve", "approve the plan as it is now", means, f"idumb approve {phase}"))
     if _amendable(services, state, now):
-        offered.append(_amend_choice(state.phase))
+        offered.append(_amend_choice(phase))
     return (*offered, back, fresh)
 
 
@@ -46,20 +53,6 @@ def amendment(services: Services, state: RunState, now: Contract) -> tuple[Choic
     if state.mode != STRICT:
         return (choice,)
     return (dataclasses.replace(choice, command=f"idumb approve {state.phase}; {choice.command}"),)
-
-
-def hint(state: RunState, offered: Sequence[Choice]) -> str:
-    """The commands that show a changed plan and amend the run, in the order to run them."""
-    phase, commands = state.phase, {choice.id: choice.command for choice in offered}
-    if state.opened is not None:
-        task = state.opened.id
-        return f"idumb give-up {task} --why REASON ends the attempt; or revert the change and run idumb submit {task}"
-    if AMEND in commands:
-        first = f"idumb approve {phase}, then " if state.mode == STRICT else ""
-        return f"idumb check-plan {phase} --diff shows the change; {first}{commands[AMEND]} amends the run"
-    if FRESH in commands:
-        return f"Revert it and run idumb resume {phase}, or {commands[FRESH]}"
-    return f"idumb check-plan {phase} shows the errors; or revert it and run idumb resume {phase}"
 
 
 def present_contract(services: Services, phase: str) -> Contract | None:
@@ -79,36 +72,6 @@ def _amendable(services: Services, state: RunState, now: Contract) -> bool:
     except IdumbError:
         return False
     return amendment.forbidden(changes.diff, changes.contract, now, state) is None
-
-
-def _restore_choice(services: Services, state: RunState, changed: Sequence[str]) -> Choice:
-    blobs = services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version))
-    locked = {path: path.rsplit("/", 1)[-1] for path, _ in state.contract.plans}
-    kept = {path: blobs[locked[path]] for path in changed if locked.get(path) in blobs}
-    commands = [f"git show {blob} > {shlex.quote(path)}" for path, blob in kept.items()]
-    means = "the run continues as approved, without the change"
-    if state.opened is not None:
-        means = "the attempt can be submitted as approved"
-    return Choice("put-back", "revert it", means, "; ".join(commands) or None)
-
-
-def _give_up_choice(task: str) -> Choice:
-    means = "a snapshot keeps its work, the files are restored, and then the run can be amended"
-    return Choice("give-up", "end the open attempt first", means, f"idumb give-up {task} --why REASON")
-
-
-def _correct_choice(phase: str) -> Choice:
-    means = "every error is listed with its line; nothing runs"
-    return Choice("correct", "fix the plan", means, f"idumb check-plan {phase}")
-
-
-def _review_choice(phase: str) -> Choice:
-    return Choice("look", "see what changed", "nothing is written or run", f"idumb check-plan {phase} --diff")
-
-
-def _approve_choice(phase: str) -> Choice:
-    means = "nothing runs; a strict run takes over a change only after it is approved"
-    return Choice("approve", "approve the plan as it is now", means, f"idumb approve {phase}")
 
 
 def _amend_choice(phase: str) -> Choice:
@@ -149,18 +112,37 @@ def require_same(services: Services, contract: Contract, state: RunState) -> Non
     changed += [path for path in was if path not in {p.path for p in contract.plans}]
     subject = ", ".join(changed) if changed else "the configuration"
     why = f"{subject} changed since run {state.number} of phase {state.phase} was locked"
-    offered = choices(services, state, changed)
-    raise Refusal(
-        "run.contract-changed",
-        f"{why}; the run continues only as approved.",
-        hint=hint(state, offered),
-        details=next_actions.offer(
-            f"Continue run {state.number} of phase {state.phase}",
-            why,
-            [f"locked contract {state.contract.hash}", f"present contract {contract.hash}", *changed],
-            offered,
-            changed=changed,
-            was=state.contract.hash,
-            **{"is": contract.hash},
-        ),
-    )
+    evidence = (f"locked contract {state.contract.hash}", f"present contract {contract.hash}", *changed)
+    more = {"changed": changed, "was": state.contract.hash, "is": contract.hash}
+    so = "the run continues only as approved"
+    raise refusal(services, state, changed, "run.contract-changed", (why, so), evidence, **more)
+
+
+def refusal(
+    services: Services,
+    state: RunState,
+    plans: Sequence[str],
+    code: str,
+    words: tuple[str, str],
+    evidence: Sequence[str],
+    **more: Any,
+) -> Refusal:
+    """Return the refusal to continue a run whose `plans` changed; () if it is something else that changed."""
+    offered, (why, so) = choices(services, state, plans), words
+    blocked = f"Continue run {state.number} of phase {state.phase}"
+    details = next_actions.offer(blocked, why, evidence, offered, **more)
+    return Refusal(code, f"{why}; {so}.", hint=_hint(state, offered), details=details)
+
+
+def _hint(state: RunState, offered: Sequence[Choice]) -> str:
+    """The commands that show a changed plan and amend the run, in the order to run them."""
+    phase, commands = state.phase, {choice.id: choice.command for choice in offered}
+    if state.opened is not None:
+        task = state.opened.id
+        return f"idumb give-up {task} --why REASON ends the attempt; or revert the change and run idumb submit {task}"
+    if AMEND in commands:
+        first = f"idumb approve {phase}, then " if state.mode == STRICT else ""
+        return f"idumb check-plan {phase} --diff shows the change; {first}{commands[AMEND]} amends the run"
+    if FRESH in commands:
+        return f"Revert it and run idumb resume {phase}, or {commands[FRESH]}"
+    return f"idumb check-plan {phase} shows the errors; or revert it and run idumb resume {phase}"

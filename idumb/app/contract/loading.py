@@ -115,10 +115,6 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
     )
 
 
-def _restore_choice(commands: str) -> Choice:
-    return Choice("bring-back", "restore the plan of the run", "its run can continue; nothing else changes", commands)
-
-
 _BY_PATH = Choice("name", "use its path from the repository's root", "its steps are read; nothing runs")
 
 
@@ -127,10 +123,11 @@ def load_phase(services: Services, phase: str) -> Loaded:
     try:
         loaded = load_present(services, phase)
     except InputError as problem:
-        kept = _restore_commands(services, phase) if problem.code == "phase.no-plan" else ""
+        kept = _commands_of_newest_run(services, phase) if problem.code == "phase.no-plan" else ""
         if not kept:
             raise
-        details = {"choices": [*next_actions.rows((_restore_choice(kept),)), *problem.details["choices"]]}
+        back = Choice("bring-back", "restore the plan of the run", "its run can continue; nothing else changes", kept)
+        details = {"choices": [*next_actions.rows((back,)), *problem.details["choices"]]}
         raise InputError(problem.code, problem.message, hint=kept, details=details) from problem
     return with_links(services, loaded)
 
@@ -163,16 +160,17 @@ def load_file(services: Services, path: str) -> Loaded:
     return with_links(services, loaded)
 
 
-def _restore_commands(services: Services, phase: str) -> str:
-    """The commands that restore the plans of the newest run; "" if there is none."""
+def _commands_of_newest_run(services: Services, phase: str) -> str:
     recorded = run_lookup.recorded_phase(services, phase)
     state = None if recorded is None else run_lookup.latest_run(services, recorded)
-    if state is None:
-        return ""
-    paths = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
+    return "" if state is None else restore_commands(services, state)
+
+
+def restore_commands(services: Services, state: RunState, only: Sequence[str] = ()) -> str:
+    """The commands that restore the plans of a run, or `only` these, as it last locked them; "" if none is kept."""
     blobs = services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version))
-    shown = ((blob, shlex.quote(paths[name])) for name, blob in blobs.items() if name in paths)
-    return "; ".join(f"git show {blob} > {path}" for blob, path in shown)
+    kept = {path: blobs.get(path.rsplit("/", 1)[-1]) for path, _ in state.contract.plans if not only or path in only}
+    return "; ".join(f"git show {blob} > {shlex.quote(path)}" for path, blob in kept.items() if blob)
 
 
 def load_locked(services: Services, state: RunState, folder: str) -> Loaded:

@@ -198,23 +198,12 @@ def _settings_digest(context: RunContext, settings: Settings) -> str:
 def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) -> Refusal:
     from idumb.app.contract import changed_contract  # only a refusal needs it
 
-    phase = context.contract.phase
-    state = context.journal.state
-    choices = changed_contract.choices(context.services, state, changed if part == "plan" else ())
-    why = f"{wording.listed(changed)} changed during the run of phase {phase}"
-    return Refusal(
-        f"lock.{part}-changed",
-        f"{why}; it runs only as locked, so it stopped before the next task.",
-        hint=changed_contract.hint(state, choices),
-        details=next_actions.offer(
-            f"Continue phase {phase}",
-            why,
-            changed,
-            choices,
-            changed=list(changed),
-            part=PLANS if part == "plan" else part,
-        ),
-    )
+    is_plan, state = part == "plan", context.journal.state
+    why = f"{wording.listed(changed)} changed during the run of phase {state.phase}"
+    so = "it runs only as locked, so it stopped before the next task"
+    plans, more = changed if is_plan else (), {"changed": list(changed), "part": PLANS if is_plan else part}
+    code = f"lock.{part}-changed"
+    return changed_contract.refusal(context.services, state, plans, code, (why, so), changed, **more)
 
 
 def _require_environment(context: RunContext, attempt: Attempt) -> None:

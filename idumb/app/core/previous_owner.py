@@ -1,8 +1,4 @@
-"""What an earlier owner of the working tree left: files of a killed command.
-
-A command can get the working tree from an owner that still lives, if its lock file is removed or replaced. That owner
-can write nothing more, and the log names it.
-"""
+"""What an earlier owner of the working tree left: files of a killed command."""
 
 from __future__ import annotations
 
@@ -18,13 +14,6 @@ def shown(holder: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the owner as answers show it."""
     names = ("pid", "host", "since", "command", "standing")
     return None if holder is None else {name: holder.get(name) for name in names}
-
-
-def takeover_record(holder: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The owner that a command replaced, for the record of that command; empty if there was none."""
-    if holder is None:
-        return {}
-    return {"overtook": {name: holder.get(name) for name in ("pid", "host", "since", "command", "fence")}}
 
 
 def killed_operation_start(services: Services) -> str | None:

@@ -44,7 +44,7 @@ from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import KEEP, LEAVE_OUT, STOP
 
 YES, NO, RETRY, AGAIN, RAISE = "yes", "no", "retry", "again", "raise"
-COMMIT, MINE, TASKS = "commit", "mine", "task"
+COMMIT, MINE, TASKS, RETURN, FRESH = "commit", "mine", "task", "return", "fresh"
 ACCEPT, ROLL_BACK, REMOVED = "accept", "roll-back", "removed"
 """`removed` is recorded when a dead letter is removed: the question no longer waits, and nothing else changes."""
 BASE, DELIVERY, MOVED = "base", "delivery", "moved"
@@ -270,8 +270,8 @@ TABLE: Mapping[str, Row] = {
         "What was done is not done any more, and what depends on it would be built without it.",
         (
             Choice(AGAIN, "run it again", "the run continues, and builds it anew", move=RESET),
-            Choice("return", "return to the checkpoint", "nothing runs before that", "{back}", WAIT),
-            Choice("fresh", "start fresh", "nothing runs before that", "idumb rollback {phase} --to start", WAIT),
+            Choice(RETURN, "return to the checkpoint", "its commits are on the branch again, and the run continues"),
+            Choice(FRESH, "start fresh", "a new commit restores the files from before the run, which starts again"),
         ),
     ),
     PHASE: Row(
@@ -453,16 +453,20 @@ def _answered(state: RunState, kind: str, choice: str | None, task: str | None) 
             yield question
 
 
-def _waits_still(run: RunState, question: str) -> bool:
-    return question in run.answers and chosen(run, question).move != RESET
+def history(task: Task, run: RunState, words: str, commits: Sequence[str], *, ahead: bool) -> Decision:
+    """Return the question what follows if the branch lost commits of done tasks, of which this is the first.
 
-
-def history(task: Task, run: RunState, words: str, commits: Sequence[str], back: str) -> Decision:
-    """Return the question what follows if the branch lost commits of done tasks, of which this is the first."""
+    `ahead`: the commits are on top of the branch, so that they can be brought back as they were proven.
+    """
     earlier = {i: q for i, q in run.decisions.items() if (q["kind"], q["task"]) == (HISTORY, task.id)}
-    other = (q for i, q in earlier.items() if tuple(q["evidence"]) != tuple(commits) or _waits_still(run, i))
-    number = 1 + len(tuple(other))
-    return about(HISTORY, task, number, commits, words=words, back=back, phase=run.phase)
+    over = [i for i, q in earlier.items() if tuple(q["evidence"]) != tuple(commits) or _brought_back(run, i)]
+    without = () if ahead else (RETURN,)
+    return about(HISTORY, task, 1 + len(over), commits, without=without, words=words)
+
+
+def _brought_back(run: RunState, question: str) -> bool:
+    """Return whether the answer was carried out at once, so that commits which are gone again are another question."""
+    return question in run.answers and run.answers[question]["choice"] != AGAIN
 
 
 # A task that stopped

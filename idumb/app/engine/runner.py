@@ -17,7 +17,7 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.engine import moves
 from idumb.app.engine.moves import Ending
 from idumb.app.ports.checks import Checks
-from idumb.app.worktree import task_base
+from idumb.app.worktree import rewritten, task_base
 from idumb.domain import agent, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
@@ -32,7 +32,7 @@ def run_tasks(context: RunContext) -> Ending:
     tasks = schedule.Schedule(context.contract, context.journal.state)
     waiting: Ending | None = None
     while (task_id := tasks.next()) is not None:
-        stopped = _paused(context)
+        stopped = _paused(context) or _lost(context)
         if stopped is not None:
             return stopped
         ending = _run_task(context, context.contract.tasks[task_id])
@@ -55,6 +55,12 @@ def _paused(context: RunContext) -> Ending | None:
     if asked is None or not asked.after_task:
         return None
     return Ending("paused", next_actions.stopped_by(asked.by, asked.why), fields={"by": asked.by, "why": asked.why})
+
+
+def _lost(context: RunContext) -> Ending | None:
+    """Return why nothing more is built if the user took done work from the branch meanwhile: `resume` asks first."""
+    why = rewritten.while_running(context.services, context.journal.state)
+    return Ending("waiting", f"waits: {why}") if why else None
 
 
 def _run_task(context: RunContext, task: Task) -> Ending | None:

@@ -55,16 +55,28 @@ def rollback(
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
         finish_killed(services, journal, contract)
-        tag = Intent(
-            restore.ROLLBACK,
-            f"Roll back phase {state.phase} to {task}",
-            f"Idumb-Rollback: {task}",
-            {"to": task},
-            tuple(then),
-        )
-        words = f"rollback of phase {state.phase} to {task}"
         command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {name}" for name in past), "--yes"])
-        return carry_out(services, journal, contract, tag, words, restore.Confirmation(yes, command), past)
+        word = restore.Confirmation(yes, command)
+        return to_target(services, journal, contract, task, word, past=past, then=then)
+
+
+_YES = restore.Confirmation(yes=True, command="")
+
+
+def to_target(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    to: str,
+    word: restore.Confirmation = _YES,
+    *,
+    past: Sequence[str] = (),
+    then: Sequence[NewEvent] = (),
+) -> Result:
+    """Roll back within a command that owns the working tree."""
+    words = f"phase {contract.phase} to {to}"
+    intent = Intent(restore.ROLLBACK, f"Roll back {words}", f"Idumb-Rollback: {to}", {"to": to}, tuple(then))
+    return carry_out(services, journal, contract, intent, f"rollback of {words}", word, past)
 
 
 def carry_out(

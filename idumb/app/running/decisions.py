@@ -16,25 +16,14 @@ from idumb.app.core.services import Services
 from idumb.app.planning import plan_questions
 from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import preconditions
+from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import HISTORY, PHASE, SKIP, Answer, seconds_until
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import nearest
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import ANSWERED, RunState
-from idumb.lazy_dataclass import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """An answer that a person gives to a question."""
-
-    decision: str
-    choice: str
-    who: str
-    guidance: str = ""
+from idumb.domain.runs.run import ANSWERED, START, RunState
 
 
 def waiting(services: Services) -> Result:
@@ -63,23 +52,26 @@ def _open(services: Services, phase: str) -> list[dict[str, Any]]:
     return [{**d, "phase": phase} for d in next_steps.pending(state, services.clock.now())]
 
 
-def decide(services: Services, request: Request) -> Result:
+def decide(services: Services, answer: Answer) -> Result:
     """Record an answer, and append it to the plan; `resume` then uses it."""
-    kept = next((kept for kept in asking.all_kept(services) if kept.question.id == request.decision), None)
+    kept = next((kept for kept in asking.all_kept(services) if kept.question.id == answer.decision), None)
     if kept is not None:
-        return _answer_consent(services, kept, request)
-    of_plan = plan_questions.require_open(services, request.decision)
+        return _answer_consent(services, kept, answer)
+    of_plan = plan_questions.require_open(services, answer.decision)
     if of_plan is not None:
-        return _answer_plan(services, of_plan, request)
-    state = _run_that_asked(services, request.decision)
-    question, phase = state.decisions[request.decision], state.phase
-    _check_choice(question, request.choice)
+        _check_choice(of_plan, answer.choice)
+        return plan_questions.apply_answer(services, of_plan, answer)
+    state = _run_that_asked(services, answer.decision)
+    question, phase = state.decisions[answer.decision], state.phase
+    _check_choice(question, answer.choice)
     if question["subject"] == questions.EXHAUSTED:
-        return _answer_failed_task(services, state, question, request)
-    if request.decision in state.answers:
-        raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
+        return _answer_failed_task(services, state, question, answer)
+    if answer.decision in state.answers:
+        raise Refusal("decision.answered", f"{answer.decision} is already answered.", hint=f"idumb resume {phase}")
     if question["kind"] != PHASE:  # a phase can be judged wherever its work was merged; other answers change the plan
         preconditions.require_branch(services, state)
+    if question["kind"] == HISTORY and answer.choice == questions.FRESH:
+        return _effect(services, state, answer, _rolled_back(services, state, str(question["task"]), answer))
     _require_open_task(state, question)
     _require_complete(state, question)
     _require_in_time(services, state, question)
@@ -88,12 +80,15 @@ def decide(services: Services, request: Request) -> Result:
     warnings: tuple[str, ...] = ()
     with operation.owned(services, "decide") as owned:
         journal = owned.journal(state)
-        answer = Answer(request.decision, request.choice, request.who, request.guidance)
+        if question["kind"] == HISTORY and answer.choice == questions.RETURN:
+            rewritten.bring_back(services, state, question["evidence"][-1])
         journal.write(journal.answer_event(answer, question.get("task")))
         contract = _append_to_plan(services, journal)
         if question["kind"] == PHASE and contract is not None:
-            verified, warnings = _verified(services, journal, contract)
-    data: dict[str, Any] = {"decision": request.decision, "choice": request.choice}
+            from idumb.app.verify import verify_work  # only this question needs it
+
+            verified, warnings = verify_work.apply_answer(services, journal, contract)
+    data: dict[str, Any] = {"decision": answer.decision, "choice": answer.choice}
     data |= {"verification": verified, "next": [_after(question, phase, verified)]}
     data["version"] = state.contract.version if state.contract.version != version else None
     return Result(data, warnings=warnings)
@@ -140,14 +135,7 @@ def _require_in_time(services: Services, state: RunState, question: Mapping[str,
     )
 
 
-def _answer_plan(services: Services, question: Mapping[str, Any], request: Request) -> Result:
-    """Answer a question about a plan that planner and checker did not agree on. It belongs to no run."""
-    _check_choice(question, request.choice)
-    answer = Answer(request.decision, request.choice, request.who, request.guidance)
-    return plan_questions.apply_answer(services, question, answer)
-
-
-def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
+def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], answer: Answer) -> Result:
     """Answer a question about a task that used all its attempts. Every choice but `retry` takes effect at once."""
     if not questions.is_current(state, question) or question["id"] in state.answers:
         task = state.tasks.get(str(question["task"]))
@@ -157,12 +145,15 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
             f"{question['id']} is void: {question['task']} is {status}. Nothing was recorded.",
             hint=f"idumb show {question['task']}",
         )
-    effect = _carry_out(services, state, str(question["task"]), request)
-    after = run_lookup.latest_run(services, state.phase)
-    version = None if after is None else after.contract.version
+    return _effect(services, state, answer, _carry_out(services, state, str(question["task"]), answer))
+
+
+def _effect(services: Services, state: RunState, answer: Answer, effect: Result | None) -> Result:
+    """Return the result of an answer that took effect at once; with no `effect`, `resume` uses it."""
+    version = run_lookup.require_run(services, state.phase).contract.version
     data: dict[str, Any] = {
-        "decision": request.decision,
-        "choice": request.choice,
+        "decision": answer.decision,
+        "choice": answer.choice,
         "verification": None,
         "version": version if version != state.contract.version else None,
         "result": None if effect is None else effect.data,
@@ -171,34 +162,33 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
     return Result(data, warnings=() if effect is None else effect.warnings)
 
 
-def _rolled_back(services: Services, state: RunState, task: str, request: Request) -> Result:
-    """Roll back to before the task, and record the answer with it; the next command appends the answer to the plan."""
+def _rolled_back(services: Services, state: RunState, task: str, answer: Answer) -> Result:
+    """Roll back, and record the answer with it; the next command appends the answer to the plan."""
     from idumb.app.history import rollback  # only this question needs it
 
-    answer = Answer(request.decision, request.choice, request.who, request.guidance)
     answered = NewEvent("decision.answered", dataclasses.asdict(answer), run=state.id, task=task)
-    to = rollback.target_before(services, state, state.attempted[task])
+    fresh = answer.choice == questions.FRESH
+    to = START if fresh else rollback.target_before(services, state, state.attempted[task])
     return rollback.rollback(services, state.phase, to, yes=True, then=(answered,))
 
 
-def _carry_out(services: Services, state: RunState, task: str, request: Request) -> Result | None:
+def _carry_out(services: Services, state: RunState, task: str, answer: Answer) -> Result | None:
     """Record the answer together with its effect. If the effect is refused, the question keeps waiting."""
     from idumb.app.running import task_overrides  # only this question needs it
 
-    why = request.guidance.strip() or f"answered {request.choice} to {request.decision}"
+    why = answer.guidance.strip() or f"answered {answer.choice} to {answer.decision}"
 
     def answered(journal: Journal) -> None:
-        answer = Answer(request.decision, request.choice, request.who, request.guidance)
-        reset = [journal.event("task.reset", task, reason=ANSWERED)] if request.choice == questions.RETRY else []
+        reset = [journal.event("task.reset", task, reason=ANSWERED)] if answer.choice == questions.RETRY else []
         journal.write(journal.answer_event(answer, task), *reset)
         _append_to_plan(services, journal)
 
-    if request.choice == questions.ACCEPT:
-        return task_overrides.accept(services, task, why, request.who, then=answered)
-    if request.choice == SKIP:
-        return task_overrides.skip(services, task, why, request.who, yes=True, then=answered)
-    if request.choice == questions.ROLL_BACK:
-        return _rolled_back(services, state, task, request)
+    if answer.choice == questions.ACCEPT:
+        return task_overrides.accept(services, task, why, answer.by, then=answered)
+    if answer.choice == SKIP:
+        return task_overrides.skip(services, task, why, answer.by, yes=True, then=answered)
+    if answer.choice == questions.ROLL_BACK:
+        return _rolled_back(services, state, task, answer)
     with operation.owned(services, "decide") as owned:
         answered(owned.journal(state))
     return None
@@ -212,30 +202,24 @@ def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> str
     return "idumb next" if verified == "passed" else f"idumb verify-work {phase}"
 
 
-def _verified(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:
-    from idumb.app.verify import verify_work  # only this question needs it
-
-    return verify_work.apply_answer(services, journal, contract)
-
-
-def _answer_consent(services: Services, kept: Kept, request: Request) -> Result:
+def _answer_consent(services: Services, kept: Kept, answer: Answer) -> Result:
     """Answer a question about consent. The answer is stored with what was agreed to, not in the log or the plan."""
     why = ask_consent.why_void(services, kept)
     if why:
-        services.consent.forget_question(request.decision)
+        services.consent.forget_question(answer.decision)
         raise Refusal(
             "decision.void",
-            f"{request.decision} is void: {why}. Nothing was recorded.",
+            f"{answer.decision} is void: {why}. Nothing was recorded.",
             hint=f"{kept.command} asks again",
         )
-    _check_choice(kept.question.row(), request.choice)
-    agreed = request.choice == asking.YES
+    _check_choice(kept.question.row(), answer.choice)
+    agreed = answer.choice == asking.YES
     if agreed:
         phase_grants.record(services, kept.phase, kept.parts, how=asking.DECIDE, need=kept.question.subject)
-    services.consent.forget_question(request.decision)
+    services.consent.forget_question(answer.decision)
     data = {
-        "decision": request.decision,
-        "choice": request.choice,
+        "decision": answer.decision,
+        "choice": answer.choice,
         "next": [kept.command] if agreed else [],
         "version": None,
     }

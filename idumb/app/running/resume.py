@@ -185,8 +185,7 @@ def ask_and_resume(services: Services, request: Request, result: Result) -> Resu
         asked_ids.add(question.id)
         answer = services.asker.ask(question)
         if answer is not None:
-            decision = decisions.Request(question.id, answer.choice, answer.by, answer.guidance)
-            last = decisions.decide(services, decision)
+            last = decisions.decide(services, answer)
             choices.add(answer.choice)
     if questions.ROLL_BACK in choices:  # resuming would repeat the work that was just rolled back
         rest = {"decisions": [], "next": list(last.data["next"])}

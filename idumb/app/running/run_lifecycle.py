@@ -27,7 +27,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import RunState, run_id
+from idumb.domain.runs.run import START, RunState, run_id
 from idumb.domain.settings import COMMIT_NONE
 
 T = TypeVar("T")
@@ -160,7 +160,10 @@ def supervise(
 def make_ready(context: RunContext) -> None:
     """Recover from a crash, apply new answers, and require the agents and setup that the run needs."""
     moves.recover(context)
-    rewritten.require_kept(context)
+    if rewritten.require_kept(context):
+        from idumb.app.history import rollback  # it imports much, and a run rarely starts afresh
+
+        rollback.to_target(context.services, context.journal, context.contract, START)
     moves.resolve_waiting(context)
     runner.require_agents(context)
     runner.require_setup(context)

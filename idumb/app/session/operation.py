@@ -40,9 +40,7 @@ class Owned:
         journal = Journal(
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
         )
-        overtook = previous_owner.takeover_record(self.services.owner.overtaken())
-        started = {"command": self.command, "worktree": self.services.worktree, **overtook}
-        journal.write(journal.event("operation.started", **started))
+        journal.write(journal.event("operation.started", command=self.command, worktree=self.services.worktree))
         self.opened.append(journal)
         contract_versions.finish_interrupted(self.services, journal)
         return journal

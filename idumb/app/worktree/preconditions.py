@@ -9,6 +9,7 @@ from idumb.app.core import next_actions, previous_owner
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
+from idumb.app.worktree import rewritten
 from idumb.domain import wording
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
@@ -87,7 +88,7 @@ def why_not_deliver(services: Services, state: RunState) -> str:
     if head.branch != state.branch:
         there, here = state.branch or "a detached HEAD", head.branch or "no branch"
         return f"the run was started on {there}, and HEAD is on {here}"
-    return services.history.in_progress()
+    return services.history.in_progress() or rewritten.while_running(services, state)
 
 
 def require_branch(services: Services, state: RunState) -> None:

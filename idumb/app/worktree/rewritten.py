@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from idumb.app.core import questions
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services
-from idumb.app.worktree import final_state
-from idumb.domain import outcome
-from idumb.domain.decision import RESET
+from idumb.app.core.services import Services, run_ref
+from idumb.app.worktree import final_state, kept_work
+from idumb.domain import outcome, wording
 from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans import graph
 from idumb.domain.runs.run import CLOSED, RunState
@@ -65,6 +64,11 @@ def words(state: RunState, gone: Mapping[str, str]) -> str:
     return "; ".join(f"commit {c[:7]} of {task} is no longer on {state.branch or 'HEAD'}" for task, c in gone.items())
 
 
+def while_running(services: Services, state: RunState) -> str:
+    """Return in words what the branch lost of the work of a run since this command looked; "" if it has all of it."""
+    return words(state, lost(services, state)) if is_rewritten(services, state) else ""
+
+
 def mark(services: Services, state: RunState) -> str:
     """Mark what the branch lost as not done, in a state that is only read. Return it in words; "" if there is none."""
     gone = lost(services, state)
@@ -81,22 +85,58 @@ def refuse(services: Services, state: RunState) -> None:
         raise Refusal("run.history-changed", words(state, gone), hint=hint, details={"phase": state.phase})
 
 
-def require_kept(context: RunContext) -> None:
-    """Ask what follows if the branch lost done work; without the answer to build it again, nothing runs."""
+def require_kept(context: RunContext) -> bool:
+    """Ask what follows if the branch lost done work, and do it; return whether the run is to start afresh.
+
+    Without an answer, nothing runs.
+    """
     services, state = context.services, context.journal.state
     gone = lost(services, state)
     if not gone:
-        return
-    task, (*_, newest) = context.contract.tasks[next(iter(gone))], gone.values()
-    ahead = services.history.descends(services.history.head().commit or "", newest)
-    back = f"git merge --ff-only {newest}" if ahead else f"git cherry-pick {' '.join(gone.values())}"
-    question = questions.history(task, state, words(state, gone), tuple(gone.values()), back)
+        return False
+    task, commits = context.contract.tasks[next(iter(gone))], tuple(gone.values())
+    ahead = services.history.descends(services.history.head().commit or "", commits[-1])
+    question = questions.history(task, state, words(state, gone), commits, ahead=ahead)
     answer = context.journal.ask_once(services.asker, question)
-    if answer is None or questions.chosen(state, question.id).move != RESET:
+    if answer is None:
         decide = f"idumb decide {question.id} {questions.AGAIN}, then idumb resume {state.phase}"
         raise Waiting("run.history-changed", question.what, hint=decide, details={"phase": state.phase})
-    tasks = context.contract.tasks
-    below = (tasks[id] for id in graph.dependents(context.contract.dependencies, gone))
-    looked = (task.id for task in below if task.kind == "human-verify" and state.tasks[task.id].status in outcome.DONE)
-    # What a person looked at is gone.
-    context.journal.write(*(context.journal.event("task.reset", id, reason="history") for id in (*gone, *looked)))
+    if answer.choice == questions.RETURN:
+        bring_back(services, state, commits[-1])
+    if answer.choice == questions.AGAIN:
+        tasks = context.contract.tasks
+        below = (tasks[id] for id in graph.dependents(context.contract.dependencies, gone))
+        human = (task.id for task in below if task.kind == "human-verify")
+        looked = (id for id in human if state.tasks[id].status in outcome.DONE)  # what a person looked at is gone
+        context.journal.write(*(context.journal.event("task.reset", id, reason="history") for id in (*gone, *looked)))
+    return answer.choice == questions.FRESH
+
+
+def bring_back(services: Services, state: RunState, newest: str) -> None:
+    """Write what the branch lost into the user's tree again, and move the branch forward to it.
+
+    Refusal `run.history-changed` if he changed one of these files; then nothing is written.
+    """
+    trees, history = services.trees, services.history
+    head, branch = history.head().commit, state.branch
+    before, after = history.tree_of(head), history.tree_of(newest)
+    paths = [change.path for change in trees.changes(before, after)]
+    if head and not history.descends(head, newest):
+        raise _not_returned(state, newest, "the branch has other commits now")
+    name = run_ref(services, state.id, f"before-return-{newest[:12]}")
+    trees.snapshot(name, f"before commit {newest[:7]} was brought back")
+    raw = services.open_checkout().raw
+    conflicts = kept_work.put(services, raw(after, paths), raw(before, paths), before, paths)
+    why = f"you changed {wording.listed(c.path for c in conflicts)}" if conflicts else ""
+    why = why or history.advance(branch, newest, head, f"return to {newest[:7]}")
+    if why:
+        raise _not_returned(state, newest, why)
+
+
+def _not_returned(state: RunState, newest: str, why: str) -> Refusal:
+    return Refusal(
+        "run.history-changed",
+        f"Commit {newest[:7]} cannot be brought back: {why}",
+        hint=f"Commit your changes, then git cherry-pick {newest}; or idumb resume {state.phase}, which asks again",
+        details={"phase": state.phase},
+    )

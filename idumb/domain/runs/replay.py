@@ -213,11 +213,10 @@ def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskStat
         error=p["error"],
         commit=p["commit"],
     )
-    work = replace(task.work, left_tree=p["left"] or task.work.left_tree)
     unproven = p["status"] == "failed" and task.attempt.outcome == outcome.COMPLETED  # what a hook made of it
     attempt = replace(task.attempt, deviates=True) if unproven else task.attempt
     reason = p["error"] if unproven else task.reason
-    return replace(task, checkpoint=checkpoint, intended=False, work=work, attempt=attempt, reason=reason)
+    return replace(task, checkpoint=checkpoint, intended=False, attempt=attempt, reason=reason)
 
 
 def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:

@@ -264,42 +264,6 @@ def test_a_deleted_lock_file_is_a_lost_lock(tmp_path: Path) -> None:
         opened.owner.guard()
 
 
-def test_a_live_owner_that_lost_its_lock_file_is_named_by_the_next_one(
-    tmp_path: Path, holder: subprocess.Popen[str]
-) -> None:
-    assert first_line(holder) == "1"
-    (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
-    next_one = OpenedLog(tmp_path).owner
-    assert next_one.acquire("next") == 2
-    overtaken = next_one.overtaken()
-    assert overtaken is not None
-    assert (overtaken["pid"], overtaken["fence"], overtaken["standing"]) == (holder.pid, 1, "running")
-
-
-def test_a_process_that_never_got_a_token_is_not_an_overtaken_owner(
-    tmp_path: Path, holder: subprocess.Popen[str]
-) -> None:
-    assert first_line(holder) == "1"
-    card = tmp_path / "idumb/worktrees/main/owner.json"
-    card.write_text(json.dumps({**json.loads(card.read_text()), "fence": None}))
-    (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
-    next_one = OpenedLog(tmp_path).owner
-    assert next_one.acquire("next") == 2
-    assert next_one.overtaken() is None
-
-
-def test_a_process_does_not_overtake_itself(tmp_path: Path) -> None:
-    """Its card can stay behind when it releases the working tree."""
-    opened = OpenedLog(tmp_path)
-    opened.owner.acquire("first")
-    card = tmp_path / "idumb/worktrees/main/owner.json"
-    left = card.read_text()
-    opened.owner.release()
-    card.write_text(left)
-    assert opened.owner.acquire("second") == 2
-    assert opened.owner.overtaken() is None
-
-
 def test_an_owner_that_is_overtaken_while_it_takes_its_token_leaves_the_card_to_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

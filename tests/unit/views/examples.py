@@ -138,7 +138,6 @@ class Log:
             seconds=seconds,
             error=None if done else more.get("reason", "it failed"),
             commit=COMMIT if done else None,
-            left=None,
         )
 
     def complete(self, task_id: str, *files: str, **more: Any) -> None:
