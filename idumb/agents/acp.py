@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
-from idumb.agents import answers, model_server
+from idumb.agents import answers, failure_words
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, PermissionRequest
 from idumb.agents.adapter import Equipment
 from idumb.agents.program import (
@@ -211,9 +211,9 @@ def _ending(client: Client, finished: child_process.Finished, last: str) -> tupl
         message = client.error
         if client.code == AUTH_REQUIRED:
             return outcome.ERRORED, f"{message}; {_LOGIN}", agent.NOT_LOGGED_IN
-        kind = agent.UNKNOWN_MODEL if client.refuses_model else answers.kind_of(message) or agent.MALFORMED
+        kind = agent.UNKNOWN_MODEL if client.refuses_model else failure_words.of_words(message) or agent.MALFORMED
         if kind == agent.UNKNOWN_MODEL:
-            accepted = model_server.described_models(model_server.plain_ids(client.offered))
+            accepted = answers.described_models(answers.plain_ids(client.offered))
             return outcome.ERRORED, f"{message}; {accepted}", agent.UNKNOWN_MODEL
         ended = outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED
         return ended, message, kind

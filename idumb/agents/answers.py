@@ -1,15 +1,15 @@
-"""Parses what agents answer: reports in JSON lines, verdicts, findings, amounts, and the kinds of failures."""
+"""Parses what agents answer: reports in JSON lines, verdicts, findings and amounts."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.domain import agent, canonical_json, outcome, reply
+from idumb.domain import agent, canonical_json, outcome, reply, wording
 from idumb.domain.agent import VALIDATOR, AgentRequest, Usage
 from idumb.domain.runs import spending
 from idumb.lazy_dataclass import dataclass
@@ -68,6 +68,8 @@ VERDICT: Mapping[str, Any] = {
 _MARKS = ("```", "~~~")
 _LONGEST = 64 * 1024
 _LONGEST_LINE = 500
+_LONGEST_ID = 100
+_MOST_MODELS = 20
 
 
 def fences(text: str) -> Iterator[tuple[str, str]]:
@@ -173,49 +175,6 @@ class Report:
     denied: tuple[str, ...] = ()
 
 
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    agent.UNKNOWN_MODEL: (
-        r"model_?not_?found|\bmodels?\b[^\n]{0,100}?\b(does not exist|may not exist|not exist\b|not found)",
-        r"\bmodels?\b[^\n]{0,100}? (is not supported when|from --model flag is not available)",
-        r"(unknown|invalid|unrecogni[sz]ed|no such) model\b|not a valid model|not_found_error model:",
-    ),
-    agent.CONTEXT_EXHAUSTED: (
-        r"prompt is too long|too many tokens|input token count|context_length_exceeded",
-        r"context.?(length|window|limit)|maximum context|exceeds? the (model'?s? )?(maximum|limit) .{0,20}tokens",
-    ),
-    agent.NOT_LOGGED_IN: (
-        r"\b40[13]\b|unauthori[sz]ed|unauthenticated|not logged in|please run /login|log ?in\b.{0,30}\bfirst",
-        r"invalid.{0,12}api.?key|incorrect api key|api key not valid|no api key|missing.{0,20}(api.?key|credential)",
-        r"(set an|invalid) auth method|no auth(entication)? (type|info)|authentication.?(error|failed|required)",
-    ),
-    agent.OVER_BUDGET: (r"insufficient_quota|credit balance|billing|error_max_(budget|turns)|max budget",),
-    agent.RATE_LIMITED: (
-        r"\b429\b|\b529\b|rate.?limit|overloaded|too many requests|usage limit|\bquota\b",
-        r"resource.?(has been )?exhausted|high demand",
-    ),
-    agent.MALFORMED: (r"unexpected token|json.{0,40}pars|pars.{0,40}json|invalid json|malformed|not valid json",),
-    agent.NETWORK: (
-        r"econn(refused|reset|aborted)|enotfound|etimedout|eai_again|fetch failed|socket hang up",
-        r"connection (error|refused|reset|closed)|(unable to|could not) connect|error sending request|network",
-        r"incomplete|premature close|terminated|timed? ?out|unavailable",
-        r"stream (disconnected|closed|ended)|\b50[0234]\b|internal (server )?error|server had an error",
-    ),
-    agent.DECLINED: (r"refus|declin|content.?filter|safety|usage policy",),
-}
-
-
-_KINDS = {kind: lazy_pattern.compile("|".join(words), re.IGNORECASE) for kind, words in _WORDS.items()}
-
-# `/srv/builds/529/quota/run.sh:401` holds the numbers and words of failures and reports none.
-_PATH = lazy_pattern.compile(r"(?:/[\w.@+-]+){2,}(?::\d+)*")
-
-
-def kind_of(words: str) -> str | None:
-    """Return the kind of failure that an agent's words describe, or None. Paths in them describe none."""
-    without_paths = _PATH.sub("/", words)
-    return next((kind for kind, pattern in _KINDS.items() if pattern.search(without_paths)), None)
-
-
 _UNKNOWN_SESSION = lazy_pattern.compile(
     r"no (conversation|saved session|session|rollout)\b.{0,60}\b(found|matched)|session not found"
     r"|rollout.{0,40}not found|invalid session identifier|error resuming session",
@@ -251,6 +210,16 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def plain_ids(ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of models that are one printable word."""
+    return tuple(id for id in ids if 0 < len(id) <= _LONGEST_ID and id.isprintable() and " " not in id)
+
+
+def described_models(ids: Sequence[str]) -> str:
+    """Describe the accepted ids for the user."""
+    return f"available models: {wording.listed(ids, _MOST_MODELS)}" if ids else "it does not list its models"
+
+
 def one_line(words: str, longest: int = _LONGEST_LINE) -> str:
     short = " ".join("".join(c if c.isprintable() else " " for c in words).split())
     return short if len(short) <= longest else short[: longest - 3] + "..."
@@ -262,11 +231,6 @@ def last_line(errors: bytes) -> str:
     return lines[-1] if lines else ""
 
 
-def telling_line(errors: bytes) -> str:
-    """Return the first line of standard error that names a kind of failure, else the last line."""
-    return next((line for line in _lines(errors) if kind_of(line)), last_line(errors))
-
-
 def _lines(errors: bytes) -> list[str]:
     text = _COLOUR.sub("", errors.decode("utf-8", "replace"))
     return [one_line(line) for line in text.splitlines() if line.strip()]
@@ -275,7 +239,7 @@ def _lines(errors: bytes) -> list[str]:
 _COLOUR = lazy_pattern.compile(r"\x1b\[[0-9;]*m")
 
 
-_LONGEST_LINE = 4 * 1024 * 1024
+_LONGEST_UNFINISHED = 4 * 1024 * 1024
 _NO_PROGRESS = lazy_pattern.compile(r"(^|[._])(error|retry|call_(start|finished|failure)|info)$")
 
 
@@ -290,7 +254,7 @@ class Progress:
 
     def __call__(self, data: bytes) -> bool:
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
+        if len(self._rest) > _LONGEST_UNFINISHED:
             self._rest = b""
             return True
         return any(map(_moves_on, lines))

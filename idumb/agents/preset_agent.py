@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from idumb.agents import answers, model_server
+from idumb.agents import answers
 from idumb.agents.adapter import FORMAT, Equipment
 from idumb.agents.answers import Report, last_line, one_line
 from idumb.agents.presets.preset import Invocation, Preset
@@ -143,17 +143,14 @@ class PresetAgent(ProgramAgent):
         words = f"{answer.error}\n{errors.decode('utf-8', 'replace')}"
         result = self._result(request, finished, kept, answer, errors)
         if result.failure == agent.UNKNOWN_MODEL:
-            accepted = model_server.described_models(self._models(argv[0], request, call, environment, inputs.folder))
+            accepted = answers.described_models(self._models(argv[0], request, call, environment, inputs.folder))
             result = dataclasses.replace(result, message=_joined(result.message, self._redact(accepted)))
         return result, idle and answers.says_session_is_unknown(words)
 
     def _models(
         self, program: str, request: AgentRequest, call: Invocation, environment: Mapping[str, str], scratch: str
     ) -> tuple[str, ...]:
-        """Return the model ids that its server lists, or else the agent itself."""
-        server = self._preset.server
-        if server is not None and (models := server.models(self._environment)):
-            return models
+        """Return the model ids that the agent lists."""
         if not self._preset.lists:
             return ()
         command = (program, *self._preset.lists)

@@ -59,7 +59,7 @@ def test_claude_plans_builds_and_verifies_a_phase_and_others_build_the_same_tree
     verify_it(project)
     expected = rehearsal.tree(project.repo)
     trees = {}
-    for how, build in {"acp": by_acp, "http": by_http, "steps": by_steps, "editor": in_the_editor}.items():
+    for how, build in {"acp": by_acp, "model": by_model, "steps": by_steps, "editor": in_the_editor}.items():
         other = rehearsal.clone(project, planned, tmp_path / how)
         build(other)
         assert set(other.statuses().values()) == {"completed"}, how
@@ -127,9 +127,9 @@ def reported_usage(project: Project) -> list[tuple[int, int]]:
     return rehearsal.used(project.events("1", "--kind", "attempt.finished"), "builder")
 
 
-def by_http(project: Project) -> None:
+def by_model(project: Project) -> None:
     options = {"base_url": f"http://127.0.0.1:{PORT}/v1"}
-    binding = {"adapter": "http", "model": "fake", "options": options}
+    binding = {"adapter": "model", "model": "openai:fake", "options": options}
     project.configure(json.dumps({"builder": "one", "bindings": {"one": binding}}))
     approved(project)
     ended = beside(project, "execute-phase", "1")

@@ -18,9 +18,9 @@ def write_calls(path: str) -> chat_server.Response:
     return chat_server.calls(("write_file", {"path": path, "content": "made\n", "intent": "as the task says"}))
 
 
-def by_http(address: str, model: str) -> str:
+def by_model(address: str, model: str) -> str:
     options = f"options: {{base_url: '{address}/v1'}}"
-    return f"builder: one\nbindings: {{one: {{adapter: http, model: {model}, {options}}}}}\n"
+    return f"builder: one\nbindings: {{one: {{adapter: model, model: 'openai:{model}', {options}}}}}\n"
 
 
 def bytes_of(project: Project) -> dict[str, bytes]:
@@ -42,7 +42,8 @@ def test_every_builder_produces_the_same_files_from_the_same_plan(sandbox: GitSa
     made = {"a.txt": b"made\n", "b/c.txt": b"made\n", "README.md": b"# A project\n"}
     with ChatServer(*answers).serving() as server:
         bindings = {
-            "http": f"builder: one\nbindings: {{one: {{adapter: http, options: {{base_url: '{server.url}'}}}}}}\n",
+            "model": "builder: one\nbindings: {one: {adapter: model, model: 'openai-chat:m',"
+            f" options: {{base_url: '{server.url}'}}}}}}\n",
             "acp": f"builder: one\nbindings: {{one: {{adapter: acp, argv: {script}}}}}\n",
         }
         check = "grep -q made a.txt b/c.txt"
@@ -63,7 +64,7 @@ def test_an_unknown_model_costs_no_attempt_and_the_run_continues_after_the_fix(
     project = projects.create(sandbox)
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt")])
     with serving("answers: [{fault: unknown-model}]") as refusing:
-        project.configure(by_http(refusing.address, "nonsense"))
+        project.configure(by_model(refusing.address, "nonsense"))
         answer = run(project)
     assert (answer.code, answer.error["details"]["failure"]) == (1, "unknown-model")
     assert "available models: fake-model" in answer.error["message"]
@@ -71,7 +72,7 @@ def test_an_unknown_model_costs_no_attempt_and_the_run_continues_after_the_fix(
     assert answer.error["hint"] == "idumb execute-phase 1"
     wants = "when: T1-01\ntools: true\nanswers: [{write: {path: a.txt, content: made}}, {say: Done.}]"
     with serving(wants) as served:
-        project.configure(by_http(served.address, "fake-model"))
+        project.configure(by_model(served.address, "fake-model"))
         again = run(project, "--no-verify")
         assert again.code == 0, again
     assert project.read("a.txt") == "made"

@@ -21,7 +21,7 @@ builder: b
 validator: hosted
 bindings:
   b: {adapter: handoff, environment: [AWS_SECRET_ACCESS_KEY], timeout: 77, options: {folder: FOLDER, wait: 4}}
-  hosted: {adapter: http, model: small, environment: [MODEL_KEY], options: {base_url: "http://127.0.0.1:9/v1"}}
+  hosted: {adapter: model, model: "openai:small", environment: [MODEL_KEY], options: {base_url: "http://127.0.0.1:9/v1"}}
 roles: {planner: {binding: b}, researcher: {binding: hosted}}
 """
 SHOWN = (
@@ -30,8 +30,8 @@ SHOWN = (
         " timeout: 77 s"
     ),
     (
-        "hosted: http, starts no program; environment: MODEL_KEY;"
-        ' options: {"base_url": "http://127.0.0.1:9/v1"}; model: small'
+        "hosted: model, starts no program; environment: MODEL_KEY;"
+        ' options: {"base_url": "http://127.0.0.1:9/v1"}; model: openai:small'
     ),
 )
 
@@ -63,14 +63,20 @@ def test_consent_to_a_phase_shows_adapter_server_variables_and_options(
 @pytest.mark.parametrize("command", ["execute-phase", "approve"])
 def test_the_shown_model_is_the_one_that_gets_called(project: Project, command: str) -> None:
     """R-LOCK-3: the model of the role, its profile or the binding; a binding may fill two roles."""
-    here = "{adapter: http, model: small, options: {base_url: 'http://127.0.0.1:9/v1'}}"
+    here = "{adapter: model, model: 'openai:small', options: {base_url: 'http://127.0.0.1:9/v1'}}"
     base = f"bindings: {{b: {here}, c: {here}}}\nprofiles: {{quality: {{validator: big}}}}\nprofile: quality\n"
     shown_models = {
-        "builder: b\nvalidator: c\n": {"b": ["model: small"], "c": ["model as validator: big, in place of small"]},
-        "builder: b\nvalidator: b\nroles: {builder: {model: own}}\n": {
-            "b": ["model as builder: own, in place of small", "model as validator: big, in place of small"]
+        "builder: b\nvalidator: c\n": {
+            "b": ["model: openai:small"],
+            "c": ["model as validator: big, in place of openai:small"],
         },
-        "builder: b\nvalidator: b\nroles: {validator: {model: small}}\n": {"b": ["model: small"]},
+        "builder: b\nvalidator: b\nroles: {builder: {model: own}}\n": {
+            "b": [
+                "model as builder: own, in place of openai:small",
+                "model as validator: big, in place of openai:small",
+            ]
+        },
+        "builder: b\nvalidator: b\nroles: {validator: {model: 'openai:small'}}\n": {"b": ["model: openai:small"]},
     }
     for text, models in shown_models.items():
         project.configure(base + text)

@@ -127,7 +127,7 @@ def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(proje
 def test_a_run_whose_agent_could_not_work_has_that_failure_s_class(sandbox: GitSandbox) -> None:
     """R-HAND-3, R-ADAPT-6: no task failed; the attempt, its failure kind and the fix are shown all the same."""
     project = projects.create(sandbox)
-    away = "{adapter: http, model: m, options: {base_url: 'http://127.0.0.1:9/v1'}}"
+    away = "{adapter: model, model: 'openai:m', options: {base_url: 'http://127.0.0.1:9/v1'}}"
     project.configure(f"builder: b\nretry: {{calls: 1}}\nbindings:\n  b: {away}\n")
     project.plan([task("T1-01", files="create `a.txt`", check="test -e a.txt")])
     assert run(project).error["code"] == "run.halted"

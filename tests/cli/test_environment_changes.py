@@ -221,7 +221,7 @@ def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(sandb
 def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(project: Project) -> None:
     """R-ENV-2: the hint names the fix; it does not offer to accept a change that does not exist."""
     options = "environment: [CODER_KEY], options: {base_url: 'http://127.0.0.1:9/v1'}"
-    project.configure(f"builder: coder\nbindings: {{coder: {{adapter: http, {options}}}}}\n")
+    project.configure(f"builder: coder\nbindings: {{coder: {{adapter: model, model: 'openai:m', {options}}}}}\n")
     broken = task("T1-01", files="create `b.txt`", check="test -s c.txt", steps=(write("b.txt", "b\n"),))
     project.plan((broken, built("T1-02", "T1-01")))
     key = {"CODER_KEY": "a-key-of-tests"}

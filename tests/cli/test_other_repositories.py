@@ -115,7 +115,8 @@ def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(projec
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
     with ChatServer(tried, chat_server.text("Done.")).serving() as server:
         project.configure(
-            f"builder: one\nbindings: {{one: {{adapter: http, options: {{base_url: '{server.url}'}}}}}}\n"
+            "builder: one\nbindings: {one: {adapter: model, model: 'openai-chat:m',"
+            f" options: {{base_url: '{server.url}'}}}}}}\n"
         )
         answer = run(project, "--no-verify")
         results = [m["content"] for m in server.requests[-1].body["messages"] if m["role"] == "tool"]

@@ -22,9 +22,9 @@ def planning(sandbox: GitSandbox, tmp_path: Path) -> PlanningProject:
 
 
 def bind(planning: PlanningProject, address: str) -> None:
-    options = json.dumps({"base_url": f"{address}/v1", "schema": "prompt"})
+    options = json.dumps({"base_url": f"{address}/v1", "output": "prompted"})
     planning.project.configure(
-        f"bindings:\n  model: {{adapter: http, model: fake, options: {options}}}\n"
+        f"bindings:\n  model: {{adapter: model, model: 'openai:fake', options: {options}}}\n"
         "roles:\n  planner: {binding: model}\n  plan-checker: {binding: model}\n"
     )
 

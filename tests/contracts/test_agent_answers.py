@@ -53,7 +53,7 @@ class Served:
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
         reply = Response(b"", silent=True) if says is None else chat_server.text(says, usage=None)
         server = stack.enter_context(ChatServer(reply).serving())
-        options = {"base_url": server.url, **({"output": "native"} if self.name == "model" else {})}
+        options = {"base_url": server.url, "output": "native"}
         return Binding("one", self.name, options=options, model=self.model)
 
     def answer(self, root: Path, says: str | None) -> None:
@@ -140,7 +140,6 @@ USED = {
 """What an answer here says it used, of those adapters whose other side tells; all else is unknown."""
 
 KINDS: tuple[Kind, ...] = (
-    Served("http", "m-1"),
     Served("model", "openai-chat:m-1"),
     Acp(),
     *(Reporting(name) for name in registry.PRESETS),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.agents import answers
+from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
-from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent
 from idumb.domain.agent import Usage
@@ -68,7 +67,7 @@ def of_result(result: dict[str, Any], printed: str, model: str | None, errors: b
         model=_model(result) or model,
         ended=bool(result),
         error=error,
-        failure=_failure(result, error) if wrong and result else answers.kind_of(error) if wrong else None,
+        failure=_failure(result, error) if wrong and result else failure_words.of_words(error) if wrong else None,
         denied=tuple(_denied(entry) for entry in result.get("permission_denials") or ()),
     )
 
@@ -93,7 +92,7 @@ def _failure(result: dict[str, Any], error: str) -> str | None:
     if subtype in {"error_max_turns", "error_max_budget_usd"}:
         return agent.OVER_BUDGET
     status = answers.count(result.get("api_error_status"))
-    kind = answers.kind_of(error)
+    kind = failure_words.of_words(error)
     if kind is None and status is not None:
         return agent.NETWORK if status >= 500 else agent.MALFORMED
     return kind
@@ -136,13 +135,4 @@ PRESET = Preset(
     state=(".claude", ".claude.json", ".cache/claude"),
     variables=_variables,
     places=("CLAUDE_CONFIG_DIR",),
-    server=ModelList(
-        "ANTHROPIC_BASE_URL",
-        "ANTHROPIC_API_KEY",
-        "https://api.anthropic.com",
-        "/v1/models",
-        "x-api-key",
-        "",
-        {"anthropic-version": "2023-06-01"},
-    ),
 )

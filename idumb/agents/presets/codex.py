@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.agents import answers, model_server
+from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
@@ -98,7 +98,7 @@ def read(output: bytes, errors: bytes) -> Report:
         usage=Usage(answers.count(inside(used, "input_tokens")), answers.count(inside(used, "output_tokens"))),
         ended=ended,
         error=error,
-        failure=answers.kind_of(error) if error else None,
+        failure=failure_words.of_words(error) if error else None,
     )
 
 
@@ -111,7 +111,7 @@ def _inner(message: str) -> str:
 
 def _listed(output: bytes) -> tuple[str, ...]:
     rows = inside(next(answers.objects(output), None), "models")
-    return model_server.plain_ids(text(inside(row, "slug")) for row in rows) if isinstance(rows, list) else ()
+    return answers.plain_ids(text(inside(row, "slug")) for row in rows) if isinstance(rows, list) else ()
 
 
 PRESET = Preset(
@@ -122,7 +122,6 @@ PRESET = Preset(
     state=(".codex",),
     variables=_variables,
     places=("CODEX_HOME",),
-    server=model_server.ModelList(_ENDPOINT, _KEY),
     in_sandbox=_in_sandbox,
     lists=("debug", "models"),
     listed=_listed,

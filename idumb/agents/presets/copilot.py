@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.agents import answers
+from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
-from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
 
@@ -57,7 +56,7 @@ def read(output: bytes, errors: bytes) -> Report:
         elif kind == "result":
             result = event
     wrong = result.get("exitCode") != 0
-    error = answers.one_line(error or failed or answers.telling_line(errors)) if wrong else ""
+    error = answers.one_line(error or failed or answers.last_line(errors)) if wrong else ""
     return Report(
         reply=reply,
         session=text(result.get("sessionId")) or None,
@@ -65,7 +64,7 @@ def read(output: bytes, errors: bytes) -> Report:
         model=model,
         ended=bool(result),
         error=error,
-        failure=answers.kind_of(error) if error else None,
+        failure=failure_words.of_words(error) if error else None,
         denied=tuple(denied),
     )
 
@@ -87,5 +86,4 @@ PRESET = Preset(
     places=("COPILOT_HOME",),
     shares={"COPILOT_PKG_CACHE_HOME": "copilot"},
     makes_folders=False,
-    server=ModelList(_ENDPOINT, "COPILOT_PROVIDER_API_KEY"),
 )

@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.agents import answers
+from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
-from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent, canonical_json
 from idumb.domain.agent import Usage
@@ -76,7 +75,7 @@ def read(output: bytes, errors: bytes) -> Report:
         model=model,
         ended=bool(result),
         error=error,
-        failure=answers.kind_of(error) if error else None,
+        failure=failure_words.of_words(error) if error else None,
     )
 
 
@@ -89,7 +88,7 @@ def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
             message = text(inside(canonical_json.decode(whole[begin:]), "error", "message")) if begin >= 0 else ""
         except ValueError:
             message = ""
-    return answers.one_line(message) or _retried(errors) or answers.telling_line(errors)
+    return answers.one_line(message) or _retried(errors) or answers.last_line(errors)
 
 
 def _retried(errors: bytes) -> str:
@@ -107,12 +106,4 @@ PRESET = Preset(
     variables=_variables,
     files=_files,
     exits={_NO_LOGIN: agent.NOT_LOGGED_IN},
-    server=ModelList(
-        "GOOGLE_GEMINI_BASE_URL",
-        "GEMINI_API_KEY",
-        "https://generativelanguage.googleapis.com",
-        "/v1beta/models",
-        "x-goog-api-key",
-        "",
-    ),
 )

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.agents import answers, model_server
+from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
@@ -100,18 +100,18 @@ def read(output: bytes, errors: bytes) -> Report:
         usage=Usage(answers.total(*tokens_in), answers.total(*tokens_out), sum(costs) if costs else None),
         ended=ended,
         error=error,
-        failure=answers.kind_of(error) if error else None,
+        failure=failure_words.of_words(error) if error else None,
     )
 
 
 def _logged(errors: bytes) -> str:
     """Return the last error about the model from the log; other lookups appear in the log, too."""
     logged = [new or old for new, old in _LOGGED.findall(errors.decode("utf-8", "replace"))]
-    return next((words for words in reversed(logged) if answers.kind_of(words)), "")
+    return next((words for words in reversed(logged) if failure_words.of_words(words)), "")
 
 
 def _listed(output: bytes) -> tuple[str, ...]:
-    return tuple(id for id in model_server.plain_ids(output.decode("utf-8", "replace").splitlines()) if "/" in id)
+    return tuple(id for id in answers.plain_ids(output.decode("utf-8", "replace").splitlines()) if "/" in id)
 
 
 PRESET = Preset(
@@ -122,7 +122,6 @@ PRESET = Preset(
     state=(".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"),
     variables=_variables,
     files=_files,
-    server=model_server.ModelList(_ENDPOINT, _KEY),
     lists=("models",),
     listed=_listed,
 )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from idumb.agents.answers import Report
-from idumb.agents.model_server import ModelList
 from idumb.lazy_dataclass import dataclass
 
 
@@ -45,9 +44,9 @@ class Preset:
     `arguments` follow the program; the prompt is always on standard input. `read` parses standard output and standard
     error. `variables` are always set, and `files` are written into a private home; both depend on the call. `places`
     are variables that name the agent's folders in the user's home. `exits` maps exit codes to kinds of failure.
-    `server` is where models are listed, `lists` are the arguments with which the agent lists them itself, and `listed`
-    parses that output. `shares` maps variables for unpacked files to the name of a folder that all private homes share;
-    in a sandbox, judging roles have one of their own.
+    `lists` are the arguments with which the agent lists its models, and `listed` parses that output.
+    `shares` maps variables for unpacked files to the name of a folder that all private homes share; in a sandbox,
+    judging roles have one of their own.
     `makes_folders` is false if the agent cannot write a file into a missing folder. `state` are the places of the
     agent's state below the user's home. `in_sandbox` changes the arguments for a start in idumb's sandbox.
     """
@@ -60,7 +59,6 @@ class Preset:
     files: Callable[[Invocation], Files] = lambda _: {}
     places: tuple[str, ...] = ()
     exits: Mapping[int, str] = field(default_factory=dict)
-    server: ModelList | None = None
     lists: tuple[str, ...] = ()
     shares: Mapping[str, str] = field(default_factory=dict)
     makes_folders: bool = True

@@ -8,9 +8,8 @@ import re
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.agents import answers
+from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report
-from idumb.agents.model_server import ModelList
 from idumb.agents.presets import claude
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent
@@ -45,7 +44,7 @@ def read(output: bytes, errors: bytes) -> Report:
     if match is None or (answer.error and answer.failure):
         return answer
     words = answers.one_line(match[1].rstrip("]"))
-    return dataclasses.replace(answer, error=words, failure=answers.kind_of(words) or agent.NETWORK)
+    return dataclasses.replace(answer, error=words, failure=failure_words.of_words(words) or agent.NETWORK)
 
 
 def _files(_: Invocation) -> dict[str, str]:
@@ -69,5 +68,4 @@ PRESET = Preset(
     state=(".qwen",),
     variables=_variables,
     files=_files,
-    server=ModelList("OPENAI_BASE_URL", "OPENAI_API_KEY"),
 )

@@ -14,10 +14,12 @@ from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
+from idumb.system.redaction import Redactor
 from tests.support.cases import every
 
 EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "%s", "content": "x\\n", "intent": "make"}]}\n```'
 TICKET = "5f0c"
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
 def away(root: Path, **options: Any) -> Agent:
@@ -181,3 +183,24 @@ def test_an_answer_without_a_ticket_is_named_and_not_read(tmp_path: Path) -> Non
 def test_nothing_is_handed_off_without_a_ticket(tmp_path: Path) -> None:
     result = away(tmp_path).run(a_request(tmp_path, ticket=""))
     assert (result.outcome, (tmp_path / "handoffs").exists()) == (outcome.ERRORED, False)
+
+
+def test_a_handoff_contains_no_secret_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    request = a_request(tmp_path)
+    (tmp_path / "work/a.txt").write_text(f"{TOKEN} a\n", encoding="utf-8")
+    agents = registry.build(
+        Equipment(
+            Settings(bindings={"away": Binding("away", "handoff")}),
+            str(tmp_path / "work"),
+            lambda *_: (False, ""),
+            Redactor().redact,
+            handoffs=str(tmp_path / "handoffs"),
+        )
+    )
+    assert agents.get("away").run(request).outcome == outcome.WAITING
+    (paper,) = (tmp_path / "handoffs").iterdir()
+    assert paper.stat().st_mode & 0o777 == 0o600
+    text = paper.read_text(encoding="utf-8")
+    assert "[redacted:github:" in text
+    assert TOKEN not in text

@@ -14,8 +14,7 @@ import pytest
 
 from idumb.agents import registry
 from idumb.agents.adapter import Equipment
-from idumb.agents.models import pydantic_agent as models
-from idumb.agents.models.conversation import Ended
+from idumb.agents.models import model_agent, model_tools
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
@@ -54,7 +53,7 @@ def ask(
 ) -> AgentResult:
     server.answers = list(answers) or server.answers
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
-    request = AgentRequest(role, task, "the prompt", str(root), ("a.txt",), deadline=20.0)
+    request = AgentRequest(role, task, "the prompt", str(root), ("a.txt",), deadline=60.0)
     return bound(root, server.url, **dict(options)).get("model").run(dataclasses.replace(request, **more))
 
 
@@ -82,25 +81,36 @@ def test_a_builder_edits_its_task_s_files_with_tools(server: ChatServer, tmp_pat
     assert "not a file of this task" in sent
 
 
+@needs_extra
 @every(
-    "model, failure, has_hint",
+    "name, arguments, word",
     [
-        ("openai:m-1", agent.NETWORK, True),
-        ("openai:m-1", agent.MISSING, True),
-        ("openai-responses:m-1", agent.MALFORMED, True),
-        ("openai:m-1", agent.RATE_LIMITED, False),
-        ("openai-chat:m-1", agent.NETWORK, False),
+        ("write_file", {"path": "../a.txt", "content": "x"}, "not a file of this task"),
+        ("move_file", {"from": "src/b.txt", "to": "c.txt"}, "not a file of this task"),
+        ("delete_file", {"path": ".git/HEAD"}, "not a file of this task"),
+        ("read_file", {"path": ".env"}, "may contain secrets"),
+        ("read_file", {"path": "src/../.git/config"}, ".."),
+        ("read_file", {"path": "outside"}, "symbolic link"),
+        ("edit_file", {"path": "a.txt", "find": "absent", "replace": "x"}, "found 0 matches"),
     ],
 )
-def test_a_server_without_the_responses_api_gets_a_hint_with_the_right_model_name(
-    model: str, failure: str, *, has_hint: bool
+def test_an_out_of_scope_edit_is_refused_and_the_model_gets_the_reason(
+    server: ChatServer, tmp_path: Path, name: str, arguments: dict[str, str], word: str
 ) -> None:
-    """R-ADAPT-2."""
-    options = models._Options((model,), "http://127.0.0.1:8080/v1", None, 1, "tool", {}, proxies=False)
-    talk = models._Talk(options, AgentRequest(BUILDER, None, "p", "/", ()), None)  # type: ignore[arg-type]
-    result = talk._with_interface(Ended(outcome.ERRORED, "it said no", failure=failure))
-    assert ("openai-chat:m-1" in result.message) is has_hint
-    assert (result.outcome, result.failure) == (outcome.ERRORED, failure)
+    root = tmp_path / "work"
+    (root / "src").mkdir(parents=True)
+    (root / "src/b.txt").write_text("b\n", encoding="utf-8")
+    (root / "a.txt").write_text("a\n", encoding="utf-8")
+    (root / ".env").write_text("KEY=1\n", encoding="utf-8")
+    (tmp_path / "secret").write_text("secret\n", encoding="utf-8")
+    (root / "outside").symlink_to(tmp_path / "secret")
+    before = {p.name: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    result = ask(server, root, chat_server.calls((name, arguments)), chat_server.text("I could not."))
+    told = server.requests[-1].body["messages"][-1]["content"]
+    assert told.startswith("error: ")
+    assert word in told
+    assert {p.name: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
+    assert result.claimed_files == ()
 
 
 @needs_extra
@@ -118,25 +128,9 @@ def test_a_server_with_only_chat_completions_gets_a_hint_what_to_configure(
 
 
 @needs_extra
-def test_a_proxy_of_the_environment_is_used_only_if_the_binding_allows_it(server: ChatServer, tmp_path: Path) -> None:
-    """R-ADAPT-2: prompts and keys go only to the configured server."""
-    others = Binding("model", "model", environment=("MODEL_KEY",), model="deepseek:m-1")
-    for options, code in (({}, "agent.proxy"), ({"proxy": "http://127.0.0.1:9"}, "agent.bad-option")):
-        built = registry.build(
-            Equipment(
-                Settings(bindings={"model": dataclasses.replace(others, options=options)}), str(tmp_path), no_patch, str
-            )
-        )
-        with pytest.raises(AdapterError) as caught:
-            built.get("model").describe()
-        assert caught.value.code == code
-    allowed = dataclasses.replace(others, options={"proxy": "environment"})
-    assert (
-        registry.build(Equipment(Settings(bindings={"model": allowed}), str(tmp_path), no_patch, str))
-        .get("model")
-        .describe()
-        == ()
-    )
+def test_no_redirect_is_followed(server: ChatServer, tmp_path: Path) -> None:
+    result = ask(server, tmp_path, Response(b"", 307, {"Location": f"{server.url}/other"}))
+    assert (result.outcome, len(server.requests)) == (outcome.ERRORED, 1)
 
 
 @needs_extra
@@ -195,6 +189,8 @@ FAULTS = {
     "broken": (chat_server.error(500, "oops"), outcome.ERRORED, agent.NETWORK),
     "unknown": (chat_server.error(404, "no such model"), outcome.ERRORED, agent.UNKNOWN_MODEL),
     "too long": (chat_server.error(400, "x", "context_length_exceeded"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
+    "cut off": (chat_server.text("half", finish_reason="length"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
+    "filtered": (chat_server.text("no", finish_reason="content_filter"), outcome.FAILED, agent.DECLINED),
     "garbage": (Response(b"<html>", headers={"Content-Type": "application/json"}), None, None),
     "truncated": (
         Response(b'{"choices"', length=900, headers={"Content-Type": "application/json"}),
@@ -226,6 +222,77 @@ def test_time_turns_and_tokens_are_limited(server: ChatServer, tmp_path: Path) -
     endless = ask(server, tmp_path, again, options={"turns": 3})
     assert (endless.outcome, endless.failure) == (outcome.FAILED, None)
     assert ask(server, tmp_path, again, budget=Budget(tokens=20)).failure == agent.OVER_BUDGET
+
+
+@needs_extra
+def test_silence_ends_the_call_after_the_idle_timeout(server: ChatServer, tmp_path: Path) -> None:
+    result = ask(server, tmp_path, Response(b"", silent=True), idle_timeout=0.2)
+    assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
+
+
+@needs_extra
+def test_too_many_calls_in_one_turn_end_the_attempt(server: ChatServer, tmp_path: Path) -> None:
+    calls: list[tuple[str, dict[str, str]]] = [("list_files", {})] * (model_tools.MOST_CALLS + 1)
+    result = ask(server, tmp_path, chat_server.calls(*calls), chat_server.text("Done."))
+    assert (result.outcome, len(server.requests)) == (outcome.FAILED, 1)
+    assert "in one turn" in result.message
+
+
+@needs_extra
+def test_the_deadline_is_checked_before_every_call(
+    server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def call(_: object, name: str, __: object) -> tuple[bool, str]:
+        calls.append(name)
+        return True, "words"
+
+    monkeypatch.setattr(model_tools.ModelTools, "is_late", lambda _: len(calls) >= 2)
+    monkeypatch.setattr(model_tools.ModelTools, "call", call)
+    result = ask(server, tmp_path, chat_server.calls(*[("list_files", {})] * 5), chat_server.text("Done."))
+    assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
+    assert (len(calls), len(server.requests)) == (2, 1)
+
+
+@needs_extra
+@every(
+    "options, code",
+    [
+        ({"base_url": "http://models.example/v1"}, "agent.plain-http"),
+        ({"base_url": "ftp://models.example"}, "agent.bad-address"),
+        ({"base_url": "https://user:key@models.example"}, "agent.bad-address"),
+        ({"base_url": "https://models.example", "turn": 3}, "agent.bad-option"),
+        ({"base_url": "https://models.example", "turns": "3"}, "agent.bad-option"),
+        ({"base_url": "https://models.example", "output": "xml"}, "agent.bad-option"),
+        ({"base_url": "https://models.example", "key": "OTHER"}, "agent.bad-option"),
+        ({"base_url": "https://models.example", "proxy": "http://127.0.0.1:9"}, "agent.bad-option"),
+    ],
+)
+def test_invalid_options_are_reported_before_any_request(tmp_path: Path, options: dict[str, Any], code: str) -> None:
+    with pytest.raises(AdapterError) as caught:
+        bound(tmp_path, options.pop("base_url"), **options).get("model").describe()
+    assert caught.value.code == code
+
+
+@needs_extra
+def test_a_missing_key_is_reported_as_not_logged_in(
+    server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MODEL_KEY")
+    result = ask(server, tmp_path)
+    assert (result.failure, server.requests) == (agent.NOT_LOGGED_IN, [])
+    assert "MODEL_KEY is not set" in result.message
+
+
+@needs_extra
+def test_every_provider_of_the_library_gets_the_binding_s_key_and_no_retry_of_its_own(tmp_path: Path) -> None:
+    for provider in ("openai", "openai-chat", "anthropic", "deepseek", "ollama", "moonshotai"):
+        options = model_agent._Options((f"{provider}:m",), "https://x.example/v1", "k", 1, "tool", {}, proxies=False)
+        talk = model_agent._Talk(options, AgentRequest(PLANNER, None, "", str(tmp_path), ()), None)  # type: ignore[arg-type]
+        talk._model()
+        (client,) = talk._clients
+        assert (client.api_key, client.max_retries) == ("k", 0)
 
 
 @needs_extra

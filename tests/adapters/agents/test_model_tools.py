@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from idumb.agents import workspace_files
-from idumb.agents.models import model_tools
-from idumb.agents.models import pydantic_agent as by_library
-from idumb.agents.models.conversation import Ended
+from idumb.agents.models import model_agent, model_tools
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.plans import plan
@@ -184,16 +182,16 @@ def test_no_call_is_made_after_the_deadline(root: Path) -> None:
 def test_library_calls_of_one_turn_are_bounded_in_number_and_time(root: Path) -> None:
     """R-ADAPT-2."""
     options: Any = None
-    talk = by_library._Talk(options, request(root), at_work(root))
+    talk = model_agent._Talk(options, request(root), at_work(root))
     talk._counted = types.SimpleNamespace(requests=1)
     for turn in (1, 2):
         talk._counted.requests = turn
         for _ in range(model_tools.MOST_CALLS):
             talk._called("list_files", {})
-    with pytest.raises(Ended, match="in one turn"):
+    with pytest.raises(model_agent.Ended, match="in one turn"):
         talk._called("list_files", {})
-    late = by_library._Talk(options, request(root), at_work(root, until=time.monotonic()))
-    with pytest.raises(Ended) as caught:
+    late = model_agent._Talk(options, request(root), at_work(root, until=time.monotonic()))
+    with pytest.raises(model_agent.Ended) as caught:
         late._called("list_files", {})
     assert caught.value.outcome == outcome.TIMED_OUT
 

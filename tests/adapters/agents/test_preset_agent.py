@@ -263,9 +263,6 @@ WITHOUT_A_KEY = {
             41,
         ),
     ],
-    "copilot": [
-        ("Error: No authentication information found.\n\nTo authenticate, you can:\n  • Run 'gh auth login'", 1),
-    ],
 }
 """What agents say on standard error where nobody is logged in, and their exit."""
 
@@ -310,7 +307,7 @@ MODEL_UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @every("name", registry.PRESETS)
-def test_an_unknown_model_is_a_configuration_error_with_the_server_s_models(name: str, tmp_path: Path) -> None:
+def test_an_unknown_model_is_a_configuration_error(name: str, tmp_path: Path) -> None:
     """R-ADAPT-2, R-ADAPT-1."""
     report, errors = MODEL_UNKNOWN[name]
     (tmp_path / "report").write_text(json.dumps(report) + "\n", encoding="utf-8")
@@ -323,7 +320,6 @@ def test_an_unknown_model_is_a_configuration_error_with_the_server_s_models(name
             environment=variables(name, served.address),
         )
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
-    assert "available models: fake-model" in result.message
 
 
 @every(

@@ -55,27 +55,3 @@ def test_a_verdict_next_to_a_quoted_one_does_not_count(own: str) -> None:
 def test_a_verdict_of_another_shape_does_not_count(verdict: Any) -> None:
     """R-ADAPT-2."""
     assert answers.judged(json.dumps({"verdict": verdict}))[2] == agent.MALFORMED
-
-
-@every(
-    "words",
-    [
-        "/srv/jobs/529/tool: 1: no-such-program: not found",
-        "sh: 3: /home/me/billing/refusals/run.sh: Permission denied",
-        "Error: exit code 2 (/opt/network/tool.py:401)",
-    ],
-)
-def test_a_path_in_an_agents_error_names_no_kind_of_failure(words: str) -> None:
-    assert answers.kind_of(words) is None
-
-
-@every(
-    "words",
-    [
-        '{"type":"error","url":"https://api.example.com/v1/messages","status":529}',
-        "POST https://api.example.com/v1/messages 429",
-        "HTTP/1.1 429 Too Many Requests",
-    ],
-)
-def test_a_status_beside_an_address_names_the_kind_of_failure(words: str) -> None:
-    assert answers.kind_of(words) == agent.RATE_LIMITED

@@ -1,0 +1,177 @@
+"""Tells which kind of failure a vendor reports: by its status, then by its error code, then by its own phrases.
+
+Agents quote the work, and work is full of numbers and words: `src/app.py:401` is no login, `503 tests passed` no
+network, `billing.py` no budget. So only a whole phrase of a vendor counts, and a number only where it is called a
+status.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from idumb import lazy_pattern
+from idumb.domain import agent
+
+_LONGEST = 4000  # characters of a message
+_STATUS: Mapping[int, str] = {
+    401: agent.NOT_LOGGED_IN,
+    402: agent.OVER_BUDGET,
+    403: agent.NOT_LOGGED_IN,
+    404: agent.MISSING,
+    405: agent.MISSING,
+    408: agent.NETWORK,
+    413: agent.CONTEXT_EXHAUSTED,
+    425: agent.NETWORK,
+    429: agent.RATE_LIMITED,
+    501: agent.MISSING,
+    529: agent.RATE_LIMITED,
+}
+_CODES: Mapping[str, str] = {
+    "api_error": agent.NETWORK,
+    "authentication_error": agent.NOT_LOGGED_IN,
+    "authentication_failed": agent.NOT_LOGGED_IN,
+    "billing_error": agent.OVER_BUDGET,
+    "context_length_exceeded": agent.CONTEXT_EXHAUSTED,
+    "error_max_budget_usd": agent.OVER_BUDGET,
+    "error_max_turns": agent.OVER_BUDGET,
+    "insufficient_quota": agent.OVER_BUDGET,
+    "internal": agent.NETWORK,
+    "invalid_api_key": agent.NOT_LOGGED_IN,
+    "model_not_found": agent.UNKNOWN_MODEL,
+    "overloaded_error": agent.RATE_LIMITED,
+    "permission_denied": agent.NOT_LOGGED_IN,
+    "permission_error": agent.NOT_LOGGED_IN,
+    "rate_limit": agent.RATE_LIMITED,
+    "rate_limit_error": agent.RATE_LIMITED,
+    "rate_limit_exceeded": agent.RATE_LIMITED,
+    "request_too_large": agent.CONTEXT_EXHAUSTED,
+    "resource_exhausted": agent.RATE_LIMITED,
+    "server_error": agent.NETWORK,
+    "unauthenticated": agent.NOT_LOGGED_IN,
+    "unavailable": agent.NETWORK,
+}
+"""The error codes of the vendors' interfaces, in lower case."""
+
+_PHRASES: Mapping[str, str] = {
+    agent.UNKNOWN_MODEL: r"""
+        model_not_found | ProviderModelNotFoundError | ModelNotFoundError | no\ such\ model$ | \bmodel\ not\ found:
+        | \bmodel\s[`'"]?[\w./:-]+[`'"]?\s(does\ not\ exist|not\ found|is\ not\ supported\ when|may\ not\ exist)
+        | ^models/[\w.:-]+\ is\ not\ found | selected\ model\ \([^)]*\).{0,40}not\ exist | not\ a\ valid\ model\ id
+        | \bmodel\ .{0,80}from\ --model\ flag\ is\ not\ available | requested\ model\ .{0,80}\ does\ not\ exist
+        | not_found_error.{0,30}model:
+    """,
+    agent.CONTEXT_EXHAUSTED: r"""
+        prompt\ is\ too\ long | input\ token\ count\ .{0,30}exceeds | context_length_exceeded
+        | maximum\ context\ length | exceeds?\ the\ (model'?s?\ )?context\ (window|length|limit)
+        | ran\ out\ of\ room\ in\ the\ model's\ context\ window | reached\ its\ maximum\ length
+    """,
+    agent.OVER_BUDGET: r"""
+        insufficient_quota | credit\ balance\ is\ too\ low | exceeded\ your\ current\ quota | reached\ maximum\ budget
+    """,
+    agent.NOT_LOGGED_IN: r"""
+        please\ run\ /login | not\ logged\ in | invalid\ (x-)?api[ -]key | incorrect\ api\ key | api\ key\ not\ valid
+        | no\ api\ key\ (found|provided|set) | api\ key\ is\ missing | missing\ api\ key | authentication\ required
+        | (set\ an|invalid|no)\ auth(entication)?\ (method|type|info|information) | authentication_error
+        | log\ in\ to\ .{0,40}first | no\ authentication\ information
+    """,
+    agent.RATE_LIMITED: r"""
+        rate_limit_error | exceed(ed)?\ (the|your)\ rate\ limit | rate\ limit\ (exceeded|reached) | too\ many\ requests
+        | overloaded_error | ^overloaded$ | model\ is\ overloaded | experiencing\ high\ demand | usage\ limit\ reached
+        | resource\ has\ been\ exhausted | hit\ your\ usage\ limit | exceeded\ retry\ limit,\ last\ status:\ 429
+    """,
+    agent.MALFORMED: r"""
+        failed\ to\ (parse\ json|decode\ response) | unexpected\ token\ .{1,40}\ json
+        | is\ not\ valid\ json | invalid\ json\ response
+    """,
+    agent.NETWORK: r"""
+        \bE(CONN(REFUSED|RESET|ABORTED)|NOTFOUND|TIMEDOUT|AI_AGAIN)\b | ConnectionRefused | \bfetch\ failed
+        | socket\ hang\ up | (unable\ to|could\ not|cannot)\ connect\ to\ (the\ |local\ )?(API|server|model)
+        | unable\ to\ connect\.\ is\ the\ computer
+        | (^|:\ )connection\ error\b | error\ sending\ request | stream\ disconnected | stream\ closed\ before
+        | network\ error:? | waiting\ for\ network | premature\ close | internal\ server\ error | ^terminated$
+        | server\ had\ an\ error | service\ unavailable | ^request\ timed\ out | connection\ to\ the\ API\ was\ lost
+        | an\ internal\ error\ has\ occurred | server-side\ issue
+    """,
+    agent.DECLINED: r"""
+        content[_ ]filter | violates?\ .{0,30}usage\ polic(y|ies) | blocked\ by\ .{0,20}safety\ (filter|settings)
+    """,
+}
+_KINDS = {
+    kind: lazy_pattern.compile(phrases, re.IGNORECASE | re.VERBOSE | re.MULTILINE) for kind, phrases in _PHRASES.items()
+}
+_SAID_STATUS = lazy_pattern.compile(
+    r"(?:\bstatus(?:\ code)?[:=]?|\bHTTP(?:/[\d.]+)?|\bAPI\ Error:|\bserver\ answered|\bRequest\ rejected"
+    r"|\bLast\ error:|^(?:POST|GET)\ https?://\S+)\ ?\(?([45]\d\d)\b",
+    re.IGNORECASE,
+)
+
+
+def of_status(status: int, message: str = "", code: str = "") -> str:
+    """Return the kind of an answer with this HTTP status, whose body has this message and code."""
+    kind = _CODES.get(code.lower()) or _of_phrase(message)
+    if status in {400, 404, 422}:
+        of_body = {agent.CONTEXT_EXHAUSTED, agent.UNKNOWN_MODEL, agent.NOT_LOGGED_IN, agent.DECLINED}
+        return kind if kind in of_body else _STATUS.get(status, agent.MALFORMED)
+    if status == 429 and kind == agent.OVER_BUDGET:
+        return kind
+    return _STATUS.get(status) or (agent.NETWORK if status >= 500 else agent.MALFORMED)
+
+
+def of_error(value: Any) -> str | None:
+    """Return the kind of a structured error: an object with `code`, `type`, `status`, `message` or `error`, or None."""
+    fields = _fields(value)
+    if not fields:
+        return None
+    words = str(fields.get("message") or "")
+    numbers = [v for v in (fields.get("status"), fields.get("code"), fields.get("statusCode")) if type(v) is int]
+    status = next((number for number in numbers if 400 <= number < 600), None)
+    if status is not None:
+        return of_status(status, words, code(value))
+    return _CODES.get(code(value).lower()) or of_words(words)
+
+
+def of_words(words: str) -> str | None:
+    """Return the kind of failure that the message of an error names, or None."""
+    words = words[:_LONGEST]
+    begin = words.find("{")
+    if begin >= 0:
+        try:
+            value, _ = json.JSONDecoder().raw_decode(words[begin:])
+        except (ValueError, RecursionError):
+            value = None
+        kind = of_error(value)
+        if kind is not None:
+            return kind
+    kind = _of_phrase(words)
+    said = _SAID_STATUS.search(words)
+    return kind or (of_status(int(said[1]), words) if said is not None else None)
+
+
+def message(value: Any) -> str:
+    """Return code, type and message of a structured error, or the beginning of any other body."""
+    if not isinstance(value, Mapping):
+        return str(value or "")
+    fields = _fields(value)
+    return " ".join(str(fields[k]) for k in ("code", "type", "message") if fields.get(k)) or json.dumps(value)
+
+
+def code(value: Any) -> str:
+    """Return the code of a structured error that says most, or ""."""
+    fields = _fields(value)
+    names = [name for key in ("code", "type", "status") if isinstance(name := fields.get(key), str)]
+    return next((name for name in names if name.lower() in _CODES), "")
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    """Return the fields of an error, which vendors put below `error` or into a string of JSON."""
+    for _ in range(3):
+        if isinstance(value, Mapping) and isinstance(value.get("error"), Mapping):
+            value = value["error"]
+    return value if isinstance(value, Mapping) else {}
+
+
+def _of_phrase(words: str) -> str | None:
+    return next((kind for kind, pattern in _KINDS.items() if pattern.search(words)), None)

@@ -1,0 +1,430 @@
+"""Drives models of any provider that pydantic-ai knows (the extra `models`), with validated answers.
+
+The library is loaded when the first request is sent. The model reads and edits with a few declared tools; its edits
+are made by the code that runs the steps of plans.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import inspect
+import ipaddress
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from idumb.agents import answers, failure_words
+from idumb.agents.adapter import Adapter, Equipment
+from idumb.agents.models import model_tools
+from idumb.agents.models.model_tools import ModelTools
+from idumb.domain import agent, outcome
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, Usage
+from idumb.domain.errors import AdapterError
+from idumb.domain.finding import nearest
+from idumb.domain.settings import Binding
+from idumb.lazy_dataclass import dataclass
+
+_KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "fallback", "output")
+_TOOL, _NATIVE, _PROMPTED = "tool", "native", "prompted"
+_OF_ENVIRONMENT = "environment"
+_PACKAGE = "pydantic_ai"
+_RESPONSES = frozenset({"openai", "openai-responses"})
+_OF_SERVER = frozenset({agent.MISSING, agent.NETWORK, agent.MALFORMED})
+_CONNECT = 30.0  # seconds
+_STOPPED: Mapping[str, tuple[str, str]] = {
+    "content_filter": ("the model declined", agent.DECLINED),
+    "length": ("the answer reached its maximum length", agent.CONTEXT_EXHAUSTED),
+}
+_BUILDER_RULES = """\
+You have no terminal and no hands but the tools you are offered: read what you need, and change files by calls of the \
+tools alone. Only the declared files can be changed. When the work is done, or cannot be done, answer without a call, \
+in a few sentences."""
+_READER_RULES = "You change nothing. Read what you need with the tools you are offered before you answer."
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """`names` are models with their provider, such as `anthropic:some-model`; later names are fallbacks.
+
+    `proxies`: use the proxies that the environment names.
+    """
+
+    names: tuple[str, ...]
+    base_url: str | None
+    key: str | None
+    turns: int
+    output: str
+    parameters: Mapping[str, Any]
+    proxies: bool
+
+
+class Ended(Exception):
+    """The end of a conversation: an outcome, a message for the user, the last reply, and a kind of failure."""
+
+    def __init__(self, ended: str, message: str = "", *, reply: str = "", failure: str | None = None) -> None:
+        super().__init__(message)
+        self.outcome = ended
+        self.message = message
+        self.reply = reply
+        self.failure = failure
+
+
+class ModelAgent(Adapter):
+    """Asks `binding.model`. It sees only the binding's own variables, of which one is the key."""
+
+    name = "model"
+    capabilities = Capabilities(sandboxed=True)
+
+    def __init__(self, binding: Binding, equipment: Equipment) -> None:
+        super().__init__(binding, equipment)
+        self._environment = equipment.environment(binding.environment)
+
+    def describe(self) -> Sequence[str]:
+        """Check the package, the options and the key without sending a request. Raises AdapterError."""
+        self._options(None)
+        return ()
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        began = time.monotonic()
+        until = None if request.deadline is None else began + request.deadline
+        try:
+            options = self._options(request.model)
+        except AdapterError as problem:
+            return agent.unusable(problem)
+        work = ModelTools(request, self._redact, self._equipment.guard, until=until)
+        talk = _Talk(options, request, work)
+        try:
+            ended = talk.converse()
+        finally:
+            work.close()
+        reply = self._redact(ended.reply)
+        return AgentResult(
+            outcome=ended.outcome,
+            message=self._redact(ended.message),
+            claimed_files=tuple(work.touched),
+            usage=talk.usage,
+            output=answers.shortened(reply),
+            steps=tuple(work.records),
+            seconds=time.monotonic() - began,
+            cause="model-stall" if ended.failure == agent.STALL else None,
+            failure=ended.failure,
+            reply=reply,
+            handover=_handover(work) if ended.failure == agent.CONTEXT_EXHAUSTED else "",
+            model=talk.model,
+        )
+
+    def _options(self, model: str | None) -> _Options:
+        """Return the checked options; `model` is the model of a request. Raises AdapterError."""
+        for name in self._binding.options:
+            if name not in _KNOWN:
+                near = nearest(name, _KNOWN)
+                raise self._wrong(name, "is not an option", f"Did you mean {near}?" if near else None)
+        if importlib.util.find_spec(_PACKAGE) is None:
+            raise AdapterError(
+                "agent.no-package",
+                "Adapter model requires pydantic-ai, which is not installed.",
+                hint="Run `pip install 'idumb[models]'`.",
+            )
+        names = (model or self._binding.model or "", *map(str, self._option("fallback", list, [])))
+        if not all(name.partition(":")[2] for name in names):
+            raise AdapterError(
+                "agent.bad-option",
+                f"bindings.{self._binding.name}.model must name a provider and a model.",
+                hint="Write it as provider:model, such as anthropic:some-model.",
+            )
+        output = self._option("output", str, _TOOL)
+        if output not in {_TOOL, _NATIVE, _PROMPTED}:
+            raise self._wrong("output", f"must be {_TOOL}, {_NATIVE} or {_PROMPTED}")
+        proxy = self._option("proxy", str, "")
+        if proxy not in {"", _OF_ENVIRONMENT}:
+            raise self._wrong("proxy", f"must be {_OF_ENVIRONMENT}")
+        address = self._option("base_url", str, "")
+        if address:
+            _require_safe(address, plain=self._option("plain_http", bool, default=False))
+        return _Options(
+            names,
+            address or None,
+            self._key(),
+            self._option("turns", int, 50),
+            output,
+            self._option("parameters", dict, {}),
+            bool(proxy),
+        )
+
+    def _option(self, name: str, kind: type, default: Any) -> Any:
+        """Return the value of an option. Raises AdapterError if it has another type."""
+        value = self._binding.options.get(name, default)
+        if (isinstance(value, Mapping) and kind is dict) or (isinstance(value, tuple) and kind is list):
+            return kind(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self._wrong(name, f"must be of type {kind.__name__}")
+        return value
+
+    def _wrong(self, name: str, words: str, hint: str | None = None) -> AdapterError:
+        place = f"bindings.{self._binding.name}.options.{name}"
+        hint = hint or "For the options, run `idumb help agents`."
+        return AdapterError("agent.bad-option", f"{place} {words}.", hint=hint)
+
+    def _key(self) -> str | None:
+        """Return the value of the key's variable; None if the configuration names none."""
+        variables = self._binding.environment
+        name = self._option("key", str, "") or next(iter(variables), "")
+        if not name:
+            return None
+        if name not in variables:
+            raise self._wrong("key", "must be one of the binding's variables", f"Add {name} to its `environment`.")
+        value = self._environment.get(name, "").strip()
+        if not value:
+            raise AdapterError("agent.no-key", f"{name} is not set.", hint=f"Run `export {name}=...`, then retry.")
+        if not value.isascii() or not value.isprintable():
+            words = f"{name} contains characters that are not valid in a key."
+            raise AdapterError("agent.no-key", words, hint=f"Set {name} to the key again.")
+        return value
+
+
+class _Talk:
+    """One conversation: a request of the engine, and as many requests to the model as its tools need."""
+
+    def __init__(self, options: _Options, request: AgentRequest, work: ModelTools) -> None:
+        self.usage = Usage()
+        self.model: str | None = None
+        self._options = options
+        self._request = request
+        self._work = work
+        self._counted: Any = None
+        self._clients: list[Any] = []
+        self._calls = (0, 0)  # the turn, and the number of calls in it
+
+    def converse(self) -> Ended:
+        try:
+            return asyncio.run(asyncio.wait_for(self._closing(), self._request.deadline))
+        except TimeoutError:
+            return Ended(outcome.TIMED_OUT, "the model did not answer in time", failure=agent.STALL)
+        except AdapterError as problem:
+            return Ended(outcome.ERRORED, problem.message, failure=agent.MISSING)
+
+    async def _closing(self) -> Ended:
+        """Return the end, and close the connections, because a run sends many requests."""
+        try:
+            return self._judged(await self._run())
+        except Ended as early:
+            return await self._explained(early)
+        finally:
+            counted = self._counted
+            if counted is not None and (counted.input_tokens or counted.output_tokens):  # else the usage is unknown
+                self.usage = Usage(answers.count(counted.input_tokens), answers.count(counted.output_tokens))
+            for client in self._clients:
+                await client.close()
+
+    def _judged(self, answer: Any) -> Ended:
+        """Judge the model's last message."""
+        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        if self._request.role == VALIDATOR:
+            ended, message, failure = answers.judged(text)
+            return Ended(ended, message, reply=text, failure=failure)
+        if not text.strip():
+            return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
+        return Ended(outcome.COMPLETED, reply=text)
+
+    async def _explained(self, ended: Ended) -> Ended:
+        """Add the models that the server lists, or the other interface of a server that has no Responses API."""
+        name = self._options.names[0]
+        provider, _, model = name.partition(":")
+        words = ""
+        if ended.failure == agent.UNKNOWN_MODEL:
+            words = answers.described_models(await self._listed())
+        elif self._options.base_url is not None and provider in _RESPONSES and ended.failure in _OF_SERVER:
+            words = f"{name} uses the Responses API; for a server that supports only Chat Completions, use"
+            words += f" openai-chat:{model}"
+        return Ended(ended.outcome, "; ".join(filter(None, (ended.message, words))), failure=ended.failure)
+
+    async def _listed(self) -> tuple[str, ...]:
+        """Return the ids that the server lists, or none if it does not answer."""
+        for client in self._clients:
+            try:
+                return answers.plain_ids([str(entry.id) async for entry in client.models.list()])
+            except Exception:  # noqa: BLE001 - whatever a broken server makes the library raise, there is no list
+                return ()
+        return ()
+
+    async def _run(self) -> Any:
+        """Return the model's answer. Raises Ended for everything else."""
+        from pydantic_ai import Agent, exceptions
+        from pydantic_ai.usage import RunUsage, UsageLimits
+
+        role = self._request.role
+        settings = {"temperature": 0, "timeout": self._request.idle_timeout, **self._options.parameters}
+        who = Agent(
+            self._model(),
+            output_type=self._output(),
+            instructions=_BUILDER_RULES if role == BUILDER else _READER_RULES,
+            tools=[self._tool(name) for name in model_tools.offered(role)],
+            model_settings={name: value for name, value in settings.items() if value is not None},
+            retries=2,
+        )
+        self._counted = RunUsage()
+        limits = UsageLimits(request_limit=self._options.turns, total_tokens_limit=self._request.budget.tokens)
+        try:
+            result = await who.run(self._request.prompt, usage=self._counted, usage_limits=limits)
+        except exceptions.FallbackExceptionGroup as group:
+            raise _failed(group.exceptions[-1]) from None
+        except (exceptions.AgentRunError, exceptions.UserError) as problem:
+            raise _failed(problem) from None
+        except (AttributeError, TypeError, ValueError, LookupError) as problem:
+            # The library assumes that a server's response is valid.
+            words = f"the server's response is invalid ({type(problem).__name__})"
+            raise Ended(outcome.FAILED, words, failure=agent.MALFORMED) from None
+        self.model = next((m.model_name for m in reversed(result.all_messages()) if hasattr(m, "model_name")), None)
+        stopped = _STOPPED.get(result.response.finish_reason or "")
+        if stopped is not None:
+            raise Ended(outcome.FAILED, stopped[0], failure=stopped[1])
+        # From plain text the library takes the first fenced object, which may be a quotation.
+        return result.output if self._options.output == _TOOL else result.response.text or result.output
+
+    def _output(self) -> Any:
+        from pydantic_ai import NativeOutput, PromptedOutput, StructuredDict, ToolOutput
+
+        schema = answers.schema_of(self._request)
+        if schema is None:
+            return str
+        form = StructuredDict(dict(schema), name="reply")
+        return {_TOOL: ToolOutput, _NATIVE: NativeOutput, _PROMPTED: PromptedOutput}[self._options.output](form)
+
+    def _tool(self, name: str) -> Any:
+        from pydantic_ai import Tool
+
+        async def call(**arguments: Any) -> str:
+            return self._called(name, arguments)
+
+        return Tool.from_schema(call, name, model_tools.description(name), model_tools.schema(name), sequential=True)
+
+    def _called(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Return the result of a tool call. Raises Ended if the time limit expired or one turn makes too many calls."""
+        if self._work.is_late():  # the event loop's clock does not advance between consecutive calls
+            raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
+        turn = self._counted.requests
+        self._calls = (turn, self._calls[1] + 1 if self._calls[0] == turn else 1)
+        if self._calls[1] > model_tools.MOST_CALLS:
+            raise Ended(outcome.FAILED, f"it made more than {model_tools.MOST_CALLS} tool calls in one turn")
+        succeeded, words = self._work.call(name, arguments)
+        return words if succeeded else f"error: {words}"
+
+    def _model(self) -> Any:
+        from pydantic_ai.models import infer_model
+        from pydantic_ai.models.fallback import FallbackModel
+
+        try:
+            models = [infer_model(name, self._provider) for name in self._options.names]
+        except (ImportError, ValueError, RuntimeError) as problem:
+            raise AdapterError("agent.bad-model", f"{', '.join(self._options.names)}: {problem}") from None
+        return models[0] if len(models) == 1 else FallbackModel(*models)
+
+    def _provider(self, name: str) -> Any:
+        """Return a provider with the binding's key and address.
+
+        Where it uses the client of OpenAI or Anthropic, nothing is retried or redirected, and proxies of the
+        environment are used only if the options allow them.
+        """
+        import httpx2
+        from pydantic_ai.providers import infer_provider_class
+
+        kind = infer_provider_class(name)
+        accepted = inspect.signature(kind).parameters
+        values: dict[str, Any] = {"api_key": self._options.key or "none", "base_url": self._options.base_url}
+        ours = not {"openai_client", "anthropic_client"}.isdisjoint(accepted)
+        if ours:
+            timeout = httpx2.Timeout(self._request.deadline, connect=_CONNECT)
+            values["http_client"] = httpx2.AsyncClient(
+                trust_env=self._options.proxies, follow_redirects=False, timeout=timeout
+            )
+        provider: Any = kind(**{key: value for key, value in values.items() if key in accepted and value is not None})
+        if ours:
+            provider.client.max_retries = 0
+            self._clients.append(provider.client)
+        return provider
+
+
+def _failed(problem: BaseException) -> Ended:
+    """Translate an error of the library."""
+    from pydantic_ai import exceptions
+
+    words = answers.one_line(str(problem), 400)
+    if isinstance(problem, exceptions.ModelHTTPError):
+        response = getattr(problem.__cause__, "response", None)
+        after = answers.text(response.headers.get("retry-after")) if response is not None else ""
+        return _refused(problem.status_code, problem.body, after)
+    if isinstance(problem, exceptions.UsageLimitExceeded):
+        # Endless tool calls are a failure of the work; a configured ceiling needs a decision by the user.
+        return Ended(outcome.FAILED, words, failure=None if "request_limit" in words else agent.OVER_BUDGET)
+    if isinstance(problem, exceptions.ContentFilterError):
+        return Ended(outcome.FAILED, words, failure=agent.DECLINED)
+    if isinstance(problem, exceptions.UnexpectedModelBehavior):
+        cut = "token limit" in words
+        return Ended(outcome.FAILED, words, failure=agent.CONTEXT_EXHAUSTED if cut else agent.MALFORMED)
+    if isinstance(problem, exceptions.ModelAPIError):
+        if "Timeout" in type(problem.__cause__).__name__:
+            return Ended(outcome.TIMED_OUT, "the server was silent for too long", failure=agent.STALL)
+        if failure_words.of_words(words) == agent.MALFORMED:
+            return Ended(outcome.FAILED, words, failure=agent.MALFORMED)
+        return Ended(outcome.ERRORED, words, failure=agent.NETWORK)
+    return Ended(outcome.ERRORED, words, failure=agent.MISSING)
+
+
+def _refused(status: int, body: Any, retry_after: str) -> Ended:
+    """Translate a response with a status other than 200."""
+    error = answers.one_line(failure_words.message(body), 300)
+    words = f"the server answered {status}" + (f": {error}" if error else "")
+    kind = failure_words.of_status(status, error, failure_words.code(body))
+    if kind == agent.RATE_LIMITED and retry_after:
+        words += f"; retry after {retry_after[:40]}{' s' if retry_after.isdigit() else ''}"
+    elif kind == agent.NOT_LOGGED_IN:
+        words += "; check the binding's key"
+    elif kind == agent.MISSING:
+        words += "; check base_url and model (idumb does not follow redirects)"
+    return Ended(outcome.FAILED if kind == agent.CONTEXT_EXHAUSTED else outcome.ERRORED, words, failure=kind)
+
+
+def _handover(work: ModelTools) -> str:
+    """Return the handover for the next attempt: the edits made so far, with their intents."""
+    edits = [
+        f"- {record.tool} {record.arguments.get('path') or record.arguments.get('from')}: {record.intent}"
+        for record in work.records
+        if record.ok
+    ]
+    return "Edits that were made already:\n" + "\n".join(edits) if edits else ""
+
+
+def _require_safe(address: str, *, plain: bool) -> None:
+    """Raise AdapterError unless this is the address of a server that may see keys and prompts."""
+    try:
+        parts = urlsplit(address)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or any(c.isspace() or not c.isprintable() for c in address):
+        hint = "Write it as https://host/v1."
+        raise AdapterError("agent.bad-address", f"`base_url` is not a server address: {address!r}", hint=hint)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise AdapterError(
+            "agent.bad-address",
+            "`base_url` must not contain a user name, a key or a query.",
+            hint="List the variable that holds the key under `environment`.",
+        )
+    if parts.scheme == "http" and not plain and not _is_loopback(parts.hostname or ""):
+        raise AdapterError(
+            "agent.plain-http",
+            f"{parts.scheme}://{parts.netloc} does not use https, so others could read prompts and keys in transit.",
+            hint="Use https. On a network that you trust, set `plain_http: true` under options.",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
