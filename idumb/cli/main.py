@@ -61,7 +61,7 @@ _GROUPS = {
         "install": "Install idumb's slash commands for an agent host.",
         "doctor": "Check everything that runs depend on, and fix what is safe.",
         "backup": "Write a backup of the event log, or check one.",
-        "archive": "Move old events to compressed files.",
+        "archive": "Move the events of finished runs to compressed files.",
         "deinit": "Remove idumb from this repository.",
         "schema": "Print a JSON Schema, or the snippets for VS Code.",
         "help": "Show a page of the documentation.",

@@ -80,7 +80,8 @@ def install_command(host: str | None, scope: str, remove: bool, listing: bool, d
 
 @options.command("doctor")
 @click.option("--fix", is_flag=True, help="Fix what can be fixed without any loss.")
-def doctor_command(fix: bool) -> Result:
+@click.option("--accept-loss", is_flag=True, help="With --fix: restore the event log, although events are missing.")
+def doctor_command(fix: bool, accept_loss: bool) -> Result:
     """Check everything that runs depend on, and fix what is safe.
 
     Checks programs, repository, locks, disk, event log, refs, plans and reports. Only reads, and runs nothing from the
@@ -88,6 +89,9 @@ def doctor_command(fix: bool) -> Result:
 
     With --fix it makes the safe repairs and prints one line for each. What it replaces is kept in the git folder. Your
     files, your branch and your index are never touched.
+
+    A damaged or missing event log is restored from its newest backup. If events are missing in it, --fix says so and
+    waits for --accept-loss. Tasks that commits name as done are taken from there.
     """
     from idumb.app.upkeep import doctor
     from idumb.composition import maintenance
@@ -98,7 +102,7 @@ def doctor_command(fix: bool) -> Result:
             services = stack.enter_context(options.services(progress=fix))
         except Refusal as refusal:
             return doctor.outside(refusal, maintenance.machine_checks())
-        return doctor.doctor(services, maintenance.health_checks(services), fix=fix)
+        return doctor.doctor(services, maintenance.health_checks(services, accept_loss=accept_loss), fix=fix)
 
 
 @options.command("backup")
@@ -107,8 +111,8 @@ def doctor_command(fix: bool) -> Result:
 def backup_command(file: str, verify: bool) -> Result:
     """Write a backup of the event log, or check one.
 
-    Writes every event, including archived ones, to a new file that can replace store.db. Files and commits are not
-    part of it: git keeps those.
+    Writes every event, except those of archived runs, to a new file that can replace store.db. Files and commits are
+    not part of it: git keeps those.
     """
     from idumb.app.upkeep import log_files
 
@@ -119,16 +123,16 @@ def backup_command(file: str, verify: bool) -> Result:
 
 @options.command("archive")
 @click.option(
-    "--before", metavar="TIME", callback=options.moment, help="Archive only events before this time (ISO 8601, UTC)."
+    "--before", metavar="TIME", callback=options.moment, help="Archive only runs that ended before this time (UTC)."
 )
 @click.option(
     "--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many of the newest runs to keep."
 )
 def archive_command(before: str | None, keep_runs: int) -> Result:
-    """Move old events to compressed files.
+    """Move the events of finished runs to compressed files.
 
-    Moves the events that no unfinished run needs. Each file is read back before its events leave the database; log,
-    audit and show still read them. The snapshots of the runs whose events it moved are freed.
+    Moves the runs that newer ones replaced, each to a file of its own, which is read back before its events leave the
+    database. `idumb audit verify` still checks them; other commands do not show them. Their snapshots are freed.
     """
     with options.services() as services:
         return log_files.archive(services, before=before, keep_runs=keep_runs)

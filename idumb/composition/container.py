@@ -96,7 +96,7 @@ class Container:
         common_dir = self.repository.common_dir
         self.clock = SystemClock()
         self.log = self._event_log()
-        self.log_files = SqliteLogFiles(self.log.database, self.clock)
+        self.log_files = SqliteLogFiles(self.log.database)
         self.consent = FileConsentStore(common_dir, self.folder)
         self.files, self.plans = NamedFiles(self.root), KeptPlans(self)
         guard = lambda: self.repository.guard()  # noqa: E731, PLW0108 - later it is that of the owner
@@ -416,5 +416,5 @@ class RehearsalContainer(Container):
             self.clock,
             owner=self.repository.worktree_id,
             redactor=lambda: self.redaction,
-            copied=False,
+            backed_up=False,
         )

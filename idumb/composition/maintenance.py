@@ -34,8 +34,11 @@ def machine_checks(repository: str = "") -> tuple[Check, ...]:
     )
 
 
-def health_checks(services: Container) -> tuple[Check, ...]:
-    """The checks of `idumb doctor` on the machine, the repository and the store."""
+def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...]:
+    """The checks of `idumb doctor` on the machine, the repository and the store.
+
+    `accept_loss`: `--fix` may restore an event log although events are missing in its backup.
+    """
     from idumb.git import doctor_checks
     from idumb.git.checkouts import places
     from idumb.store import doctor_checks as store
@@ -51,7 +54,7 @@ def health_checks(services: Container) -> tuple[Check, ...]:
         *left_checkouts.checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
         local_data.check_unpacked(services.project.state_dir),
-        *store.checks(repository.common_dir, services.log.database, services.log.verify, repository.worktree_id),
+        *store.checks(services.log, repository.worktree_id, services.clock, accept_loss=accept_loss),
     )
 
 

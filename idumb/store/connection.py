@@ -11,24 +11,22 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
 from idumb.domain import paths
 from idumb.domain.errors import StoreError
-from idumb.store import anchor, event_chain, log_errors, schema, segments
-from idumb.store.event_chain import Line, Placed, Row
-from idumb.store.witnesses import AnchoredCopy, Witnesses, nothing_kept
+from idumb.domain.runs.event import GENESIS
+from idumb.store import archive, backups, event_chain, log_errors, schema
+from idumb.store.backups import LogBackups, Newest
+from idumb.store.event_chain import Row
 from idumb.system.files import file_systems, private_folders
 
 BUSY_SECONDS = 5.0
 ATTEMPTS = 4
-_PAGE = 500
-_PLACED = (
-    f"SELECT {event_chain.COLUMNS}, (SELECT worktree FROM runs WHERE id = events.run) FROM events"  # noqa: S608
-    f" WHERE seq > ? ORDER BY seq LIMIT {_PAGE}"
-)
+LIMIT = 16 * 1024 * 1024
+"""The tables of databases up to this many bytes are checked as a whole when they are opened."""
 _NOTHING: list[Row] = []
 _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema": 0}
 
@@ -44,22 +42,22 @@ class Database:
     def __init__(
         self,
         common_dir: str,
-        kept_refs: Callable[[], bool] = nothing_kept,
+        kept_refs: Callable[[], bool] = lambda: False,
         may_create: Callable[[str], None] | None = None,
         *,
-        copied: bool = True,
+        backed_up: bool = True,
     ) -> None:
         """`kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created.
 
-        A log that is not `copied` has no copy in the user's state directory.
+        The state directory knows nothing of a log that is not `backed_up`.
         """
         self.folder = os.path.join(common_dir, "idumb")
         self.path = os.path.join(self.folder, "store.db")
         self._common_dir = common_dir
-        self.kept_refs = kept_refs
+        self._kept_refs = kept_refs
         self._may_create = may_create
-        self._copied = copied
-        self._anchor = os.path.join(self.folder, "anchor.json")
+        self._backed_up = backed_up
+        self._unsaved = False
         self._connection: sqlite3.Connection | None = None
         self._process = 0
         self._file = 0
@@ -68,9 +66,8 @@ class Database:
         self.guard: Callable[[], None] = lambda: None
 
     @cached_property
-    def witnesses(self) -> Witnesses:
-        copy = AnchoredCopy(self._common_dir)
-        return Witnesses(self.path, self._anchor, copy, self.kept_refs, copied=self._copied)
+    def backups(self) -> LogBackups:
+        return LogBackups(self._common_dir)
 
     def read(self, query: Callable[[sqlite3.Connection], T], empty: T) -> T:
         """Return the result of `query`, or `empty` if there is no database yet. Raises StoreError."""
@@ -104,47 +101,24 @@ class Database:
         with self._lock:
             self._forget()
 
-    def set_anchor(self) -> None:
-        """Record outside the database, in both places, how far the log has come, and force that to disk."""
-        present = self.read(anchor.describe, anchor.Anchor())
-        if present.seq:
-            anchor.write(self._anchor, present)
-            self.follow([])
-            with contextlib.suppress(OSError):
-                self.witnesses.copy.sync()
+    def record_newest(self, *, back_up: bool) -> None:
+        """Record in the state directory how far the log has come, and copy the log there if events are new.
 
-    def follow(self, lines: Sequence[Line]) -> None:
-        """Append the new events, and any missing ones, to the copy in the state directory.
-
-        A failure does not fail the caller: the log has the events, and the copy catches up at the next write.
+        A failure does not fail the caller: the log has the events, and the next call catches up.
         """
+        if not self._backed_up or not self._unsaved:
+            return
         with contextlib.suppress(OSError, StoreError):
-            witnesses = self.witnesses
-            if witnesses.trusted() and not witnesses.copy.follow(lines, self._missed):
-                # A copy that does not match is set aside, and the log, if sound, makes a new one.
-                self.read(witnesses.require_newest, None)
-                witnesses.copy.set_aside()
-                witnesses.copy.follow([], self._missed)
+            newest = self.read(self._newest, None)
+            if newest is not None and newest.seq:
+                self.backups.record(newest)
+                if back_up:
+                    self.read(lambda db: self.backups.back_up(db, newest.seq), None)
+                    self._unsaved = False
 
-    def _missed(self, seq: int, head: str) -> Iterable[Line] | None:
-        """Return the events after number `seq`; None if the log has a different event there.
-
-        Stops where the chain breaks.
-        """
-        if seq and self.read(lambda db: segments.hash_at(db, seq), None) not in (head, None):
-            return None
-        return _sound_lines(self.placed(after=seq), seq, head)
-
-    def placed(self, after: int = 0) -> Iterator[Placed]:
-        """Yield every event after a number with the working tree of its run, including segments, a page at a time."""
-        none: tuple[segments.Segment, ...] = ()
-        for segment in self.read(segments.listed, none):
-            if segment.last > after:
-                yield from (p for p in segments.placed(self.folder, segment) if p[0][event_chain.SEQ] > after)
-                after = segment.last
-        while page := self.rows(_PLACED, (after,)):
-            yield from ((row[:-1], row[-1]) for row in page)
-            after = page[-1][event_chain.SEQ]
+    def _newest(self, connection: sqlite3.Connection) -> Newest:
+        fence = connection.execute("SELECT MAX(fence) FROM owners").fetchone()[0]
+        return Newest(*head(connection), _inode(self.folder), fence or 0)
 
     def _once(self, transaction: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._open(create=True)
@@ -154,6 +128,7 @@ class Database:
             self.guard()
             result = transaction(connection)
             connection.execute("COMMIT")
+            self._unsaved = True
             return result
         except sqlite3.Error:
             # After a failed write, only a fresh connection sees what is really on disk.
@@ -184,17 +159,16 @@ class Database:
                 if not create:
                     return None
                 self._begin()
-                _make_file(self.folder, self.path)
         connection = _connect(self.path)
         try:
             self._prepare(connection)
         except BaseException:
             connection.close()
             raise
-        if create and self._copied and (why := self.witnesses.copy.problem()) is not None:
+        if create and self._backed_up and (why := self.backups.problem()) is not None:
             raise StoreError(
                 "store.unsafe",
-                f"the copy of the event log in the state directory cannot be trusted: {why}",
+                f"the backups of the event log in the state directory cannot be trusted: {why}",
                 hint="make the folder private (owned by you, mode 0700)",
             )
         return connection
@@ -203,17 +177,25 @@ class Database:
         return not os.path.exists(self.path) or not os.path.getsize(self.path)
 
     def _was_made_meanwhile(self) -> bool:
-        """Return whether another process created it before leaving a witness.
-
-        StoreError if a witness exists but no log.
-        """
+        """Return whether another process created the log. StoreError `store.missing` if it is gone."""
         try:
-            self.witnesses.require_none()
+            self._require_new()
         except StoreError:
             if self._is_absent():
                 raise
             return True
         return False
+
+    def _require_new(self) -> None:
+        """Require that nothing knows of an earlier log, so that a new one may be created."""
+        if self._kept_refs():
+            raise log_errors.missing(self.path, "refs/idumb in the repository holds what it recorded, so")
+        newest = self._recorded()
+        if newest is not None and newest.folder == _inode(self.folder):
+            raise log_errors.missing(self.path, "the state directory says that")
+
+    def _recorded(self) -> Newest | None:
+        return self.backups.newest() if self._backed_up else None
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         _set_pragmas(connection)
@@ -225,31 +207,48 @@ class Database:
                 hint="install the version of idumb that wrote it",
                 details={"path": self.path, "schema": version, "known": schema.CURRENT},
             )
-        if version:
-            self.witnesses.require_sound(connection)
-        else:
+        if not version:
             self._create_tables(connection)
-        self.witnesses.require_newest(connection)
+        elif os.path.getsize(self.path) <= LIMIT and (why := backups.unsound(connection)) is not None:
+            raise log_errors.corrupt(self.path, why)
+        self._require_newest(connection)
+
+    def _require_newest(self, connection: sqlite3.Connection) -> None:
+        """StoreError `store.older` or `store.diverged` if the state directory knows a later or another history."""
+        newest = self._recorded()
+        if newest is None or not newest.seq:
+            return
+        if head(connection)[0] < newest.seq:
+            raise log_errors.older(self.path, newest.seq)
+        row = connection.execute(event_chain.ROW, (newest.seq,)).fetchone()
+        if row is None and not _is_archived(connection, newest.seq):
+            raise log_errors.corrupt(self.path, f"event {newest.seq} is missing")
+        if row is not None and row[event_chain.HASH] != newest.hash:
+            fault = event_chain.own_fault(row)
+            raise log_errors.corrupt(self.path, fault) if fault else log_errors.diverged(self.path, newest.seq)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have created the tables while this one waited.
         if schema.version(connection) == 0:
-            self.witnesses.require_none()
+            self._require_new()
         schema.create(connection)
         connection.execute("COMMIT")
-        if not os.path.exists(self._anchor):
-            anchor.write(self._anchor, anchor.Anchor())
+        if self._backed_up and self.backups.newest() is None:
+            with contextlib.suppress(OSError):
+                self.backups.record(Newest(0, GENESIS, _inode(self.folder), 0))
 
     def _begin(self) -> None:
-        """Raises StoreError if no log may be created here."""
+        """Make an empty file. StoreError if no log may be created here."""
         if self._may_create is not None:
             self._may_create(self.folder)
-        copy = self.witnesses.copy
-        if self.witnesses.trusted() and os.path.exists(copy.path):
-            # Neither anchor nor refs: a different repository replaced one that idumb knew.
+        if self._recorded() is not None:
+            # Neither refs nor the same folder: another repository replaced one that idumb knew.
             with contextlib.suppress(OSError):
-                copy.set_aside()
+                self.backups.set_aside()
+        private_folders.make(self.folder)
+        # SQLite gives its journal the mode of the database, so set the mode before SQLite sees the file.
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
 
     def _forget(self) -> None:
         if self._connection is not None:
@@ -283,12 +282,14 @@ def _cannot_write(connection: sqlite3.Connection) -> bool:
     return not os.access(path, os.W_OK)
 
 
-def _sound_lines(rows: Iterable[Placed], seq: int, previous: str) -> Iterator[Line]:
-    for row, worktree in rows:
-        if event_chain.fault(row, seq + 1, previous) is not None:
-            return
-        yield event_chain.line(row, worktree), row
-        seq, previous = row[event_chain.SEQ], row[event_chain.HASH]
+def head(connection: sqlite3.Connection) -> tuple[int, str]:
+    """Return (last sequence number, its hash); (0, GENESIS) if the log is empty."""
+    row = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+    return (0, GENESIS) if row is None else (int(row[0]), str(row[1]))
+
+
+def _is_archived(connection: sqlite3.Connection, seq: int) -> bool:
+    return any(record["first"] <= seq <= record["last"] for record in archive.records(connection))
 
 
 def _inode(path: str) -> int:
@@ -311,9 +312,3 @@ def refuse_network(
             hint="Keep the repository on a local disk, or set git.network in .idumb/config.yaml",
             details={"path": folder, "kind": kind},
         )
-
-
-def _make_file(folder: str, path: str) -> None:
-    private_folders.make(folder)
-    # SQLite gives its journal the mode of the database, so set the mode before SQLite sees the file.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))

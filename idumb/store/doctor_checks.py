@@ -1,4 +1,4 @@
-"""Checks of `idumb doctor` on the event log: it opens, is whole, and is the one that its witnesses know."""
+"""Checks of `idumb doctor` on the event log: it opens, is whole, and is the newest one."""
 
 from __future__ import annotations
 
@@ -6,32 +6,28 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 
+from idumb.app.ports.host import Clock
 from idumb.domain import health
 from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import GENESIS, ChainCheck
 from idumb.lazy_dataclass import dataclass
-from idumb.store import anchor, owner_card, ownership, rebuild, segments
+from idumb.store import connection, owner_card, ownership, restore
 from idumb.store.connection import Database
-from idumb.store.witnesses import AnchoredCopy
+from idumb.store.event_log import SqliteEventLog
 
-_REBUILT = frozenset({"store.corrupt", "store.missing", "store.older", "store.failed", "store.segment"})
+_RESTORED = frozenset({"store.corrupt", "store.missing", "store.older", "store.failed"})
+FIX = "idumb doctor --fix --accept-loss"
 
 
-def checks(common_dir: str, database: Database, verify: Callable[[], ChainCheck], worktree: str) -> tuple[Check, ...]:
-    log = _LogChecks(common_dir, database, verify, worktree)
+def checks(log: SqliteEventLog, worktree: str, clock: Clock, *, accept_loss: bool) -> tuple[Check, ...]:
+    """`accept_loss`: a person agreed to go on without the events that no backup has."""
+    look = _LogChecks(log.database, log.verify, worktree, clock, accept_loss)
     return (
-        Check(
-            "store.opens",
-            "the event log opens and is the newest one",
-            log.opens,
-            log.rebuild,
-            alone=True,
-        ),
-        Check("store.chain", "no event was altered", log.chain, log.rebuild, alone=True),
-        Check("store.copy", "the copy of the event log in the state directory is sound", log.copy, log.renew_copy),
-        Check("store.anchor", "the anchor matches the event log", log.anchor, log.set_anchor),
-        Check("store.owner", "no stale lock", log.owner, log.forget_owner),
+        Check("store.opens", "the event log opens and is the newest one", look.opens, look.restore, alone=True),
+        Check("store.chain", "no event was altered", look.chain, look.restore, alone=True),
+        Check("store.backups", "the backups of the event log can be trusted", look.backups),
+        Check("store.owner", "no stale lock", look.owner, look.forget_owner),
     )
 
 
@@ -42,102 +38,58 @@ def owned(folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _LogChecks:
-    common_dir: str
     database: Database
     verify: Callable[[], ChainCheck]
     worktree: str
+    clock: Clock
+    accept_loss: bool
 
     def opens(self) -> Iterator[Symptom]:
         try:
-            seq, _ = self.database.read(segments.head, (0, GENESIS))
+            seq, _ = self.database.read(connection.head, (0, GENESIS))
         except StoreError as error:
-            yield self._symptom(error)
+            yield self._symptom(error.message, restorable=error.code in _RESTORED, hint=error.hint or "")
         else:
             yield health.passed(f"{seq} events" if seq else "nothing was recorded yet")
 
-    def _symptom(self, error: StoreError) -> Symptom:
-        recoverable = rebuild.plan(self.common_dir, self.database.kept_refs) if error.code in _REBUILT else None
-        possible = recoverable is not None and recoverable.possible
-        means = recoverable.words if recoverable is not None else "no command that needs it runs"
-        fix = (rebuild.RESTORE if recoverable is not None else error.hint or "") if not possible else ""
-        return health.problem(error.message, means=means, fix=fix, fixes=possible)
-
     def chain(self) -> Iterator[Symptom]:
         try:
-            self.database.read(segments.head, (0, GENESIS))
+            self.database.read(connection.head, (0, GENESIS))
         except StoreError:
             return  # reported by `store.opens`
         try:
             result = self.verify()
         except StoreError as error:
-            yield self._symptom(error)
+            yield self._symptom(error.message, restorable=error.code in _RESTORED, hint=error.hint or "")
             return
         if result.broken_at is None:
             yield health.passed(f"{result.count} events, head {result.head[:12]}")
-            return
-        recoverable = rebuild.plan(self.common_dir, self.database.kept_refs)
-        yield health.problem(
-            f"event {result.broken_at}: {result.why}",
-            means=recoverable.words or "later events cannot be trusted",
-            fix="" if recoverable.possible else "Keep a copy of the git folder before anything else",
-            fixes=recoverable.possible,
-        )
+        else:
+            yield self._symptom(f"event {result.broken_at}: {result.why}", restorable=True)
 
-    def rebuild(self, _: Symptom) -> str:
+    def _symptom(self, found: str, *, restorable: bool, hint: str = "") -> Symptom:
+        if not restorable:
+            return health.problem(found, means="no command that needs it runs", fix=hint)
+        recovery = restore.plan(self.database)
+        fixes = recovery.is_whole or self.accept_loss
+        return health.problem(found, means=recovery.words(), fix="" if fixes else FIX, fixes=fixes)
+
+    def restore(self, _: Symptom) -> str:
         """Run under the locks of every working tree, because they share the log."""
         with ownership.held_all(self.database.folder, self.worktree):
-            self.database.close()
-            report = rebuild.rebuild(self.common_dir, self.database.kept_refs)
-        kept = f"; the old content is in {report.set_aside}" if report.set_aside else ""
-        return f"the event log was rebuilt with {report.events} events from {report.source}{kept}"
+            recovery = restore.plan(self.database)
+            kept = restore.restore(self.database, recovery, self.clock)
+        beside = f"; the old file is {kept}" if kept else ""
+        return f"the event log was restored: {recovery.words()}{beside}"
 
-    def copy(self) -> Iterator[Symptom]:
-        anchored = AnchoredCopy(self.common_dir)
-        why = anchored.problem()
-        if why is not None:
-            means = "the copy is ignored, so an older log might go unnoticed"
-            yield health.problem(why, anchored.path, means=means, fix=f"ls -ld {os.path.dirname(anchored.path)}")
+    def backups(self) -> Iterator[Symptom]:
+        store = self.database.backups
+        if (why := store.problem()) is not None:
+            means = "no backup is used, and an older log goes unnoticed"
+            yield health.problem(why, store.folder, means=means, fix=f"ls -ld {store.folder}")
             return
-        damaged = anchored.damaged()
-        if damaged:
-            words = f"{damaged} of its lines cannot be read"
-            means = "the event log is whole and can rebuild it" if self._is_whole() else "it may not help the log"
-            yield health.warn(words, anchored.path, means=means, fixes=self._is_whole())
-        elif not os.path.lexists(anchored.path) and self._is_whole():
-            yield health.warn("it is missing", anchored.path, means="the next command rebuilds it", fixes=True)
-        else:
-            yield health.passed(anchored.path)
-
-    def _is_whole(self) -> bool:
-        try:
-            return self.verify().broken_at is None and self.database.read(segments.head, (0, GENESIS))[0] > 0
-        except StoreError:
-            return False
-
-    def renew_copy(self, symptom: Symptom) -> str:
-        kept = AnchoredCopy(self.common_dir).set_aside() if os.path.lexists(symptom.path) else ""
-        self.database.set_anchor()
-        return f"{symptom.path} was rebuilt from the event log" + (f"; the old content is in {kept}" if kept else "")
-
-    def anchor(self) -> Iterator[Symptom]:
-        path = os.path.join(self.database.folder, "anchor.json")
-        try:
-            seq, _ = self.database.read(segments.head, (0, GENESIS))
-        except StoreError:
-            return
-        recorded = anchor.read(path)
-        # An owner writes it on release, so during the first run it still describes an empty log.
-        if seq and (recorded is None or recorded.seq == 0) and not owned(self.database.folder):
-            yield health.warn(
-                "it is missing" if recorded is None else "it cannot be read",
-                path,
-                means="without the user's state directory, an older log would go unnoticed",
-                fixes=True,
-            )
-
-    def set_anchor(self, symptom: Symptom) -> str:
-        self.database.set_anchor()
-        return f"{symptom.path} was written again"
+        paths = store.paths()
+        yield health.passed(f"{len(paths)} in {store.folder}" if paths else "nothing to back up yet")
 
     def owner(self) -> Iterator[Symptom]:
         for path, card in owner_card.all_cards(self.database.folder):

@@ -1,4 +1,4 @@
-"""Events as database rows and as lines of text, and whether each fits its place in the chain."""
+"""Events as database rows and as lines of text, and whether each fits its place in its chain."""
 
 from __future__ import annotations
 
@@ -8,31 +8,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from idumb.domain import canonical_json
-from idumb.domain.runs.event import Event, NewEvent
+from idumb.domain.runs.event import GENESIS, ChainCheck, Event, NewEvent
 
 COLUMNS = "seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, hash"
-SEQ, RUN, KIND, PAYLOAD, FENCE, AT, PREVIOUS, HASH = 0, 2, 5, 6, 8, 9, 10, 11
+SEQ, RUN, PAYLOAD, PREVIOUS, HASH = 0, 2, 6, 10, 11
+ROW = f"SELECT {COLUMNS} FROM events WHERE seq = ?"  # noqa: S608
+RUN_COLUMNS = "position, id, phase, worktree, number, started_seq, previous, hash"
 
 Row = tuple[Any, ...]
 
-Placed = tuple[Row, str | None]
-"""A row and the working tree it was written from."""
+Heads = dict[str | None, str]
+"""The hash that the next event of each run is chained to; None are the events of no run."""
 
-Line = tuple[bytes, Row]
-"""An event as a line of text, and its row."""
-
-ROW = f"SELECT {COLUMNS} FROM events WHERE seq = ?"  # noqa: S608
 _NAMES = COLUMNS.split(", ")
 PLACE = {name: place for place, name in enumerate(_NAMES)}
-
-
-def fault(row: Row, seq: int, previous: str) -> str | None:
-    """Return why a row does not fit at this place of the chain, or None."""
-    if row[SEQ] != seq:
-        return f"event {seq} is missing"
-    if row[PREVIOUS] != previous:
-        return f"event {seq} is not chained to the event before it"
-    return own_fault(row)
 
 
 def own_fault(row: Row) -> str | None:
@@ -50,26 +39,68 @@ def hash_of(row: Row) -> str:
     return hashlib.sha256(fields.encode("ascii") + b"\n" + row[PAYLOAD].encode("ascii")).hexdigest()
 
 
+def run_row(position: int, run: Sequence[Any], previous: str) -> Row:
+    """Return the row of a run; `run` is (id, phase, working tree, number, first event)."""
+    fields = (position, *run, previous)
+    return (*fields, canonical_json.digest(list(fields)))
+
+
 def chain(
-    events: Iterable[tuple[NewEvent, str]], seq: int, previous: str, *, operation: str, fence: int, at: str
+    events: Iterable[tuple[NewEvent, str]], seq: int, heads: Heads, *, operation: str, fence: int, at: str
 ) -> list[Row]:
     """Return the rows of new events, given with the text of their payloads, that follow event `seq`."""
     rows = []
+    heads = dict(heads)
     for new, payload in events:
         seq += 1
+        previous = heads.get(new.run, GENESIS)
         row = (seq, operation, new.run, new.task, new.attempt, new.kind, payload, new.version, fence, at, previous)
-        previous = hash_of(row)
-        rows.append((*row, previous))
+        heads[new.run] = hash_of(row)
+        rows.append((*row, heads[new.run]))
     return rows
 
 
-def line(row: Row, worktree: str | None) -> bytes:
-    """Return canonical JSON with a line end. `worktree` is where the event was written; the hash does not cover it."""
-    seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, own = row
-    before = {"at": at, "attempt": attempt, "fence": fence, "hash": own, "kind": kind, "operation": operation}
-    after = {"previous": previous, "run": run, "seq": seq, "task": task, "version": version, "worktree": worktree}
-    text = f'{canonical_json.flat(before)[:-1]},"payload":{payload},{canonical_json.flat(after)[1:]}\n'
-    return text.encode()
+def follow(rows: Iterable[Row], heads: Heads) -> ChainCheck:
+    """Follow every chain through rows that are sorted by number. A row may come twice, if both are the same."""
+    count, head = 0, GENESIS
+    for row in rows:
+        if row[SEQ] == count and row[HASH] == head:
+            continue
+        if row[SEQ] != count + 1:
+            return ChainCheck(count, head, broken_at=count + 1, why=f"event {count + 1} is missing")
+        chained = row[PREVIOUS] == heads.get(row[RUN], GENESIS)
+        why = own_fault(row) if chained else f"event {row[SEQ]} is not chained to the event before it"
+        if why is not None:
+            return ChainCheck(count, head, broken_at=count + 1, why=why)
+        count, head = row[SEQ], row[HASH]
+        heads[row[RUN]] = head
+    return ChainCheck(count, head)
+
+
+def run_heads(rows: Iterable[Row]) -> Heads | None:
+    """Return what the first event of each run is chained to, from the rows of all runs; None if one was changed."""
+    previous, heads = GENESIS, Heads()
+    for position, row in enumerate(rows, 1):
+        if row != run_row(position, row[1:-2], previous):
+            return None
+        previous = heads[row[1]] = row[-1]
+    return heads
+
+
+def line(row: Row) -> bytes:
+    """Return an event as canonical JSON with a line end."""
+    fields = dict(zip(_NAMES, row, strict=True))
+    return canonical_json.encode({**fields, "payload": json.loads(row[PAYLOAD])}) + b"\n"
+
+
+def row_of(text: bytes) -> Row:
+    """Return the row of a line. ValueError if it is damaged."""
+    try:
+        fields = canonical_json.decode(text)
+        fields["payload"] = canonical_json.encode(fields["payload"]).decode("ascii")
+        return tuple(fields[name] for name in _NAMES)
+    except (KeyError, TypeError) as error:
+        raise ValueError(str(error)) from error
 
 
 def events(rows: Sequence[Row]) -> Iterator[Event]:
@@ -79,17 +110,3 @@ def events(rows: Sequence[Row]) -> Iterator[Event]:
     for row, payload in zip(rows, payloads, strict=True):
         seq, operation, run, task, attempt, kind, _, version, fence, at, previous, own = row
         yield Event(seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, own)
-
-
-def row_of(text: bytes) -> tuple[Row, str | None] | None:
-    """Return (row, working tree) of a line; None if it is damaged."""
-    try:
-        fields = canonical_json.decode(text)
-        fields["payload"] = canonical_json.encode(fields["payload"]).decode("ascii")
-        row = tuple(fields[name] for name in _NAMES)
-        worktree = fields["worktree"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    if own_fault(row) is not None or not isinstance(worktree, str | None):
-        return None
-    return row, worktree

@@ -5,8 +5,8 @@ A reader holds no lock between two pages, because a paused one would block write
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -18,15 +18,20 @@ from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent
 from idumb.lazy_dataclass import dataclass
-from idumb.store import event_chain, log_errors, segments
+from idumb.store import backups, connection, event_chain, log_errors
 from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row
-from idumb.store.witnesses import nothing_kept
 from idumb.system.redaction import Redactor
 
 PAGE = 500
 _LAST = 2**63 - 1
 _STARTED = "run.started"
+_ENDS = frozenset({"task.completed", "task.failed", "task.accepted", "task.skipped"})
+BACKUP_EVERY = 20
+"""After this many tasks of one command, the log is copied to the state directory; also when the command ends."""
+INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_INSERT_RUN = f"INSERT INTO runs ({event_chain.RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_LAST_RUN = "SELECT position, hash FROM runs ORDER BY position DESC LIMIT 1"
 _WIDE = frozenset({"kind", "operation"})
 _KEY = lazy_pattern.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
 
@@ -51,23 +56,24 @@ class SqliteEventLog:
         clock: Clock,
         *,
         owner: str | None = None,
-        kept_refs: Callable[[], bool] = nothing_kept,
+        kept_refs: Callable[[], bool] = lambda: False,
         may_create: Callable[[str], None] | None = None,
         redactor: Callable[[], Redactor] | None = None,
-        copied: bool = True,
+        backed_up: bool = True,
     ) -> None:
         """`worktree` names the project; `owner` the working tree, whose fencing token counts (default: `worktree`).
 
         `kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created.
 
-        `redactor` removes known secrets from every payload before it is stored. A log that is not `copied` has no copy
-        in the user's state directory.
+        `redactor` removes known secrets from every payload before it is stored. The user's state directory knows
+        nothing of a log that is not `backed_up`.
         """
-        self.database = Database(common_dir, kept_refs, may_create, copied=copied)
+        self.database = Database(common_dir, kept_refs, may_create, backed_up=backed_up)
         self._worktree = worktree
         self._owner = owner or worktree
         self._clock = clock
         self._redactor = redactor
+        self._ended = 0
 
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
@@ -84,9 +90,10 @@ class SqliteEventLog:
         payloads = _payloads(events, None if self._redactor is None else self._redactor())
         encoded = tuple(zip(events, payloads, strict=True))
         rows = self.database.write(functools.partial(self._insert, encoded, operation, fence, expected))
-        written = tuple(event_chain.events(rows))
-        self.database.follow([(event_chain.line(row, self._worktree), row) for row in rows])
-        return written
+        self._ended += sum(new.kind in _ENDS for new in events)
+        if any(new.kind in _ENDS for new in events):
+            self.database.record_newest(back_up=self._ended % BACKUP_EVERY == 0)
+        return tuple(event_chain.events(rows))
 
     def events(
         self,
@@ -114,7 +121,7 @@ class SqliteEventLog:
             until=until,
             after=after,
         )
-        for page in _everywhere(self.database, where, limit=limit, newest_first=newest_first):
+        for page in _pages(self.database, where, limit=limit, newest_first=newest_first):
             for row in page:
                 why = event_chain.own_fault(row)
                 if why is not None:
@@ -122,22 +129,20 @@ class SqliteEventLog:
             yield from event_chain.events(page)
 
     def head(self) -> tuple[int, str]:
-        return self.database.read(segments.head, (0, GENESIS))
+        return self.database.read(connection.head, (0, GENESIS))
 
     def verify(self) -> ChainCheck:
-        """Recompute every hash and follow the chain from the first event to the last.
+        """Recompute every hash and follow the chain of every run, archived ones included.
 
         StoreError `store.corrupt` if the file is damaged, which can hide events from index queries.
         """
-        self.database.read(_require_sound, None)
-        previous, count = GENESIS, 0
-        for page in _everywhere(self.database, _Where()):
-            for row in page:
-                why = event_chain.fault(row, count + 1, previous)
-                if why is not None:
-                    return ChainCheck(count, previous, broken_at=count + 1, why=why)
-                previous, count = row[-1], count + 1
-        return ChainCheck(count, previous, witnessed=min(count, self.database.witnesses.newest()))
+        why = self.database.read(backups.unsound, None)
+        if why is not None:
+            raise log_errors.corrupt(self.database.path, why)
+        empty = ChainCheck(0, GENESIS)
+        chain = self.database.read(lambda db: backups.verified(db, self.database.folder), empty)
+        newest = self.database.backups.newest() if chain.count else None
+        return dataclasses.replace(chain, witnessed=min(chain.count, newest.seq if newest else 0))
 
     def latest_run(self, phase: str) -> str | None:
         """Id of the newest run of a phase in this working tree. A run is found without a replay."""
@@ -167,19 +172,27 @@ class SqliteEventLog:
         _require_fence(db, self._owner, fence)
         if expected is not None:
             _require_newest(db, encoded[0][0].run, expected)
-        last = db.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq DESC LIMIT 1").fetchone()  # noqa: S608
-        at = self._clock.now()
-        # Require that the last event is as written, before another is chained to it.
-        why = None if last is None else event_chain.own_fault(last)
+        seq, _ = connection.head(db)
+        for place, (new, _text) in enumerate(encoded, seq + 1):
+            if new.kind == _STARTED:
+                run = (new.run, new.payload["phase"], self._worktree, new.payload["number"], place)
+                position, previous = db.execute(_LAST_RUN).fetchone() or (0, GENESIS)
+                db.execute(_INSERT_RUN, event_chain.run_row(position + 1, run, previous))
+        heads = {run: self._head_of(db, run) for run in {new.run for new, _ in encoded}}
+        rows = event_chain.chain(encoded, seq, heads, operation=operation, fence=fence, at=self._clock.now())
+        db.executemany(INSERT, rows)
+        return rows
+
+    def _head_of(self, db: sqlite3.Connection, run: str | None) -> str:
+        """Return what the next event of a run is chained to. StoreError if its last event is not as it was written."""
+        last = db.execute(f"SELECT {COLUMNS} FROM events WHERE run IS ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()  # noqa: S608
+        if last is None:
+            started = db.execute("SELECT hash FROM runs WHERE id = ?", (run,)).fetchone()
+            return GENESIS if started is None else str(started[0])
+        why = event_chain.own_fault(last)
         if why is not None:
             raise log_errors.corrupt(self.database.path, why)
-        seq, previous = segments.head(db) if last is None else (last[event_chain.SEQ], last[event_chain.HASH])
-        rows = event_chain.chain(encoded, seq, previous, operation=operation, fence=fence, at=at)
-        db.executemany(segments.INSERT_EVENT, rows)
-        for (new, _), row in zip(encoded, rows, strict=True):
-            if new.kind == _STARTED:
-                index(db, new.run, new.payload, row[event_chain.SEQ], self._worktree)
-        return rows
+        return str(last[event_chain.HASH])
 
 
 def _payloads(events: Sequence[NewEvent], redactor: Redactor | None) -> list[str]:
@@ -211,12 +224,6 @@ def _clean(name: str, value: Any, redactor: Redactor) -> Any:
     return value if name in IDENTITY else redactor.value(value)
 
 
-def _require_sound(db: sqlite3.Connection) -> None:
-    answer = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if answer != "ok":
-        raise log_errors.corrupt(db.execute("PRAGMA database_list").fetchone()[2], answer)
-
-
 def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> None:
     beside = ", ".join("?" * len(BESIDE))
     query = f"SELECT seq FROM events WHERE run = ? AND kind NOT IN ({beside}) ORDER BY seq DESC LIMIT 1"  # noqa: S608
@@ -241,57 +248,6 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
             hint="idumb status",
             details={"fence": fence, "current": current},
         )
-
-
-def _everywhere(
-    database: Database, where: _Where, *, limit: int | None = None, newest_first: bool = False
-) -> Iterator[list[Row]]:
-    """Yield pages of rows, continuing in the segments as if the rows had never left the table."""
-    remaining = _LAST if limit is None else limit
-    begun = database.read(segments.archived, 0)
-    edge = _LAST
-    parts = [_archived(database, where, newest_first=newest_first), None]
-    for part in reversed(parts) if newest_first else parts:
-        for page in _pages(database, where, limit=remaining, newest_first=newest_first) if part is None else part:
-            # Rows that were archived meanwhile come again if the newest are read first.
-            kept = [row for row in page if row[event_chain.SEQ] < edge] if newest_first else page
-            yield kept[:remaining]
-            edge = kept[-1][event_chain.SEQ] if kept else edge
-            remaining -= len(kept)
-            if remaining <= 0:
-                return
-    if not newest_first and database.read(segments.archived, 0) != begun:
-        message = f"events were moved to the archive while they were read: {database.path}"
-        raise StoreError("store.busy", message, hint="run the command again")
-
-
-def _archived(database: Database, where: _Where, *, newest_first: bool) -> Iterator[list[Row]]:
-    """Yield matching rows of each segment that may have any; a file is opened on demand."""
-    listed: tuple[segments.Segment, ...] = database.read(segments.listed, ())
-    if not listed or where.after >= listed[-1].last or _began_later(database, where, listed[-1].last):
-        return
-    for segment in reversed(listed) if newest_first else listed:
-        if segment.last > where.after and where.equal.get("kind", "") in ("", *segment.kinds.split()):
-            page = [row for row, _ in segments.placed(database.folder, segment) if _fits(row, where)]
-            if page:
-                yield page[::-1] if newest_first else page
-
-
-def _began_later(database: Database, where: _Where, archived: int) -> bool:
-    """Return whether the requested run started after everything that was archived."""
-    run = where.equal.get("run")
-    rows = database.rows("SELECT started_seq FROM runs WHERE id = ?", (run,)) if run is not None else []
-    return bool(rows) and rows[0][0] > archived
-
-
-def _fits(row: Row, where: _Where) -> bool:
-    at = row[event_chain.AT]
-    return (
-        row[event_chain.SEQ] > where.after
-        and (where.since is None or at >= where.since)
-        and (where.until is None or at <= where.until)
-        and all(row[event_chain.PLACE[column]] == value for column, value in where.equal.items())
-    )
 
 
 def _pages(
@@ -334,17 +290,3 @@ def _first(database: Database, where: _Where) -> int:
     rows = database.rows("SELECT MIN(+seq) FROM events WHERE at >= ?", (where.since,))
     earliest = rows[0][0] if rows else None
     return where.after if earliest is None else max(where.after, earliest - 1)
-
-
-def index(db: sqlite3.Connection, run: str | None, payload: Mapping[str, Any], seq: int, worktree: str) -> None:
-    """Add a run to the index; event `seq` starts it. The events have its state, so that the column stays as it is."""
-    db.execute(
-        "INSERT INTO runs (id, phase, worktree, number, started_seq, state) VALUES (?, ?, ?, ?, ?, 'active')",
-        (run, payload["phase"], worktree, payload["number"], seq),
-    )
-
-
-def index_row(db: sqlite3.Connection, row: Row, worktree: str) -> None:
-    """`index` for an event that was written earlier."""
-    if row[event_chain.KIND] == _STARTED:
-        index(db, row[event_chain.RUN], json.loads(row[event_chain.PAYLOAD]), row[event_chain.SEQ], worktree)

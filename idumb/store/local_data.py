@@ -11,7 +11,7 @@ from typing import NamedTuple
 from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
-from idumb.store import ownership
+from idumb.store import backups, ownership
 from idumb.system.files import atomic_write, private_folders, user_folders
 
 UNPACKED = "unpacked"
@@ -57,7 +57,7 @@ class FileLocalData:
         for folder in self._projects:
             of_project = user_folders.repository_id(self._common_dir, folder)
             yield f"consent of {folder}", os.path.join(user_folders.path(), "consent", of_project)
-        yield "copy of the event log", os.path.join(user_folders.path(), "events", self._id)
+        yield "backups of the event log", os.path.join(user_folders.path(), backups.FOLDER, self._id)
         if self._checkouts is not None and not self._checkouts.startswith(self._folder + os.sep):
             yield "checkouts of the working tree", self._checkouts
         for name in sorted(os.listdir(self._common_dir)):

@@ -79,19 +79,19 @@ def missing(path: str, witness: str) -> StoreError:
     )
 
 
-def older(path: str, seq: int, witness: str) -> StoreError:
+def older(path: str, seq: int) -> StoreError:
     return StoreError(
         "store.older",
-        f"the event log lacks event {seq}, which {witness} knows; this is an older copy of it: {path}",
+        f"the event log lacks event {seq}, which the state directory knows; this is an older copy of it: {path}",
         hint=FIX,
         details={"path": path, "seq": seq},
     )
 
 
-def diverged(path: str, seq: int, witness: str) -> StoreError:
+def diverged(path: str, seq: int) -> StoreError:
     return StoreError(
         "store.diverged",
-        f"the event log and {witness} contain different histories up to event {seq}; both were kept: {path}",
-        hint="idumb doctor shows both; put the log that you trust in place",
+        f"the event log has another event {seq} than the state directory knows, so it is another log: {path}",
+        hint="idumb doctor shows the newest backup; put the log that you trust in place",
         details={"path": path, "seq": seq},
     )

@@ -66,8 +66,8 @@ class FileOwnership:
     def release(self) -> None:
         """Do nothing if this process is not the owner. Never raises, because it runs while other errors propagate.
 
-        Anchor and card may stay behind, because neither decides. An owner that lost the working tree leaves everything
-        to the new one.
+        A backup may be missing and the card stay behind, because neither decides. An owner that lost the working tree
+        leaves everything to the new one.
         """
         if self._lock is None:
             return
@@ -76,7 +76,7 @@ class FileOwnership:
         try:
             if not self._lost:
                 with contextlib.suppress(StoreError, OSError):
-                    self._database.set_anchor()
+                    self._database.record_newest(back_up=True)
                 for path in (self._request, self._card):
                     with contextlib.suppress(OSError):
                         os.unlink(path)

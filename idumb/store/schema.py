@@ -1,8 +1,8 @@
 """The tables of the database as SQL.
 
-`events` is the truth; `runs` finds runs without replaying them; `owners` holds the fencing token of each working tree;
-`segments` lists the files that older events were moved to. The triggers keep the log append-only against any program
-with an ordinary connection.
+`events` is the truth, `runs` the chain of runs, `owners` holds the fencing token of each working tree. Every run is a
+chain of its own: its first event is chained to its row in `runs`, and each row there to the one before it. Events of no
+run form one more chain. The triggers keep the log append-only against any program with an ordinary connection.
 
 Raise CURRENT with every change: a database of another version is refused.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 
-CURRENT = 2
+CURRENT = 3
 
 _STATEMENTS = (
     """
@@ -31,25 +31,28 @@ _STATEMENTS = (
     )
     """,
     # seq is the rowid and so the last column of every index: each index also sorts by it.
-    "CREATE INDEX events_by_run ON events (run) WHERE run IS NOT NULL",
+    "CREATE INDEX events_by_run ON events (run)",
     "CREATE INDEX events_by_task ON events (task, run) WHERE task IS NOT NULL",
     "CREATE INDEX events_by_kind ON events (kind)",
     "CREATE INDEX events_by_operation ON events (operation)",
     "CREATE INDEX events_by_time ON events (at)",
     """
     CREATE TRIGGER events_grow_at_the_end BEFORE INSERT ON events
-    WHEN NEW.seq IS NOT COALESCE(
-            (SELECT MAX(seq) FROM events),
-            (SELECT MAX(last_seq) FROM segments),
-            0
-        ) + 1
+    WHEN NEW.seq IS NOT (SELECT COALESCE(MAX(seq), 0) + 1 FROM events)
         OR NEW.previous IS NOT COALESCE(
-            (SELECT hash FROM events ORDER BY seq DESC LIMIT 1),
-            (SELECT head FROM segments ORDER BY number DESC LIMIT 1),
+            (SELECT hash FROM events WHERE run IS NEW.run ORDER BY seq DESC LIMIT 1),
+            (SELECT hash FROM runs WHERE id = NEW.run),
             '0000000000000000000000000000000000000000000000000000000000000000'
         )
     BEGIN
-        SELECT RAISE(ABORT, 'events are appended, each chained to the last one');
+        SELECT RAISE(ABORT, 'events are appended, each chained to the last one of its run');
+    END
+    """,
+    """
+    CREATE TRIGGER archived_runs_have_ended BEFORE INSERT ON events
+    WHEN EXISTS (SELECT 1 FROM events WHERE kind = 'log.archived' AND run = NEW.run)
+    BEGIN
+        SELECT RAISE(ABORT, 'the run is archived');
     END
     """,
     """
@@ -60,22 +63,48 @@ _STATEMENTS = (
     """,
     """
     CREATE TRIGGER events_never_go BEFORE DELETE ON events
-    WHEN OLD.seq > COALESCE((SELECT MAX(last_seq) FROM segments), 0)
+    WHEN OLD.kind IN ('run.started', 'history.recorded', 'log.archived')
+        OR NOT EXISTS (SELECT 1 FROM events WHERE kind = 'log.archived' AND run = OLD.run AND seq > OLD.seq)
     BEGIN
-        SELECT RAISE(ABORT, 'events are never deleted before they are in a segment');
+        SELECT RAISE(ABORT, 'events are never deleted before their run is archived');
     END
     """,
     """
     CREATE TABLE runs (
-        id TEXT PRIMARY KEY,
+        position INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
         phase TEXT NOT NULL,
         worktree TEXT NOT NULL,
         number INTEGER NOT NULL,
         started_seq INTEGER NOT NULL,
-        state TEXT NOT NULL
-    ) WITHOUT ROWID
+        previous TEXT NOT NULL,
+        hash TEXT NOT NULL
+    )
     """,
     "CREATE INDEX runs_by_phase ON runs (phase, worktree, started_seq)",
+    """
+    CREATE TRIGGER runs_grow_at_the_end BEFORE INSERT ON runs
+    WHEN NEW.position IS NOT (SELECT COALESCE(MAX(position), 0) + 1 FROM runs)
+        OR NEW.previous IS NOT COALESCE(
+            (SELECT hash FROM runs ORDER BY position DESC LIMIT 1),
+            '0000000000000000000000000000000000000000000000000000000000000000'
+        )
+    BEGIN
+        SELECT RAISE(ABORT, 'runs are appended, each chained to the last one');
+    END
+    """,
+    """
+    CREATE TRIGGER runs_never_change BEFORE UPDATE ON runs
+    BEGIN
+        SELECT RAISE(ABORT, 'runs are never changed');
+    END
+    """,
+    """
+    CREATE TRIGGER runs_never_go BEFORE DELETE ON runs
+    BEGIN
+        SELECT RAISE(ABORT, 'runs are never deleted');
+    END
+    """,
     """
     CREATE TABLE owners (
         worktree TEXT PRIMARY KEY,
@@ -89,44 +118,6 @@ _STATEMENTS = (
     WHEN NEW.fence <= OLD.fence
     BEGIN
         SELECT RAISE(ABORT, 'a fencing token never comes back');
-    END
-    """,
-    """
-    CREATE TABLE segments (
-        number INTEGER PRIMARY KEY,
-        name TEXT NOT NULL,
-        first_seq INTEGER NOT NULL,
-        last_seq INTEGER NOT NULL,
-        previous TEXT NOT NULL,
-        head TEXT NOT NULL,
-        sha256 TEXT NOT NULL,
-        at TEXT NOT NULL,
-        kinds TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TRIGGER segments_follow_each_other BEFORE INSERT ON segments
-    WHEN NEW.number IS NOT (SELECT COALESCE(MAX(number), 0) + 1 FROM segments)
-        OR NEW.first_seq IS NOT (SELECT COALESCE(MAX(last_seq), 0) + 1 FROM segments)
-        OR NEW.last_seq < NEW.first_seq
-        OR NEW.previous IS NOT COALESCE(
-            (SELECT head FROM segments ORDER BY number DESC LIMIT 1),
-            '0000000000000000000000000000000000000000000000000000000000000000'
-        )
-    BEGIN
-        SELECT RAISE(ABORT, 'segments follow each other, each chained to the last one');
-    END
-    """,
-    """
-    CREATE TRIGGER segments_never_change BEFORE UPDATE ON segments
-    BEGIN
-        SELECT RAISE(ABORT, 'segments are never changed');
-    END
-    """,
-    """
-    CREATE TRIGGER segments_never_go BEFORE DELETE ON segments
-    BEGIN
-        SELECT RAISE(ABORT, 'segments are never deleted');
     END
     """,
 )

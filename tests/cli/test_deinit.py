@@ -38,7 +38,7 @@ def remaining(project: Project) -> list[str]:
     """What remains of idumb, except backups and files for users."""
     remains = [f"idumb/{p.name}" for p in (project.repo.common_dir).glob("idumb*")]
     remains += list(project.repo.kept("refs/idumb/"))
-    return remains + [p.name for kind in ("consent", "events") for p in (state_dir() / kind).glob("*")]
+    return remains + [p.name for kind in ("consent", "log") for p in (state_dir() / kind).glob("*")]
 
 
 def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: Project) -> None:
@@ -52,7 +52,7 @@ def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: 
     assert answer.data["ref_names"] == refs
     assert {folder["what"] for folder in answer.data["folders"]} == {
         "consent",
-        "copy of the event log",
+        "backups of the event log",
         "event log and state of working trees",
         "checkouts of the working tree",
     }

@@ -112,7 +112,7 @@ def test_fixes_are_recorded_in_the_log(project: Project) -> None:
 def test_a_missing_log_is_one_problem_and_its_consequences_are_reported_once(project: Project) -> None:
     """R-LOG-6: the same cause nine times would hide the one next step."""
     store(project).unlink()
-    shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
+    shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "log")
     output = project.quick("doctor").out
     assert output.count("see store.opens") == 1
     cause = symptoms_of(project, "store.opens", "problem")[0]["found"]

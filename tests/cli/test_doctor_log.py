@@ -26,8 +26,8 @@ def project(prepared: Prepared) -> Project:
 
 
 @pytest.mark.parametrize("damage", seed.one_on_a_push(["gone", "flipped", "older"], "damage to the log"))
-def test_a_damaged_event_log_is_rebuilt(project: Project, damage: str) -> None:
-    """R-LOG-2: F43: it is rebuilt from its copy, and the damaged file is kept."""
+def test_a_damaged_event_log_is_restored(project: Project, damage: str) -> None:
+    """R-LOG-2: F43: it is restored from its newest backup, and the damaged file is kept."""
     events = project.events()
     place = store(project)
     data = place.read_bytes()
@@ -44,12 +44,12 @@ def test_a_damaged_event_log_is_rebuilt(project: Project, damage: str) -> None:
         place.write_bytes(data[:5000] + b"\xff" * 3000 + data[8000:])
     assert project.quick("log", "--json").code == 4
     assert symptoms_of(project, "store.opens", "problem")[0]["fixes"]
-    assert any("the event log was rebuilt" in line for line in fixed(project, "store.opens"))
+    assert any("the event log was restored" in line for line in fixed(project, "store.opens"))
     assert project.events()[: len(events)] == events
     assert project.quick("resume", "1", "--json").code in {0, 4}
 
 
-def test_a_changed_event_is_detected_and_restored_from_the_copy(project: Project) -> None:
+def test_a_changed_event_is_detected_and_restored(project: Project) -> None:
     """F67."""
     events = project.events()
     with sqlite3.connect(store(project)) as db:
@@ -63,38 +63,46 @@ def test_a_changed_event_is_detected_and_restored_from_the_copy(project: Project
     assert project.events()[: len(events)] == events
 
 
-def test_a_log_that_cannot_be_restored_is_reported_with_the_remaining_refs(project: Project) -> None:
+def state_folder() -> Path:
+    (folder,) = (Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "log").iterdir()
+    return folder
+
+
+def test_a_log_without_backup_is_begun_anew_only_after_a_yes(project: Project) -> None:
     """R-LOG-2: F43: idumb never starts silently with an empty log."""
     store(project).unlink()
-    shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
+    shutil.rmtree(state_folder())
     symptom = symptoms_of(project, "store.opens", "problem")[0]
-    assert (symptom["fixes"], "refs/idumb" in symptom["means"]) == (False, True)
+    assert (symptom["fixes"], symptom["fix"]) == (False, "idumb doctor --fix --accept-loss")
+    assert symptom["means"].startswith("there is no good backup")
     refs = project.repo.kept("refs/idumb/")
     doctor(project, "--fix")
     assert not store(project).exists()
+    doctor(project, "--fix", "--accept-loss")
     assert project.repo.kept("refs/idumb/") == refs
+    (gap,) = project.events("--kind", "log.restored")
+    assert (gap["payload"]["events"], gap["payload"]["backup"]) == (0, None)
 
 
-def test_a_lost_anchor_is_rewritten(project: Project) -> None:
-    anchor = store(project).with_name("anchor.json")
-    before = json.loads(anchor.read_bytes())
-    for damage in (None, b"<<<<<<< x\n"):
-        anchor.unlink()
-        if damage is not None:
-            anchor.write_bytes(damage)
-        symptoms_of(project, "store.anchor", "warn")
-        fixed(project, "store.anchor")
-        assert json.loads(anchor.read_bytes())["seq"] >= before["seq"], damage
-
-
-def test_a_damaged_copy_is_kept_and_rebuilt(project: Project) -> None:
-    copy = next((Path(os.environ["XDG_STATE_HOME"]) / "idumb").rglob("events.jsonl"))
-    lines = copy.read_bytes().splitlines(keepends=True)
-    copy.write_bytes(b"".join([*lines[:3], b"#" + lines[3], *lines[4:]]))
-    assert "1 of its lines" in symptoms_of(project, "store.copy", "warn")[0]["found"]
-    fixed(project, "store.copy")
-    hashes = [json.loads(line)["hash"] for line in copy.read_bytes().splitlines()]
-    assert hashes[: len(lines)] == [json.loads(line)["hash"] for line in lines]
+def test_tasks_after_the_newest_backup_are_taken_from_their_commits(project: Project, tmp_path: Path) -> None:
+    """R-LOG-2: what is missing is named first, and restored only after a yes."""
+    late = task("T2-02", files="create `d.txt`", check=f"test -e {tmp_path}/gate", steps=[shell("echo d > d.txt")])
+    project.plan([making("T2-01", "c.txt"), late], phase="2")
+    assert project.execute("--max-attempts", "1", phase="2").code == 1
+    kept = set(state_folder().glob("*.db"))
+    (tmp_path / "gate").touch()
+    assert project.quick("resume", "2", "--retry-failed").code == 0
+    for newer in set(state_folder().glob("*.db")) - kept:
+        newer.unlink()
+    store(project).unlink()
+    assert "are missing" in symptoms_of(project, "store.opens", "problem")[0]["means"]
+    commits = project.repo.git("rev-list", "--count", "HEAD")
+    done = doctor(project, "--fix", "--accept-loss").data["fixed"]
+    assert any(line.startswith("T2-02 is done: commit ") for line in done), done
+    assert project.quick("resume", "2", "--json").code == 0
+    (accepted,) = project.events("--kind", "task.accepted")
+    assert (accepted["task"], accepted["payload"]["by"]) == ("T2-02", "idumb doctor")
+    assert int(project.repo.git("rev-list", "--count", "HEAD")) - int(commits) <= 1  # only reports
 
 
 def test_remains_are_reported_and_a_fix_removes_what_nothing_is_lost_with(project: Project) -> None:

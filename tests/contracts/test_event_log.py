@@ -59,16 +59,16 @@ def test_an_empty_log_has_the_genesis_head_and_no_events(store: Store) -> None:
     assert store.log.verify().broken_at is None
 
 
-def test_events_get_consecutive_numbers_and_each_is_chained_to_the_previous_one(store: Store) -> None:
+def test_events_get_consecutive_numbers_and_each_is_chained_to_the_previous_one_of_its_run(store: Store) -> None:
     fence = store.owner.acquire("test")
     first = store.log.append([started("r1"), note("r1")], operation="op1", fence=fence)
-    second = store.log.append([note("r1")], operation="op2", fence=fence)
+    second = store.log.append([note(None), note("r1")], operation="op2", fence=fence)
     written = (*first, *second)
-    assert [event.seq for event in written] == [1, 2, 3]
-    assert [event.previous for event in written] == [GENESIS, written[0].hash, written[1].hash]
-    assert [event.operation for event in written] == ["op1", "op1", "op2"]
-    assert store.log.head() == (3, written[2].hash)
-    assert store.log.verify().count == 3
+    assert [event.seq for event in written] == [1, 2, 3, 4]
+    assert [event.previous for event in written[1:]] == [written[0].hash, GENESIS, written[1].hash]
+    assert [event.operation for event in written] == ["op1", "op1", "op2", "op2"]
+    assert store.log.head() == (4, written[3].hash)
+    assert store.log.verify().count == 4
 
 
 def test_append_returns_the_events_that_are_read_later(store: Store) -> None:

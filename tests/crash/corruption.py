@@ -1,7 +1,8 @@
 """T11: every file that idumb keeps is flipped, truncated, emptied, removed, outdated or filled with garbage.
 
-There are two halves. Bytes of the database and of its copy are damaged one at a time and read in this process, many
-times. Whole files are damaged in a project that stopped in the middle of a phase, and the commands continue from there.
+There are two halves. Bytes of the database and of the recorded newest number are damaged one at a time and read in this
+process, many times. Whole files are damaged in a project that stopped in the middle of a phase, and the commands
+continue from there.
 """
 
 from __future__ import annotations
@@ -18,10 +19,9 @@ from typing import Any
 
 from idumb.domain.errors import IdumbError
 from idumb.domain.runs.event import Event
-from idumb.store import rebuild
+from idumb.store import restore
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
-from idumb.system.files import user_folders
 from tests.crash.programme import TRACEBACK, Programme, Tally
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -88,7 +88,7 @@ class Truth:
 class Scene:
     """A project whose phase stopped after its second task: `stopped` by a failure, or `killed` in the third task.
 
-    Damage and commands happen in place, because consent and the copy of the log know the repository by its inode.
+    Damage and commands happen in place, because consent and the backups of the log know the repository by its inode.
     """
 
     def __init__(self, folder: Path, warm: Warm) -> None:
@@ -196,7 +196,7 @@ def die_in_an_attempt(_: Any) -> None:
 
 def _is_ours(shown: str, path: Path) -> bool:
     if shown == "state":
-        return path.parts[0] in ("consent", "events")
+        return path.parts[0] in ("consent", "log")
     return path.parts[:2] == (".git", "idumb") or (path.parts[0] == ".idumb" and len(path.parts) > 1)
 
 
@@ -235,12 +235,6 @@ class Case:
     def name(self) -> str:
         return f"{self.standing}: {', '.join(name for name, _ in self.paths)} {self.damage}"
 
-    @property
-    def hopeless(self) -> bool:
-        """Whether both the log and its copy are gone."""
-        ends = {name.rsplit("/", 1)[-1] for name, _ in self.paths}
-        return {"store.db", "events.jsonl"} <= ends
-
 
 def cases(scene: Scene, chosen: random.Random) -> list[Case]:
     """Every file with every damage in both standings, and files that go together, in a seeded order.
@@ -263,12 +257,12 @@ def cases(scene: Scene, chosen: random.Random) -> list[Case]:
 
 
 def together(scene: Scene) -> Iterator[Case]:
-    """The log and its witnesses are lost at once: fewer witnesses allow less repair, and idumb never starts over."""
+    """The log is lost together with what the state directory has of it: then idumb never starts over by itself."""
     files = dict(scene.files("stopped"))
     log = "repo/.git/idumb/store.db"
-    anchor = "repo/.git/idumb/anchor.json"
-    copy = next(name for name in files if name.endswith("events.jsonl"))
-    for names in ((log, anchor), (log, copy), (log, anchor, copy)):
+    newest = next(name for name in files if name.endswith("newest.json"))
+    backups = [name for name in files if name.startswith("state/log/") and name.endswith(".db")]
+    for names in ((log, newest), (log, *backups), (log, newest, *backups)):
         for damage in ("removed", "emptied"):
             yield Case("stopped", tuple((name, files[name]) for name in names), damage)
 
@@ -311,14 +305,13 @@ def _finish(scene: Scene, case: Case, whole: Mapping[Path, bytes], tally: Tally)
     _open(scene.gates[2])
     answer = scene.go_on()
     if answer.code and "doctor --fix" in str(answer.error["hint"]):
-        tally.note("rebuilt by idumb doctor --fix")
         scene.run("doctor", "--fix")
         answer = scene.go_on()
-    if answer.code in REFUSED and case.hopeless:
-        tally.note("refused, because nothing was left to rebuild it from")
-        refs = GitSandbox(scene.repo).kept("refs/idumb/")
-        assert refs, "refs are gone"
-        return
+        if answer.code in REFUSED:
+            scene.run("doctor", "--fix", "--accept-loss")
+            _check_restored(scene, tally)
+            return
+        tally.note("restored by idumb doctor --fix")
     if answer.code in REFUSED:
         # A file that the user owns stops with its place named, and goes on once it is fixed.
         assert any(name.endswith("config.yaml") for name, _ in case.paths), answer
@@ -332,11 +325,21 @@ def _finish(scene: Scene, case: Case, whole: Mapping[Path, bytes], tally: Tally)
     _check_end(scene)
 
 
+def _check_restored(scene: Scene, tally: Tally) -> None:
+    """After a yes, the log names the gap. What commits name as done is done, unless the whole log is gone."""
+    (gap,) = scene.run("log", "--kind", "log.restored").data["events"]
+    assert GitSandbox(scene.repo).kept("refs/idumb/"), "refs are gone"
+    if not gap["payload"]["events"]:
+        tally.note("begun anew after a yes, because there was no backup")
+        return
+    tally.note("restored after a yes")
+    answer = scene.go_on()
+    assert answer.code == 0, answer
+    _check_files(scene)
+
+
 def _check_end(scene: Scene) -> None:
-    for name in TASKS:
-        assert (scene.repo / f"{name}.txt").read_bytes() == b"made\n", f"{name} was run again"
-    assert (scene.repo / "mine.txt").read_bytes() == b"changed and never committed\n"
-    assert Project(GitSandbox(scene.repo), scene.repo).trailers("Idumb-Task") == list(TASKS)
+    _check_files(scene)
     log = SqliteEventLog(str(scene.common), "main", SystemClock())
     try:
         assert log.verify().broken_at is None
@@ -346,30 +349,34 @@ def _check_end(scene: Scene) -> None:
         log.database.close()
 
 
+def _check_files(scene: Scene) -> None:
+    for name in TASKS:
+        assert (scene.repo / f"{name}.txt").read_bytes() == b"made\n", f"{name} was run again"
+    assert (scene.repo / "mine.txt").read_bytes() == b"changed and never committed\n"
+    assert Project(GitSandbox(scene.repo), scene.repo).trailers("Idumb-Task") == list(TASKS)
+
+
 # Single bytes
 
 
 def flip_bytes(scene: Scene, count: int, chosen: random.Random, tally: Tally) -> None:
-    """Flip a bit, or truncate, in the database or its copy: the events are unchanged, or it is refused and repaired."""
+    """Flip a bit, or truncate, in the database or the newest number: the events are unchanged, or it is refused."""
     scene.reset("stopped")
     common = str(scene.common)
     events = _events(common)
-    database, copy = scene.common / "idumb" / "store.db", _copy(scene)
-    whole = {path: path.read_bytes() for path in (database, copy, database.with_name("anchor.json"))}
+    database = scene.common / "idumb" / "store.db"
+    (newest,) = scene.state.glob("log/*/newest.json")
+    whole = {path: path.read_bytes() for path in (database, newest)}
     for number in range(count):
-        path = chosen.choice((database, database, database, copy))
+        path = chosen.choice((database, database, database, newest))
         damage = "cut" if chosen.random() < 0.1 else "flipped"
         DAMAGES[damage](path, chosen)
         with tally.case(f"{path.name} {damage}, number {number}"):
             _noticed_or_right(common, events, tally, path.name)
         for place, data in whole.items():
             place.write_bytes(data)
-        for extra in (*database.parent.glob("store.db?*"), *copy.parent.glob("events.jsonl.*")):
+        for extra in database.parent.glob("store.db?*"):
             extra.unlink()
-
-
-def _copy(scene: Scene) -> Path:
-    return scene.state / "events" / user_folders.repository_id(str(scene.common)) / "events.jsonl"
 
 
 def _noticed_or_right(common: str, events: Sequence[Event], tally: Tally, name: str) -> None:
@@ -380,8 +387,9 @@ def _noticed_or_right(common: str, events: Sequence[Event], tally: Tally, name: 
     assert problem.code.startswith("store."), problem
     assert problem.hint, problem
     tally.note(f"{name}: {problem.code}")
-    rebuild.rebuild(common, lambda: True)
-    assert _events(common) == events, "rebuilt with other events"
+    log = SqliteEventLog(common, "main", SystemClock())
+    restore.restore(log.database, restore.plan(log.database), SystemClock())
+    assert _events(common)[:-1] == events, "restored with other events"
 
 
 def _problem(common: str, events: Sequence[Event]) -> IdumbError | None:
@@ -418,7 +426,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             try_case(scene, case, chosen, tally)
 
 
-LEAST = {"store.db: store.corrupt": 101}
+LEAST = {"store.db: store.corrupt": 30}
 PROGRAMME = Programme(
     "T11", "corruption of every file that is kept", 160, None, run, (TRACEBACK,), push=32, least=LEAST
 )

@@ -36,7 +36,7 @@ MANY_LOOSE = 6
 """So many loose refs are packed: a run of four tasks has some ten."""
 FINE = (
     ("idumb.store.connection", "Database.write"),
-    ("idumb.store.connection", "Database.set_anchor"),
+    ("idumb.store.connection", "Database.record_newest"),
     ("idumb.store.consent", "FileConsentStore.record"),
     ("idumb.git.git_program", "write"),
     ("idumb.git.refs", "move"),

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.store import event_chain
-from idumb.store.witnesses import Witnesses
+from idumb.store import backups, event_chain
 from tests.crash import corruption, programme
 from tests.crash.programme import Tally
 from tests.support.warm import Warm
@@ -30,6 +29,6 @@ def test_the_programme_detects_missing_verification(tmp_path: Path, monkeypatch:
     with Warm(tmp_path / "out") as warm:
         scene = corruption.Scene(tmp_path, warm)
         monkeypatch.setattr(event_chain, "own_fault", lambda _: None)
-        monkeypatch.setattr(Witnesses, "require_sound", lambda *_: None)
+        monkeypatch.setattr(backups, "unsound", lambda _: None)
         corruption.flip_bytes(scene, 60, random.Random(SEED), tally)
     assert any("believed" in failure.words for failure in tally.failures), tally.notes

@@ -70,22 +70,19 @@ class MemoryEventLog:
         return (self.stored[-1].seq, self.stored[-1].hash) if self.stored else (0, GENESIS)
 
     def verify(self) -> ChainCheck:
-        previous = GENESIS
-        for count, event in enumerate(self.stored):
-            if event.seq != count + 1 or event.previous != previous or event.hash != _hash(event):
-                return ChainCheck(count, previous, broken_at=count + 1, why="changed")
-            previous = event.hash
-        return ChainCheck(len(self.stored), previous)
+        return event_chain.follow((_row(event) for event in self.stored), {})
 
     def _place(self, new: NewEvent, text: str, operation: str, at: str) -> Event:
-        seq, previous = self.head()
-        row = event_chain.chain([(new, text)], seq, previous, operation=operation, fence=self.worktree.fence, at=at)[0]
+        heads = {event.run: event.hash for event in self.stored}
+        row = event_chain.chain(
+            [(new, text)], len(self.stored), heads, operation=operation, fence=self.worktree.fence, at=at
+        )[0]
         fields = dict(zip(event_chain.PLACE, row, strict=True))
         event = Event(**{**fields, "payload": json.loads(text)})
         self.stored.append(event)
         return event
 
 
-def _hash(event: Event) -> str:
+def _row(event: Event) -> event_chain.Row:
     text = canonical_json.encode(dict(event.payload)).decode("ascii")
-    return event_chain.hash_of(tuple({**event.as_dict(), "payload": text}.values()))
+    return tuple({**event.as_dict(), "payload": text}.values())

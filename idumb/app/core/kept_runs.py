@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from idumb import lazy_pattern
@@ -66,19 +66,11 @@ def kept(services: Services) -> dict[str, Any]:
     return {"runs": len(runs), "replaced": len(replaced), "words": words}
 
 
-def holding(services: Services) -> list[Start]:
-    """Return the runs of all working trees that keep snapshots or checkpoints, oldest first."""
+def holding(services: Services, runs: Collection[str] | None = None) -> list[Start]:
+    """Return the runs of all working trees that keep snapshots or checkpoints, oldest first; only `runs` if given."""
     matches = map(_NAME.fullmatch, services.history.refs(NAMES))
-    runs = {match[2] for match in matches if match is not None and not is_record(match[3])}
-    return [start for start in services.log_files.starts() if start[0] in runs]
-
-
-def archived(services: Services) -> list[Start]:
-    """Return the runs that keep snapshots although all of their events are archived."""
-    segments = services.log_files.listed()
-    last = segments[-1]["last"] if segments else 0
-    runs = [start for start in holding(services) if start[3] <= last]
-    return [start for start in runs if _newest(services, start[0]).seq <= last]
+    found = {match[2] for match in matches if match is not None and not is_record(match[3])}
+    return [start for start in services.log_files.starts() if start[0] in found and (runs is None or start[0] in runs)]
 
 
 def outdated(services: Services) -> list[Start]:
@@ -93,7 +85,9 @@ def outdated(services: Services) -> list[Start]:
 
     since = datetime.fromisoformat(services.clock.now()) - timedelta(days=days)
     own = {start[0]: start for start in services.log_files.starts() if start[2] == services.worktree}
-    aged = (r for r, *_ in holding(services) if r in own and datetime.fromisoformat(_newest(services, r).at) < since)
+    aged = (
+        r for r, *_ in holding(services) if r in own and datetime.fromisoformat(newest_event(services, r).at) < since
+    )
     old = {run for run in aged if is_finished(run_lookup.run_of(services, run))}
     newest = {start[1]: start for start in own.values()}.values()
     needed = live((start for start in newest if start[0] not in old), lambda run: carried_from(services, run))
@@ -115,11 +109,6 @@ def is_finished(state: RunState) -> bool:
     return state.state in CLOSED and state.restoring is None and state.verified
 
 
-def kept_of_log(services: Services, starts: Sequence[Start], keep_runs: int) -> set[str]:
-    """Return the runs whose events stay in the log: the newest `keep_runs`, and every live run."""
-    return live(starts, lambda run: carried_from(services, run)) | {run for run, *_ in starts[-keep_runs:]}
-
-
 def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
     """Return the newest run of each phase in each working tree, and the runs that they took over tasks from."""
     newest = {(phase, worktree): run for run, phase, worktree, _ in starts}
@@ -137,5 +126,5 @@ def carried_from(services: Services, run: str) -> set[str]:
     return {str(event.payload["from_run"]) for event in services.log.events(run=run, kind="task.carried")}
 
 
-def _newest(services: Services, run: str) -> Event:
+def newest_event(services: Services, run: str) -> Event:
     return next(iter(services.log.events(run=run, newest_first=True, limit=1)))

@@ -11,7 +11,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import state_file
 from idumb.app.session import operation
-from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log
+from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log, tasks_in_commits
 from idumb.domain import health
 from idumb.domain.errors import EXIT_FAILED, IdumbError, Refusal, StoreError
 from idumb.domain.health import Check, CheckResult, Symptom
@@ -26,7 +26,8 @@ _LOG = "store.opens"
 
 def doctor(services: Services, room_checks: Sequence[Check], *, fix: bool) -> Result:
     """Run every check; with `fix`, fix what they found and check again. `room_checks` are those of other packages."""
-    own = (*doctor_log.checks(services), *doctor_files.checks(services), *doctor_agents.checks(services))
+    from_log = (*doctor_log.checks(services), tasks_in_commits.check(services))
+    own = (*from_log, *doctor_files.checks(services), *doctor_agents.checks(services))
     checks = [*room_checks, *own]
     results = _look(checks)
     fixed: list[str] = []

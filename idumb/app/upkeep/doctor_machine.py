@@ -21,13 +21,13 @@ _VOLATILE = frozenset({"tmpfs", "ramfs"})
 
 def user_checks(machine: LocalMachine) -> tuple[Check, ...]:
     def look() -> Iterator[Symptom]:
-        """Consent and the copy of the log count only if no other user could have written them."""
+        """Consent and the backups of the log count only if no other user could have written them."""
         place, why = machine.state_directory()
         if why is None:
             yield health.passed(place)
         else:
             yield health.problem(
-                why, place, means="approvals and the copy of the event log in it are ignored", fix=f"ls -ld {place}"
+                why, place, means="approvals and the backups of the event log in it are ignored", fix=f"ls -ld {place}"
             )
 
     return (Check("state-directory.private", "no other user can write to your state directory", look),)

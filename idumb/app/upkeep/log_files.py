@@ -1,13 +1,16 @@
-"""Maintain the event log: back it up, verify a backup, and move old events to archive files."""
+"""Maintain the event log: back it up, verify a backup, and move finished runs to archive files."""
 
 from __future__ import annotations
 
-from idumb.app.core import kept_runs, run_lookup
+from collections.abc import Collection
+from functools import partial
+
+from idumb.app.core import kept_runs
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.domain.errors import EXIT_FAILED
-from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.event import KEPT_OF_ARCHIVED, NewEvent
 
 
 def back_up(services: Services, path: str) -> Result:
@@ -28,55 +31,36 @@ def verify_backup(services: Services, path: str) -> Result:
 
 
 def archive(services: Services, *, before: str | None, keep_runs: int) -> Result:
-    """Move the events that are older than `before`, than the newest `keep_runs` runs and than every live run.
+    """Move every run to a file of its own that is not live, not among the newest `keep_runs`, and ended `before`.
 
     A run is live if it is the newest of its phase in a working tree, or if such a run took over a task from it. The
-    snapshots of the runs all of whose events were moved are freed.
+    snapshots of archived runs are freed. A call that was killed is completed by the next one.
     """
     with operation.owned(services, "archive") as owned:
-        last = _last(services, before, keep_runs)
-        segments = services.log_files.archive(last)
-        runs = kept_runs.archived(services)
-        if segments or runs:
+        archived = [record["run"] for record in services.log_files.archived()]
+        services.log_files.remove([run for run in archived if _is_whole(services, run)])
+        runs = _chosen(services, archived, before, keep_runs)
+        records = [services.log_files.pack(run) for run in runs]
+        freed = kept_runs.holding(services, {*archived, *runs})
+        if records or freed:
             events = [NewEvent("operation.started", {"command": "archive"})]
-            events += [NewEvent("log.archived", dict(segment)) for segment in segments]
-            events += [kept_runs.freed_event(runs)] if runs else []
+            events += [NewEvent("log.archived", record, run=record["run"]) for record in records]
+            events += [kept_runs.freed_event(freed)] if freed else []
             events.append(NewEvent("operation.finished", {"command": "archive", "error": None}))
             services.log.append(events, operation=owned.operation, fence=owned.fence)
-            kept_runs.drop(services, runs)
-    moved = sum(segment["last"] - segment["first"] + 1 for segment in segments)
-    listed = services.log_files.listed()
-    archived = listed[-1]["last"] if listed else 0
-    data = {"moved": moved, "archived": archived, "segments": [dict(segment) for segment in listed]}
-    why = None if moved else _kept_by(services, before, keep_runs)
-    return Result({**data, "kept_by": why, "keep_runs": keep_runs, "freed": len(runs)})
+            services.log_files.remove(runs)
+            kept_runs.drop(services, freed)
+    moved = sum(record["events"] for record in records)
+    return Result({"moved": moved, "runs": records, "keep_runs": keep_runs, "freed": len(freed)})
 
 
-def _last(services: Services, before: str | None, keep_runs: int) -> int:
-    """Return the number of the newest event to move."""
-    starts = services.log_files.starts()
-    kept = kept_runs.kept_of_log(services, starts, keep_runs)
-    if not starts or starts[0][0] in kept:
-        return 0  # events before the first run are too few for a file
-    bounds = [first for run, _, _, first in starts if run in kept]
-    # The newest event stays, because the log must show where it ends.
-    return min([*bounds, *_first_since(services, before), services.log.head()[0]]) - 1
+def _is_whole(services: Services, run: str) -> bool:
+    """Return whether a call was killed before it removed the events of an archived run."""
+    return any(event.kind not in KEPT_OF_ARCHIVED for event in services.log.events(run=run))
 
 
-def _first_since(services: Services, before: str | None) -> list[int]:
-    return [] if before is None else [event.seq for event in services.log.events(since=before, limit=1)]
-
-
-def _kept_by(services: Services, before: str | None, keep_runs: int) -> str:
-    """Return what keeps the oldest events that are not archived; `nothing` before the first run."""
-    starts = services.log_files.starts()
-    kept = kept_runs.kept_of_log(services, starts, keep_runs)
-    oldest = next(((run, first) for run, _, _, first in starts if run in kept), None)
-    if oldest is None:
-        return "nothing"
-    run, first = oldest
-    if any(seq < first for seq in _first_since(services, before)):
-        return "before"
-    if not kept_runs.is_finished(run_lookup.run_of(services, run)):
-        return "unfinished"
-    return "keep-runs" if run in {id for id, *_ in starts[-keep_runs:]} else "phase"
+def _chosen(services: Services, archived: Collection[str], before: str | None, keep_runs: int) -> list[str]:
+    starts = [start for start in services.log_files.starts() if start[0] not in archived]
+    live = kept_runs.live(starts, partial(kept_runs.carried_from, services))
+    runs = [run for run, *_ in starts[:-keep_runs] if run not in live]
+    return [run for run in runs if before is None or kept_runs.newest_event(services, run).at < before]

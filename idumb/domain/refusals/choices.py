@@ -129,7 +129,6 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     "store.failed": (DOCTOR, _FIX),
     "store.missing": (DOCTOR, _FIX),
     "store.older": (DOCTOR, _FIX),
-    "store.segment": (DOCTOR, _FIX),
     "doctor.problems": (_FIX, DOCTOR),
     "lock.elsewhere": (STATUS, _FORCE),
     "lock.held": (Choice("wait", "wait until it ends", "then run the command again", "idumb status"),

@@ -1,4 +1,4 @@
-"""Events: the only memory of idumb. A gapless sequence, chained by hash, append-only.
+"""Events: the only memory of idumb. A gapless sequence, append-only; those of each run are chained by hash.
 
 `docs/events.md` describes every kind with its payload and is checked against `KINDS`.
 """
@@ -27,7 +27,7 @@ KINDS = (
     "dead-letter.removed", "rollback.intended", "rollback.abandoned", "rollback.compensated",
     "rollback.completed", "undo.completed", "work.dropped", "phase.forced", "reports.committed",
     "legacy.imported", "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived",
-    "snapshots.freed", "doctor.fixed",
+    "log.restored", "snapshots.freed", "doctor.fixed",
 )  # fmt: skip
 
 EXACT = frozenset(
@@ -46,6 +46,9 @@ IDENTITY = frozenset(
     }
 )  # fmt: skip
 """Fields, at any depth, that identify an event's subject or decide a branch; they never contain program output."""
+
+KEPT_OF_ARCHIVED = ("run.started", "history.recorded", "log.archived")
+"""Kinds that stay in the log when their run is archived: its plans, its line in `state.json`, its head."""
 
 BESIDE = ("handoff.updated", "handoff.completed")
 """Kinds that name a run without advancing it; any working tree may write them while the run continues elsewhere."""
@@ -126,10 +129,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ChainCheck:
-    """The result of a walk along the chain: `count` events are valid, `head` is the hash of the last of them.
+    """The result of a walk along the chains: `count` events are valid, `head` is the hash of the last of them.
 
     `broken_at` is the first invalid sequence number (None: all are valid), `why` says how. `witnessed` is the newest
-    event that is also recorded outside the database; a truncation after it would be undetected.
+    event that is also recorded in the state directory; a truncation after it would be undetected.
     """
 
     count: int

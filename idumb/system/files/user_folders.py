@@ -1,4 +1,4 @@
-"""The user of this machine: the name, and idumb's folders for state (approvals, keys, anchors) and configuration.
+"""The user of this machine: the name, and idumb's folders for state (approvals, keys, backups) and configuration.
 
 A repository can neither choose nor write to them. Only the user has access.
 """

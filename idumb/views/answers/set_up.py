@@ -171,23 +171,12 @@ def backup(data: phrases.Data) -> str:
 
 
 def archive(data: phrases.Data) -> str:
-    files = ", ".join(segment["name"] for segment in data["segments"])
-    moved = f"Moved {data['moved']} events; events 1 to {data['archived']} are in {files}"
-    freed = f"Freed the snapshots of {quantities.counted(data['freed'], 'run')}; git gc removes them from disk.\n"
-    words = moved if data["moved"] else f"Nothing to move: {_why_kept(data)}"
-    return f"{words}.\n{freed if data['freed'] else ''}"
-
-
-def _why_kept(data: phrases.Data) -> str:
-    number = data["keep_runs"]
-    runs = "the newest run is" if number == 1 else f"the newest {number} runs are"
-    return {
-        "unfinished": "runs that can continue need every event",
-        "keep-runs": f"{runs} kept (--keep-runs {number})",
-        "phase": "the newest run of each phase is kept",
-        "before": "no event that could be moved is older than --before",
-        "nothing": "no run has started",
-    }[data["kept_by"]]
+    runs = [f"  {run['events']} events: {run['file']}" for run in data["runs"]]
+    freed = f"Freed the snapshots of {quantities.counted(data['freed'], 'run')}; git gc removes them from disk."
+    moved = f"Moved {data['moved']} events to the folder idumb/archive in the git folder:"
+    stay = f"unfinished runs, the newest run of each phase, and the newest {data['keep_runs']} (--keep-runs) stay"
+    lines = [moved, *runs] if runs else [f"Nothing to move: {stay}."]
+    return "\n".join([*lines, *([freed] if data["freed"] else []), ""])
 
 
 def help_page(data: phrases.Data) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import witnesses
+from idumb.store.backups import LogBackups
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from tests.support.fixed_clock import FixedClock
@@ -20,14 +20,20 @@ from tests.support.fixed_clock import FixedClock
 class OpenedLog:
     """`folder` stands for the repository's common dir."""
 
-    def __init__(
-        self, folder: Path, worktree: str = "main", kept_refs: Callable[[], bool] = witnesses.nothing_kept
-    ) -> None:
+    def __init__(self, folder: Path, worktree: str = "main", kept_refs: Callable[[], bool] = lambda: False) -> None:
         self.folder = folder
         self.path = folder / "idumb" / "store.db"
-        self.anchor = folder / "idumb" / "anchor.json"
         self.log = SqliteEventLog(str(folder), worktree, FixedClock(), kept_refs=kept_refs)
         self.owner = FileOwnership(self.log.database, worktree, FixedClock())
+
+    @property
+    def backups(self) -> LogBackups:
+        return self.log.database.backups
+
+    @property
+    def newest(self) -> Path:
+        """What the state directory records of the newest event."""
+        return Path(self.backups.folder) / "newest.json"
 
     def fill(self, count: int) -> int:
         """Own the working tree and append `count` events one by one; return the fencing token."""
@@ -40,7 +46,7 @@ class OpenedLog:
         self.log.append([NewEvent("evidence.recorded", {"n": number}, run="r")], operation="o", fence=fence)
 
     def close(self) -> None:
-        """Release everything without setting the anchor, as a process does when it dies."""
+        """Release everything without a backup, as a process does when it dies."""
         self.log.database.close()
 
 

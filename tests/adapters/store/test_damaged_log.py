@@ -11,8 +11,6 @@ import pytest
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import rebuild
-from idumb.store.witnesses import nothing_kept
 from tests.adapters.store.opened import OpenedLog, code_of, outside, without_triggers
 from tests.support.cases import every
 
@@ -107,7 +105,7 @@ def test_a_missing_database_is_not_replaced_by_an_empty_one(tmp_path: Path, miss
     assert code_of(opened.append, fence) == "store.missing"
 
 
-def test_the_anchor_detects_an_older_copy(opened: OpenedLog) -> None:
+def test_an_older_copy_of_the_log_is_refused(opened: OpenedLog) -> None:
     fence = opened.fill(2)
     older = opened.path.read_bytes()
     opened.append(fence)
@@ -117,7 +115,7 @@ def test_the_anchor_detects_an_older_copy(opened: OpenedLog) -> None:
     assert code_of(opened.log.head) == "store.older"
 
 
-def test_the_anchor_detects_another_history_of_the_same_length(tmp_path: Path) -> None:
+def test_another_log_of_the_same_length_is_refused(tmp_path: Path) -> None:
     first, second = OpenedLog(tmp_path / "a"), OpenedLog(tmp_path / "b")
     first.fill(2)
     fence = second.owner.acquire("other")
@@ -130,30 +128,38 @@ def test_the_anchor_detects_another_history_of_the_same_length(tmp_path: Path) -
     assert code_of(first.log.head) == "store.diverged"
 
 
-def test_a_damaged_last_event_is_damage_and_not_another_history(opened: OpenedLog) -> None:
-    """The anchor may be older than the log after a kill; only the copy then knows the hash of the last event."""
-    fence = opened.fill(2)
+def test_a_damaged_last_event_is_damage_and_not_another_log(opened: OpenedLog) -> None:
+    opened.fill(2)
     opened.owner.release()
-    opened.append(fence)
-    events = list(opened.log.events())
+    last = list(opened.log.events())[-1]
     opened.close()
     whole = opened.path.read_bytes()
     damaged = bytearray(whole)
-    damaged[whole.index(events[-1].hash.encode("ascii")) + 5] ^= 1
+    damaged[whole.index(last.hash.encode("ascii")) + 5] ^= 1
     opened.path.write_bytes(damaged)
     assert code_of(opened.log.head) == "store.corrupt"
-    rebuild.rebuild(str(opened.folder), nothing_kept)
-    assert list(opened.log.events()) == events
 
 
-@every("text", ["{", "[" * 4000])
-def test_a_damaged_anchor_is_not_an_obstacle(tmp_path: Path, text: str) -> None:
+@every("change", ["phase = '2'", "started_seq = 2", "worktree = 'other'"])
+def test_a_changed_run_is_detected_when_the_log_is_opened(tmp_path: Path, change: str) -> None:
     opened = OpenedLog(tmp_path)
-    fence = opened.fill(1)
+    fence = opened.owner.acquire("idumb test")
+    opened.log.append([NewEvent("run.started", {"phase": "1", "number": 1}, run="r")], operation="o", fence=fence)
     opened.close()
-    opened.anchor.write_text(text, encoding="utf-8")
-    opened.append(fence)
-    assert opened.log.head()[0] == 2
+    without_triggers(opened.path, f"UPDATE runs SET {change}")
+    assert code_of(lambda: opened.log.latest_run("1")) == "store.corrupt"
+
+
+def test_no_damage_to_the_recorded_number_makes_a_valid_log_suspect(opened: OpenedLog) -> None:
+    opened.fill(2)
+    opened.owner.release()
+    opened.close()
+    whole = opened.newest.read_bytes()
+    damages = [whole[:place] + bytes([whole[place] ^ 2]) + whole[place + 1 :] for place in range(0, len(whole), 7)]
+    for damaged in (b"{", b"[" * 4000, *damages):
+        opened.newest.write_bytes(damaged)
+        assert opened.log.head()[0] == 2, damaged
+        opened.close()
 
 
 def _cut_short_by_a_kill(opened: OpenedLog) -> None:
@@ -196,9 +202,6 @@ def test_a_removed_journal_is_detected_or_harmless(opened: OpenedLog) -> None:
         assert list(opened.log.events()) == events
     except StoreError as problem:
         assert problem.code in {"store.corrupt", "store.failed"}  # noqa: PT017
-    opened.close()
-    rebuild.rebuild(str(opened.folder), nothing_kept)
-    assert list(opened.log.events()) == events
 
 
 def test_side_files_of_write_ahead_mode_lose_nothing(opened: OpenedLog) -> None:
@@ -233,21 +236,3 @@ def test_a_link_in_place_of_the_database_is_not_followed(opened: OpenedLog, tmp_
     opened.path.symlink_to(tmp_path / "elsewhere")
     assert code_of(opened.owner.acquire, "idumb test") == "store.file"
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_no_flipped_byte_of_an_anchor_makes_a_valid_log_suspect(opened: OpenedLog) -> None:
-    opened.fill(2)
-    opened.owner.release()
-    opened.close()
-    whole = opened.anchor.read_bytes()
-    for place in range(len(whole)):
-        opened.anchor.write_bytes(whole[:place] + bytes([whole[place] ^ 2]) + whole[place + 1 :])
-        assert opened.log.head()[0] == 2, place
-        opened.close()
-
-
-def test_an_anchor_of_the_first_version_still_counts(opened: OpenedLog) -> None:
-    opened.fill(1)
-    opened.close()
-    opened.anchor.write_text(f'{{"hash": "{"a" * 64}", "seq": 1}}', encoding="utf-8")
-    assert code_of(opened.log.head) == "store.diverged"

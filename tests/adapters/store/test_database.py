@@ -84,12 +84,17 @@ def test_every_query_of_the_log_uses_an_index(
         "INSERT OR REPLACE INTO events SELECT * FROM events WHERE seq = 2",
         f"INSERT INTO events SELECT 9, {MIDDLE}, hash, 'x' FROM events WHERE seq = 2",
         f"INSERT INTO events SELECT 3, {MIDDLE}, 'x', 'y' FROM events WHERE seq = 2",
+        "UPDATE runs SET phase = '2'",
+        "DELETE FROM runs",
+        "INSERT INTO runs SELECT 2, 'r2', phase, worktree, 1, 3, 'x', 'y' FROM runs",
         "UPDATE owners SET fence = 0",
     ],
 )
 def test_the_database_itself_refuses_to_rewrite_history(tmp_path: Path, statement: str) -> None:
     opened = OpenedLog(tmp_path)
-    opened.fill(2)
+    fence = opened.owner.acquire("idumb test")
+    opened.log.append([NewEvent("run.started", {"phase": "1", "number": 1}, run="r")], operation="o", fence=fence)
+    opened.append(fence)
     with outside(opened.path) as db, pytest.raises(sqlite3.IntegrityError):
         db.execute(statement)
     assert opened.log.verify().count == 2
@@ -104,7 +109,7 @@ def test_folder_and_files_belong_to_the_user_alone(opened: OpenedLog) -> None:
     folder = opened.folder / "idumb"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     modes = {place.name: stat.S_IMODE(place.stat().st_mode) for place in folder.rglob("*") if place.is_file()}
-    assert set(modes) >= {"store.db", "store.db-journal", "anchor.json", "owner.lock", "owner.json"}
+    assert set(modes) >= {"store.db", "store.db-journal", "owner.lock", "owner.json"}
     assert set(modes.values()) == {0o600}
 
 
@@ -138,15 +143,15 @@ def test_an_unknown_schema_is_refused_and_not_changed(opened: OpenedLog, version
 
 
 def test_a_failed_write_leaves_nothing_and_the_next_one_works(opened: OpenedLog) -> None:
-    fence = opened.fill(1)
+    fence = opened.owner.acquire("idumb test")
     start = NewEvent("run.started", {"phase": "1", "number": 1}, run="r")
     opened.log.append([start], operation="o", fence=fence)
     assert code_of(lambda: opened.log.append([NewEvent("run.resumed"), start], operation="o", fence=fence)) == (
         "store.refused"
     )
-    assert opened.log.head()[0] == 2
+    assert opened.log.head()[0] == 1
     opened.append(fence)
-    assert opened.log.verify().count == 3
+    assert opened.log.verify().count == 2
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -180,13 +185,13 @@ def test_a_line_and_a_hash_are_those_of_canonical_json() -> None:
     payload = {"b": ['",payload":', 1.5, None], "a": {"\ud800": "é\n"}}
     text = canonical_json.encode(payload).decode("ascii")
     event = NewEvent("step.finished", payload, run='r",', task="previous", attempt=2)
-    (row,) = event_chain.chain([(event, text)], 6, "0" * 64, operation="o", fence=3, at="now")
+    (row,) = event_chain.chain([(event, text)], 6, {}, operation="o", fence=3, at="now")
     fields = dict(zip(event_chain.PLACE, row, strict=True))
     covered = [value for name, value in fields.items() if name not in {"payload", "hash"}]
     assert fields["hash"] == hashlib.sha256(canonical_json.encode(covered) + b"\n" + text.encode()).hexdigest()
-    line = canonical_json.encode({**fields, "payload": payload, "worktree": "main"}) + b"\n"
-    assert event_chain.line(row, "main") == line
-    assert event_chain.row_of(line) == (row, "main")
+    line = canonical_json.encode({**fields, "payload": payload}) + b"\n"
+    assert event_chain.line(row) == line
+    assert event_chain.row_of(line) == row
 
 
 def test_runs_are_found_by_phase(opened: OpenedLog) -> None:

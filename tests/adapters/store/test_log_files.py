@@ -5,24 +5,23 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from idumb.domain.errors import IdumbError, StoreError
-from idumb.domain.runs.event import Event, NewEvent
-from idumb.store import log_files, rebuild
+from idumb.domain.errors import IdumbError
+from idumb.domain.runs.event import NewEvent
 from idumb.store.log_files import SqliteLogFiles
-from idumb.store.witnesses import nothing_kept
+from idumb.system.files import atomic_write
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
-from tests.support.fixed_clock import FixedClock
+from tests.support.cases import every
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> OpenedLog:
+def two_runs(folder: Path) -> OpenedLog:
     """Two runs of one phase: events 1 to 10 and 11 to 20."""
-    log = OpenedLog(tmp_path)
+    log = OpenedLog(folder)
     fence = log.owner.acquire("idumb test")
     for number, run in ((1, "r1"), (2, "r2")):
         events = [NewEvent("run.started", {"phase": "1", "number": number}, run=run)]
@@ -32,13 +31,13 @@ def opened(tmp_path: Path) -> OpenedLog:
 
 
 @pytest.fixture
+def opened(tmp_path: Path) -> OpenedLog:
+    return two_runs(tmp_path)
+
+
+@pytest.fixture
 def files(opened: OpenedLog) -> SqliteLogFiles:
-    return SqliteLogFiles(opened.log.database, FixedClock())
-
-
-@pytest.fixture(autouse=True)
-def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_files, "SIZE", 4)
+    return SqliteLogFiles(opened.log.database)
 
 
 def code_of(action: Callable[[], object]) -> str:
@@ -47,172 +46,71 @@ def code_of(action: Callable[[], object]) -> str:
     return caught.value.code
 
 
-READS: list[dict[str, object]] = [
-    {},
-    {"run": "r1"},
-    {"run": "r2"},
-    {"task": "T3"},
-    {"kind": "run.started"},
-    {"operation": "o1"},
-    {"after": 3},
-    {"after": 12},
-    {"limit": 3},
-    {"limit": 12},
-    {"newest_first": True},
-    {"newest_first": True, "limit": 13},
-    {"run": "r1", "newest_first": True, "limit": 2},
-    {"after": 2, "newest_first": True},
-    {"since": "2026-01-02T03:04:06.000000Z"},
-    {"until": "2026-01-02T03:04:06.000000Z"},
-]
-
-
-def reads(opened: OpenedLog) -> list[list[Event]]:
-    return [list(opened.log.events(**read)) for read in READS]  # type: ignore[arg-type]
-
-
 def rows(opened: OpenedLog) -> int:
     with outside(opened.path) as db:
         return int(db.execute("SELECT COUNT(*) FROM events").fetchone()[0])
 
 
-def segment(opened: OpenedLog, number: int = 0) -> Path:
-    return sorted((opened.folder / "idumb" / "archive").iterdir())[number]
+def archive(opened: OpenedLog, files: SqliteLogFiles, run: str = "r1") -> Path:
+    record = files.pack(run)
+    opened.log.append([NewEvent("log.archived", record, run=run)], operation="o", fence=1)
+    files.remove([run])
+    return opened.folder / "idumb" / "archive" / str(record["file"])
 
 
-def test_archived_events_are_read_as_if_they_were_in_the_log(opened: OpenedLog, files: SqliteLogFiles) -> None:
-    before, check, head = reads(opened), opened.log.verify(), opened.log.head()
-    archived = files.archive(10)
-    assert [(one["first"], one["last"]) for one in archived] == [(1, 4), (5, 8), (9, 10)]
-    assert rows(opened) == 10
-    assert reads(opened) == before
-    assert (opened.log.verify(), opened.log.head()) == (check, head)
-    assert [one["number"] for one in files.listed()] == [1, 2, 3]
-
-
-def test_the_log_continues_after_everything_was_archived(opened: OpenedLog, files: SqliteLogFiles) -> None:
-    files.archive(20)
-    assert rows(opened) == 0
+def test_an_archived_run_leaves_the_database_and_every_hash_is_still_checked(
+    opened: OpenedLog, files: SqliteLogFiles
+) -> None:
+    kept = list(opened.log.events(run="r2"))
+    archive(opened, files)
+    assert (rows(opened), opened.log.verify().count) == (12, 21)
+    assert [event.kind for event in opened.log.events(run="r1")] == ["run.started", "log.archived"]
+    assert list(opened.log.events(run="r2")) == kept
+    assert [(one["run"], one["events"], one["last"]) for one in files.archived()] == [("r1", 10, 10)]
+    opened.close()
     opened.append(1, 99)
-    assert opened.log.verify().count == 21
-    assert [event.seq for event in opened.log.events()] == list(range(1, 22))
+    assert opened.log.verify().count == 22
+
+
+@every(
+    "statement",
+    ["DELETE FROM events WHERE run = 'r1'", "DELETE FROM events WHERE run = 'r2'", "UPDATE events SET run = 'r2'"],
+)
+def test_the_database_refuses_to_delete_events_of_a_run_that_is_not_archived(tmp_path: Path, statement: str) -> None:
+    opened = two_runs(tmp_path)
+    archive(opened, SqliteLogFiles(opened.log.database), "r2")
+    with outside(opened.path) as db, pytest.raises(sqlite3.IntegrityError):
+        db.execute(statement)
+
+
+def test_an_archived_run_takes_no_more_events(opened: OpenedLog, files: SqliteLogFiles) -> None:
+    archive(opened, files)
+    late = NewEvent("evidence.recorded", run="r1")
+    assert code_of(lambda: opened.log.append([late], operation="o", fence=1)) == "store.refused"
+
+
+def test_a_run_is_not_archived_if_the_disk_has_another_file(
+    opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atomic_write, "write", lambda path, data, **_: Path(path).write_bytes(data[:-40]))
+    assert code_of(lambda: files.pack("r1")) == "store.corrupt"
+
+
+@every("text", [b"", b"damaged", gzip.compress(b"{}\n")])
+def test_a_damaged_archive_is_detected(tmp_path: Path, text: bytes) -> None:
+    log = two_runs(tmp_path)
+    archive(log, SqliteLogFiles(log.log.database)).write_bytes(text)
+    assert log.log.verify().broken_at == 2
+
+
+def test_a_log_whose_newest_recorded_event_was_archived_is_the_newest(opened: OpenedLog, files: SqliteLogFiles) -> None:
+    """The command was killed before it recorded how far the log had come."""
+    opened.owner.release()
+    fence = opened.owner.acquire("idumb test")
+    opened.log.append([NewEvent("log.archived", files.pack("r2"), run="r2")], operation="o", fence=fence)
+    files.remove(["r2"])
     opened.close()
     assert opened.log.head()[0] == 21
-
-
-def test_the_database_refuses_to_delete_events_that_are_in_no_segment(opened: OpenedLog, files: SqliteLogFiles) -> None:
-    files.archive(10)
-    for statement in (
-        "DELETE FROM events WHERE seq = 11",
-        "DELETE FROM segments",
-        "UPDATE segments SET last_seq = 20",
-        "INSERT INTO segments VALUES (9, 'x', 11, 20, 'p', 'h', 's', 'a', 'k')",
-        "INSERT INTO segments VALUES (4, 'x', 11, 20, 'p', 'h', 's', 'a', 'k')",
-    ):
-        with outside(opened.path) as db, pytest.raises(Exception, match=r"segment|deleted"):
-            db.execute(statement)
-    assert opened.log.verify().count == 20
-
-
-def test_a_segment_without_events_of_a_kind_is_not_opened_for_it(opened: OpenedLog, files: SqliteLogFiles) -> None:
-    """`status` and `resume` ask for rare kinds, and a damaged archive must not stop them."""
-    files.archive(10)
-    for place in (opened.folder / "idumb" / "archive").iterdir():
-        place.unlink()
-    assert list(opened.log.events(kind="legacy.imported")) == []
-    assert code_of(lambda: list(opened.log.events(kind="run.started"))) == "store.segment"
-
-
-def test_archiving_again_moves_nothing(opened: OpenedLog, files: SqliteLogFiles) -> None:
-    files.archive(10)
-    assert files.archive(10) == []
-    assert files.archive(0) == []
-
-
-def test_an_archive_killed_before_it_deleted_rows_is_completed(
-    opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = reads(opened)
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(log_files, "_drop", killed)
-        with pytest.raises(KeyboardInterrupt):
-            files.archive(10)
-    assert (rows(opened), reads(opened)) == (20, before)
-    files.archive(10)
-    assert (rows(opened), reads(opened)) == (10, before)
-
-
-def test_a_segment_that_the_disk_lost_deletes_no_event(
-    opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_files, "_packed", lambda events: gzip.compress(b"".join(b"{}\n" for _ in events)))
-    assert code_of(lambda: files.archive(10)) == "store.corrupt"
-    assert rows(opened) == 20
-
-
-@pytest.mark.parametrize("damage", ["removed", "emptied", "cut", "flipped"])
-def test_every_reader_reports_a_damaged_segment_and_it_is_rebuilt(
-    opened: OpenedLog, files: SqliteLogFiles, damage: str
-) -> None:
-    events = list(opened.log.events())
-    files.archive(10)
-    place = segment(opened, 1)
-    whole = bytearray(place.read_bytes())
-    if damage == "removed":
-        place.unlink()
-    else:
-        whole[len(whole) // 2] ^= 4
-        place.write_bytes({"emptied": b"", "cut": bytes(whole[:40]), "flipped": bytes(whole)}[damage])
-    assert code_of(lambda: list(opened.log.events())) == "store.segment"
-    assert code_of(opened.log.verify) == "store.segment"
-    assert len(list(opened.log.events(run="r2"))) == 10
-    opened.owner.release()
-    opened.close()
-    rebuild.rebuild(str(opened.folder), nothing_kept)
-    assert list(opened.log.events()) == events
-
-
-def test_a_missing_database_is_rebuilt_from_segments(opened: OpenedLog, files: SqliteLogFiles) -> None:
-    events = list(opened.log.events())
-    files.archive(10)
-    opened.owner.release()
-    opened.close()
-    opened.path.unlink()
-    rebuild.rebuild(str(opened.folder), nothing_kept)
-    assert list(opened.log.events()) == events
-    assert rows(opened) == 10
-    assert [one["last"] for one in files.listed()] == [4, 8, 10]
-
-
-def test_a_moved_repository_copies_its_archived_events_too(opened: OpenedLog, files: SqliteLogFiles) -> None:
-    events = list(opened.log.events())
-    files.archive(10)
-    opened.owner.release()
-    opened.close()
-    moved = opened.folder.with_name(f"{opened.folder.name}-moved")
-    opened.folder.rename(moved)
-    again = OpenedLog(moved)
-    again.append(again.owner.acquire("idumb test"), 5)
-    (moved / "idumb" / "store.db").unlink()
-    again.close()
-    rebuild.rebuild(str(moved), nothing_kept)
-    assert list(OpenedLog(moved).log.events())[:20] == events
-
-
-def test_events_archived_during_a_read_are_not_missed(
-    opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("idumb.store.event_log.PAGE", 5)
-    newest, oldest = opened.log.events(newest_first=True), opened.log.events()
-    first_five = [next(newest).seq for _ in range(5)]
-    next(oldest)
-    files.archive(12)
-    assert first_five + [event.seq for event in newest] == list(range(20, 0, -1))
-    assert code_of(lambda: list(oldest)) == "store.busy"
 
 
 # Backups
@@ -222,7 +120,6 @@ def test_a_backup_has_every_event_and_can_replace_the_log(
     opened: OpenedLog, files: SqliteLogFiles, tmp_path: Path
 ) -> None:
     events = list(opened.log.events())
-    files.archive(10)
     backup = tmp_path / "backup.db"
     assert files.back_up(str(backup)) == opened.log.head()
     assert backup.stat().st_mode & 0o777 == 0o600
@@ -232,7 +129,7 @@ def test_a_backup_has_every_event_and_can_replace_the_log(
     opened.close()
     backup.rename(opened.path)
     assert list(opened.log.events()) == events
-    assert opened.owner.acquire("idumb test") > 1000
+    assert opened.log.verify().broken_at is None
 
 
 def test_a_backup_never_replaces_a_file(files: SqliteLogFiles, tmp_path: Path) -> None:
@@ -277,22 +174,6 @@ def test_a_backup_of_another_log_is_recognized(files: SqliteLogFiles, tmp_path: 
     other.folder.mkdir()
     other.fill(3)
     backup = tmp_path / "backup.db"
-    SqliteLogFiles(other.log.database, FixedClock()).back_up(str(backup))
+    SqliteLogFiles(other.log.database).back_up(str(backup))
     check, ours = files.check_backup(str(backup))
     assert (check.broken_at, ours) == (None, False)
-
-
-def test_an_older_backup_in_place_of_the_log_is_detected_and_completed(
-    opened: OpenedLog, files: SqliteLogFiles, tmp_path: Path
-) -> None:
-    backup = tmp_path / "backup.db"
-    files.back_up(str(backup))
-    opened.append(1, 99)
-    opened.owner.release()
-    opened.close()
-    os.replace(backup, opened.path)
-    with pytest.raises(StoreError) as caught:
-        opened.log.head()
-    assert (caught.value.code, caught.value.hint) == ("store.older", "idumb doctor --fix")
-    rebuild.rebuild(str(opened.folder), nothing_kept)
-    assert opened.log.head()[0] == 21

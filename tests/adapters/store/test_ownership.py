@@ -194,7 +194,7 @@ def test_a_failed_store_releases_the_lock(tmp_path: Path) -> None:
 
 
 def test_an_owner_that_lost_its_lock_notices_before_its_next_effect(tmp_path: Path) -> None:
-    """R-LOG-5, F38: the old owner writes nothing more and leaves owner file and anchor to the new owner."""
+    """R-LOG-5, F38: the old owner writes nothing more and leaves owner file and backup to the new owner."""
     old, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
     fence = old.owner.acquire("old")
     old.owner.guard()

@@ -1,0 +1,156 @@
+"""What the user's state directory knows of the event log: its newest event, and backups of the whole log.
+
+Nothing that happens in the repository reaches this folder. The newest number never runs ahead of the log, so a log that
+lacks that event is an older copy, or another log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable
+
+from idumb.domain import canonical_json
+from idumb.domain.runs.event import ChainCheck
+from idumb.lazy_dataclass import dataclass
+from idumb.store import archive, event_chain
+from idumb.system.files import atomic_write, private_folders, user_folders
+
+FOLDER = "log"
+KEPT = 3
+"""Backups that are kept of one log."""
+
+_NEWEST = "newest.json"
+_ENDING = ".db"
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """`hash` is that of event `seq`; `folder` the inode of the log's folder; `fence` the highest token until then."""
+
+    seq: int
+    hash: str
+    folder: int
+    fence: int
+
+
+class LogBackups:
+    """The folder that belongs to the repository of `common_dir`. A moved or copied repository starts another."""
+
+    def __init__(self, common_dir: str) -> None:
+        self._parts = (FOLDER, user_folders.repository_id(common_dir))
+        self.folder = os.path.join(user_folders.path(), *self._parts)
+        self._newest = os.path.join(self.folder, _NEWEST)
+
+    def problem(self) -> str | None:
+        """Return why another user could have written it, or None."""
+        return user_folders.problem(*self._parts) or private_folders.unsafe(self._newest)
+
+    def newest(self) -> Newest | None:
+        """Return None if nothing was recorded, or nothing that can be read and trusted."""
+        try:
+            with open(self._newest, "rb") as stream:
+                fields = canonical_json.decode(stream.read())
+            newest = Newest(*(fields[name] for name in Newest.__slots__))
+            return newest if fields["check"] == _check(newest) and self.problem() is None else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def record(self, newest: Newest) -> None:
+        """Record the newest event, forced to disk. Raises OSError."""
+        user_folders.prepare(*self._parts)
+        fields = {name: getattr(newest, name) for name in Newest.__slots__}
+        text = json.dumps({**fields, "check": _check(newest)}, sort_keys=True)
+        atomic_write.write(self._newest, text.encode("ascii") + b"\n", mode=0o600)
+
+    def back_up(self, connection: sqlite3.Connection, seq: int) -> None:
+        """Copy the log, which ends with event `seq`, forced to disk; remove the oldest. OSError and sqlite3.Error."""
+        user_folders.prepare(*self._parts)
+        path = os.path.join(self.folder, f"{seq:012d}{_ENDING}")
+        if os.path.exists(path):
+            return
+        copy(connection, f"{path}.part")
+        os.replace(f"{path}.part", path)
+        atomic_write.sync_folder(self.folder)
+        for old in self.paths()[KEPT:]:
+            with contextlib.suppress(OSError):
+                os.unlink(old)
+
+    def paths(self) -> list[str]:
+        """Return the backups, the newest first; none that others could have written."""
+        if self.problem() is not None or not os.path.isdir(self.folder):
+            return []
+        names = sorted((name for name in os.listdir(self.folder) if name.endswith(_ENDING)), reverse=True)
+        return [os.path.join(self.folder, name) for name in names]
+
+    def newest_good(self, folder: str) -> tuple[str, ChainCheck] | None:
+        """Return the newest backup whose every event is as written, and its chain. `folder` is the log's."""
+        checked = ((path, check(path, folder)) for path in self.paths())
+        return next(((path, chain) for path, chain in checked if chain.broken_at is None), None)
+
+    def set_aside(self) -> None:
+        """Rename the folder, because another repository is in the place of the one that it is about."""
+        set_aside(self.folder, "kept")
+
+
+def _check(newest: Newest) -> str:
+    return canonical_json.digest([getattr(newest, name) for name in Newest.__slots__])
+
+
+def copy(connection: sqlite3.Connection, path: str) -> None:
+    """Write the database to a file, forced to disk; one that exists is replaced. OSError and sqlite3.Error."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    with contextlib.closing(sqlite3.connect(path)) as target:
+        connection.backup(target)
+    with open(path, "rb") as stream:
+        atomic_write.sync(stream.fileno())
+
+
+def check(path: str, folder: str) -> ChainCheck:
+    """Follow every chain of a database file. `folder` has the files of its archived runs."""
+    from urllib.parse import quote
+
+    try:
+        uri = f"file:{quote(path)}?mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            fault = unsound(connection)
+            return verified(connection, folder) if fault is None else ChainCheck(0, "", broken_at=1, why=fault)
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+        return ChainCheck(0, "", broken_at=1, why=str(error))
+
+
+def unsound(connection: sqlite3.Connection) -> str | None:
+    """Return what is wrong with tables, indexes or the chain of runs; None if nothing."""
+    answer = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    if answer != "ok":
+        return answer
+    return "a run was changed after it was written" if event_chain.run_heads(_runs(connection)) is None else None
+
+
+def verified(connection: sqlite3.Connection, folder: str) -> ChainCheck:
+    """Follow every chain of an open log, including the archived runs, whose files are below `folder`."""
+    import heapq
+
+    heads = event_chain.run_heads(_runs(connection))
+    if heads is None:
+        return ChainCheck(0, "", broken_at=1, why="a run was changed after it was written")
+    rows = connection.execute(f"SELECT {event_chain.COLUMNS} FROM events ORDER BY seq")  # noqa: S608
+    archived = (archive.rows(folder, record) for record in archive.records(connection))
+    return event_chain.follow(heapq.merge(rows, *archived, key=lambda row: row[event_chain.SEQ]), heads)
+
+
+def _runs(connection: sqlite3.Connection) -> Iterable[event_chain.Row]:
+    return connection.execute(f"SELECT {event_chain.RUN_COLUMNS} FROM runs ORDER BY position")  # noqa: S608
+
+
+def set_aside(path: str, word: str) -> str:
+    """Rename a file or folder to the first free `NAME.WORD-N` beside it, and return that path."""
+    number = 1
+    while os.path.lexists(place := f"{path}.{word}-{number}"):
+        number += 1
+    os.rename(path, place)
+    return place
