@@ -280,12 +280,14 @@ def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(p
     assert project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"] == []
 
 
+@pytest.mark.nightly
 def test_a_verified_phase_stays_verified_after_a_killed_decision(verified: Project) -> None:
     """R-LOCK-8."""
     run_killed_before(verified, contract_versions._record, "amend", "1", "--decision", "x", "--yes")
     refused(verified.quick("execute-phase", "1", "--json"), "phase.verified")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", seed.one_on_a_push(["_write", "_record"], "a killed amendment"))
 def test_after_a_killed_amendment_force_continues_an_unfinished_run_and_repeats_a_verified_one(
     prepared: Prepared, place: str
@@ -332,6 +334,7 @@ def test_a_plan_that_is_a_link_stays_a_link_and_nothing_is_written(project: Proj
     assert (project.folder / PLAN).is_symlink()
 
 
+@pytest.mark.nightly
 def test_an_answer_about_a_linked_plan_is_only_recorded_with_a_note(sandbox: GitSandbox) -> None:
     """R-LOCK-8, R-ASK-3."""
     project = projects.create(sandbox)
@@ -366,14 +369,7 @@ def test_a_user_who_saves_the_plan_during_an_amendment_keeps_that_edit(
     assert versions(project) == []
 
 
-def test_a_verified_phase_continues_with_an_added_task(verified: Project) -> None:
-    """R-LOCK-8."""
-    more = making("T1-02", "b.txt", after="T1-01")
-    assert amend(verified, "--add-task", task_file(verified, more), "--yes").code == 0
-    assert verified.resume("--no-verify").code == 0
-    assert verified.read("b.txt") == "made\n"
-
-
+@pytest.mark.nightly
 def test_undo_does_not_complete_a_task_whose_text_was_amended_since(verified: Project) -> None:
     assert verified.quick("rollback", "1", "--to", "start", "--yes").code == 0
     edit(verified, "T1-01: Task T1-01", "T1-01: Another title")
@@ -382,6 +378,7 @@ def test_undo_does_not_complete_a_task_whose_text_was_amended_since(verified: Pr
     assert verified.resume("--no-verify").code == 0
 
 
+@pytest.mark.nightly
 def test_an_amendment_does_not_commit_an_uncommitted_plan(sandbox: GitSandbox) -> None:
     project = halted(projects.create(sandbox), commit=False)
     assert amend(project, "--accept-deviation", "T1-02", "c.txt", "--yes").code == 0

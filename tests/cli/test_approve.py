@@ -153,6 +153,7 @@ def test_a_change_voids_the_approval_and_reverting_it_restores_the_approval(proj
     may_start(project)
 
 
+@pytest.mark.nightly
 def test_a_pinned_base_is_valid_only_for_a_run_that_starts_there(project: Project) -> None:
     """R-LOCK-4: the base is recorded, and bound only on request; commits of the run's own tasks do not void it."""
     approve(project, "--pin-base")
@@ -199,6 +200,7 @@ roles: {planner: {binding: thinker}, debugger: {binding: thinker, model: big}}
 """
 
 
+@pytest.mark.nightly
 def test_an_approval_stays_valid_if_roles_outside_the_run_are_bound(project: Project) -> None:
     """R-LOCK-4: they need their own consent; a role that is called at the end of a run voids it."""
     project.plan([strict_task("T1-01", "a.txt")], head=STRICT)

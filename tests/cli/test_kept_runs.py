@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from idumb.app.core import kept_runs
 from idumb.system import clock
 from tests.support import ended_runs
 from tests.support import project as projects
@@ -80,22 +79,6 @@ def test_archive_frees_the_snapshots_of_the_runs_that_it_archives(prepared: Prep
     assert project.quick(*project.undoing()).code == 0
 
 
-def test_an_archive_that_was_killed_before_it_freed_anything_is_repeated(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = prepared.get(ended_runs.replaced)
-    first = runs(project)[0]
-    with monkeypatch.context() as killed:
-        killed.setattr(kept_runs, "drop", lambda *_: None)
-        assert project.json("archive").data["freed"] == 1
-    assert "T1-01/1/base" in names(project, first)
-    assert check(project, "log.refs")["state"] == "ok"
-    out = project.quick("archive").out
-    assert out.endswith("Freed the snapshots of 1 run; git gc removes them from disk.\n")
-    assert names(project, first) == {"plans"}
-    assert project.json("archive").data["freed"] == 0
-
-
 def test_the_snapshots_of_a_finished_run_are_freed_after_the_days_that_the_setting_says(
     prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,13 +130,7 @@ def test_what_needs_freed_snapshots_is_refused(freed: Project, command: tuple[st
     assert freed.repo.ledger() == before
 
 
-def test_an_undo_that_needs_freed_snapshots_is_refused(freed: Project) -> None:
-    operation = freed.events("--kind", "undo.completed")[0]["operation"]
-    before = freed.repo.ledger()
-    assert freed.quick("undo", "--yes", "--operation", operation, "--json").error["code"] == "snapshots.freed"
-    assert freed.repo.ledger() == before
-
-
+@pytest.mark.nightly
 def test_what_needs_no_snapshots_works_after_they_were_freed(freed: Project) -> None:
     shown = freed.quick("show", "T1-01")
     assert "its snapshots were freed: its files cannot be shown or restored" in shown.out
@@ -163,6 +140,7 @@ def test_what_needs_no_snapshots_works_after_they_were_freed(freed: Project) -> 
     assert freed.quick("doctor").code == 0
 
 
+@pytest.mark.nightly
 def test_a_changed_plan_runs_after_the_snapshots_of_its_earlier_run_were_freed(freed: Project) -> None:
     freed.plan([making("T1-01", "a.txt"), making("T1-02", "c.txt", after="T1-01")])
     assert freed.execute().code == 0

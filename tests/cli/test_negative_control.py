@@ -15,7 +15,6 @@ from tests.support.answer import Answer
 from tests.support.approvals import strict_task
 from tests.support.project import Project, making, task, write
 
-COMMIT = "git add a.txt; git commit -qm 'Add a'"
 DONE = "test -s a.txt"
 
 
@@ -71,6 +70,7 @@ def test_a_guided_task_completes_and_the_summary_names_a_check_that_passed_befor
     assert "Passed before the work, and so does not show that the work was done: AC-1" in summary(project)
 
 
+@pytest.mark.nightly
 def test_a_short_guided_task_runs_no_check_twice(project: Project, tmp_path: Path) -> None:
     built_by(project, "echo one > a.txt")
     ran = tmp_path / "ran"
@@ -101,6 +101,7 @@ def test_a_strict_task_completes_if_each_criterion_depends_on_the_work_or_keeps_
     assert "failed" in controls(project).values()
 
 
+@pytest.mark.nightly
 def test_a_guided_task_has_its_controls_before_a_builder_is_asked_if_the_configuration_says_so(
     project: Project, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(pro
     ]
 
 
+@pytest.mark.nightly
 def test_a_retry_on_the_same_base_runs_no_control_again(project: Project, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     built_by(project, "true", "git: {reports: none}\nchecks: {home: user}")
@@ -133,6 +135,7 @@ def test_a_retry_on_the_same_base_runs_no_control_again(project: Project, tmp_pa
     assert ran.read_text().count("x") == 3, "two attempts, and one control"
 
 
+@pytest.mark.nightly
 def test_a_hanging_control_delays_no_guided_task_and_is_ended(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +149,7 @@ def test_a_hanging_control_delays_no_guided_task_and_is_ended(
     assert "Its control before the work was not run: it had not ended" in summary(project)
 
 
+@pytest.mark.nightly
 def test_a_control_that_reaches_its_time_limit_fails_no_strict_task(project: Project) -> None:
     project.configure("run: {check_timeout: 1}\n")
     check = f"{DONE} || exec tail -f /dev/null"
@@ -154,6 +158,7 @@ def test_a_control_that_reaches_its_time_limit_fails_no_strict_task(project: Pro
     assert controls(project) == {"AC-1": "timed_out"}
 
 
+@pytest.mark.nightly
 def test_the_base_of_a_later_task_has_the_work_of_the_earlier_one(project: Project) -> None:
     second = task("T1-02", files="create `b.txt`", check=DONE, after="T1-01", steps=[write("b.txt", "b\n")])
     project.configure("git: {commit: none}\n")
@@ -181,6 +186,7 @@ def owner(project: Project) -> str:
     return f"$(grep -o '\"pid\": *[0-9]*' {place} | grep -o '[0-9]*')"
 
 
+@pytest.mark.nightly
 def test_an_interrupt_before_the_builder_ends_the_control(project: Project, tmp_path: Path) -> None:
     pid, asked = tmp_path / "pid", tmp_path / "asked"
     built_by(project, f"touch {asked}; echo one > a.txt", "checks: {control: before}")
@@ -191,6 +197,7 @@ def test_an_interrupt_before_the_builder_ends_the_control(project: Project, tmp_
     assert not process_tree.is_alive(int(pid.read_text()))
 
 
+@pytest.mark.nightly
 def test_a_kill_during_a_control_leaves_no_process_and_the_run_continues(project: Project, tmp_path: Path) -> None:
     pid, again = tmp_path / "pid", tmp_path / "again"
     os.mkfifo(pid)

@@ -367,18 +367,7 @@ def test_again_restarts_the_planner_from_its_draft_with_the_person_s_guidance(pl
     assert planning.project.read(PLAN) == GOOD
 
 
-@pytest.mark.usefixtures("one_round")
-def test_no_leaves_the_phase_without_the_plan_and_settles_the_question(planning: PlanningProject) -> None:
-    """R-ADAPT-4, R-ASK-1."""
-    planning.project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: Greet\n\nEverybody is greeted\n")
-    decision = unsettled(planning, planner=[GOOD], plan_checker=[OBJECTION])
-    assert planning.project.quick("decide", decision["id"], "no", "--json").code == 0
-    assert open_questions(planning) == []
-    assert not planning.project.exists(PLAN)
-    assert planning.project.quick("next", "--json").data["next"]["command"] == "idumb plan-phase 2"
-    assert planning.run("plan-phase", "2").data["decision"] != decision["id"]
-
-
+@pytest.mark.nightly
 @pytest.mark.usefixtures("one_round")
 def test_a_question_about_a_plan_is_void_if_the_plan_exists_or_a_later_one_is_asked(planning: PlanningProject) -> None:
     """R-ASK-2: no plan is overwritten."""

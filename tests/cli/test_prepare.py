@@ -61,13 +61,6 @@ def test_what_checks_need_is_installed_once_and_kept_for_later_commands(made: Pr
     assert "Installing what checks need: make deps" in proven.out + proven.err
 
 
-def test_what_a_check_deletes_of_it_is_installed_again_for_the_next(made: Project, tmp_path: Path) -> None:
-    _plan(made, "grep one deps/list && rm -r deps", "a.txt", "b.txt")
-    answer = run(made, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert _runs(tmp_path) == 2
-
-
 def test_a_program_that_a_builder_replaced_does_not_install_unseen(
     made: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,26 +77,6 @@ def test_a_program_that_a_builder_replaced_does_not_install_unseen(
     assert [words for words in proof["weaker"] if words.endswith("changed during the run")]
 
 
-def test_another_lock_file_is_another_installation(made: Project, tmp_path: Path) -> None:
-    steps, check = [write("requirements.txt", "two\n")], "test -e deps/list"
-    other = task("T1-02", files="modify `requirements.txt`", check=check, steps=steps)
-    made.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")]), other])
-    answer = run(made, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert _runs(tmp_path) == 2
-
-
-def test_what_changed_since_it_was_installed_is_installed_again(made: Project, tmp_path: Path) -> None:
-    _plan(made, "grep one deps/list", "a.txt")
-    assert run(made, "--no-verify").code == 0
-    (kept,) = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-checkouts/*/*-proof-*/deps/list")
-    status = kept.stat()
-    kept.write_text("ONE\n")
-    os.utime(kept, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert made.quick("verify-work", "1").code == 0
-    assert _runs(tmp_path) == 2
-
-
 def test_a_command_that_fails_stops_the_run_and_does_not_count(made: Project) -> None:
     made.configure("checkout: {prepare: ['echo no such package; exit 3']}\n")
     _plan(made, "test -e deps/list", "a.txt")
@@ -117,6 +90,7 @@ def test_a_command_that_fails_stops_the_run_and_does_not_count(made: Project) ->
     assert run(made, "--no-verify").code == 0
 
 
+@pytest.mark.nightly
 def test_before_the_work_a_command_may_fail(made: Project) -> None:
     """What it installs from may be the work of a task."""
     made.configure("checkout: {prepare: [test -s a.txt && make deps]}\n")
@@ -149,6 +123,7 @@ def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Pat
     assert _runs(tmp_path) == 0
 
 
+@pytest.mark.nightly
 def test_without_lock_files_each_tree_is_prepared(project: Project, tmp_path: Path) -> None:
     project.configure(f"checkout: {{prepare: ['echo run >> {tmp_path}/runs; touch made.log']}}\n")
     _plan(project, "test -e made.log", "a.txt", "b.txt")
@@ -208,6 +183,7 @@ def cargo(project: Project) -> str:
 TOOLS = [virtual_environment, *(tool for tool in (npm, cargo) if shutil.which(tool.__name__))]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("tool", seed.one_on_a_push(TOOLS, "installers"))
 def test_what_a_real_tool_installs_is_there_for_checks_alone(
     project: Project, monkeypatch: pytest.MonkeyPatch, tool: Callable[[Project], str]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,23 +37,6 @@ def test_work_that_names_a_path_of_this_machine_is_proven_by_weaker_evidence(pro
     assert weaker == {"T1-01": [f"app.sh names {place}, which only this machine has"], "T1-02": None}
 
 
-def test_a_stale_bytecode_file_is_not_what_a_check_runs(project: Project) -> None:
-    """Two versions of a module of the same length, written within one second: Python would run the old one."""
-    check = f"{sys.executable} -c 'import app; assert app.VALUE == 2, app.VALUE'"
-    first = task(
-        "T1-01",
-        files="create `app.py`",
-        check=f"{sys.executable} -c 'import app'",
-        steps=[write("app.py", "VALUE = 1\n")],
-    )
-    second = task(
-        "T1-02", files="modify `app.py`", check=check, after="T1-01", steps=[edit("app.py", "VALUE = 1", "VALUE = 2")]
-    )
-    project.plan([first, second])
-    assert project.execute("--no-verify").code == 0
-    assert not project.exists("__pycache__")
-
-
 def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides_it(project: Project) -> None:
     """The check can use it then, and cannot damage it."""
     project.repo.write_all({"data.log": "needed\n", "other.log": "x\n"})
@@ -70,22 +51,6 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     proof = project.events("--kind", "evidence.recorded")[-1]["payload"]
     assert proof["weaker"] == ["may use data.log, which the commit does not hold (checkout.provide)"]
     assert project.read("data.log") == "needed\n"
-
-
-def test_a_provided_path_that_is_missing_costs_no_attempt(project: Project) -> None:
-    project.configure("checkout: {provide: [deps]}\n")
-    project.plan([making("T1-01", "a.txt")])
-    refused = project.execute("--no-verify")
-    assert (refused.code, refused.error["code"]) == (4, "checkout.missing"), refused
-    assert project.events("1", "--kind", "attempt.started") == []
-    project.configure("checkout: {provide: [deps], prepare: [mkdir deps]}\n")
-    assert project.execute("--no-verify").code == 0
-
-
-def building(project: Project, folder: Path, script: str) -> None:
-    (folder / "builder.sh").write_text(script, encoding="ascii")
-    argv = f"[sh, '{folder}/builder.sh']"
-    project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: {argv}}}\n")
 
 
 def test_a_check_that_changes_a_tracked_file_fails_and_the_next_one_judges_the_commit(project: Project) -> None:
@@ -179,6 +144,7 @@ def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hoo
     assert (commits, project.exists("a.txt")) == (trees[-1:], True) if code == 0 else ([], False)
 
 
+@pytest.mark.nightly
 def test_a_file_that_a_hook_adds_to_the_commit_is_proven_too(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test ! -e extra.txt", steps=[write("a.txt", "made\n")])])
     project.commit_own()
@@ -196,17 +162,6 @@ def test_line_endings_are_judged_as_a_clone_has_them(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\r\n")])])
     assert project.execute("--no-verify").code == 0
     assert project.repo.git("cat-file", "-s", "HEAD:a.txt").strip() == "2"
-
-
-def test_git_in_a_check_sees_the_work_on_top_of_its_parent(project: Project) -> None:
-    check = (
-        "git log -1 --format=%s | grep -qx first && git ls-files --error-unmatch a.txt && git diff --exit-code"
-        " && git diff --cached --exit-code --diff-filter=D && test \"$(git status --porcelain)\" = 'A  a.txt'"
-        ' && test -z "$(git ls-files --others --exclude-standard)"'
-    )
-    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
-    project.repo.git("commit", "-q", "--allow-empty", "-m", "first")
-    assert project.execute("--no-verify").code == 0
 
 
 def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(project: Project) -> None:
@@ -282,12 +237,3 @@ def _dependencies(project: Project) -> list[dict[str, Any]]:
     checks = {check["code"]: check for check in project.json("doctor").data["checks"]}
     assert checks["config.reads"]["state"] == "ok"
     return [symptom for symptom in checks["checks.dependencies"]["symptoms"] if symptom["state"] != "ok"]
-
-
-@pytest.mark.parametrize("commit", seed.one_on_a_push(["task", "none"], "left by checks"))
-def test_what_checks_of_one_task_leave_is_not_seen_by_those_of_another(project: Project, commit: str) -> None:
-    """Neither when the task is done, nor when all checks run again on the final tree."""
-    project.configure(f"git: {{commit: {commit}}}\n")
-    first = task("T1-01", files="create `a.txt`", check="touch made && test -s a.txt", steps=[write("a.txt", "a\n")])
-    project.plan([first, task("T1-02", files="none", check="test ! -e made", after="T1-01", steps=[shell("true")])])
-    assert project.execute("--max-attempts", "1").code == 0

@@ -110,6 +110,7 @@ def test_a_failed_check_names_the_files_that_git_ignores(project: Project, tmp_p
     assert "  next: idumb show T1-01" in text.err
 
 
+@pytest.mark.nightly
 def test_a_commit_that_was_amended_away_is_in_no_clone(proven: Project) -> None:
     lost = commit_of(proven, "T1-01")
     proven.repo.git("reset", "--quiet", "--soft", f"{lost}~1")
@@ -137,20 +138,7 @@ def test_a_check_may_write_but_one_that_changes_a_tracked_file_proves_nothing(pr
     assert "[the check changed README.md, which the commit holds; idumb restored it]" in answer.out
 
 
-def test_what_the_configuration_provides_is_named(project: Project) -> None:
-    """Files are copied, and the home may be the user's."""
-    project.configure("checkout: {provide: [data.log]}\nchecks: {home: user}\n")
-    project.repo.write("data.log", "needed\n")
-    check = 'cat a.txt data.log && test -e "$HOME/gitconfig"'
-    done(project, making("T1-01", "a.txt", criteria=f"  - [ ] both — check: `{check}`\n"))
-    answer = prove(project)
-    assert results(answer) == {"T1-01": "proven"}
-    home, made, copied = sorted(answer.object["warnings"])
-    assert made.startswith("The prove checkout was made in ")
-    assert home == "HOME is the user's (checks.home: user)"
-    assert copied.startswith("data.log is copied from your working tree")
-
-
+@pytest.mark.nightly
 def test_a_step_is_proven_by_its_bytes_and_by_nothing_after_a_later_step_changed_them(project: Project) -> None:
     project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
     steps = [write("a.txt", "1\n"), write("b.txt", "b\r\n"), edit_step("a.txt", "1", "2"), shell("true")]
@@ -168,6 +156,7 @@ def test_a_step_is_proven_by_its_bytes_and_by_nothing_after_a_later_step_changed
     assert "a later task changed a.txt" in newest.data["tasks"][0]["checks"][0]["why"]
 
 
+@pytest.mark.nightly
 def test_without_commits_the_hidden_checkpoint_is_proven_and_the_answer_says_so(project: Project) -> None:
     project.configure("git: {commit: none}\n")
     project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
@@ -200,6 +189,7 @@ def pasted(project: Project) -> list[str]:
     return [line for line in ended.stdout.splitlines() if line.startswith("exit ")]
 
 
+@pytest.mark.nightly
 def test_the_summary_has_plain_commands_that_do_the_same(project: Project) -> None:
     check = "test \"$(cat a.txt)\" = 'it'\\''s $HOME!' && test -z \"${UNSET-}\""
     criteria = f"  - [ ] quoted — check: `{check}`\n"
@@ -214,6 +204,7 @@ def test_the_summary_has_plain_commands_that_do_the_same(project: Project) -> No
     assert set(pasted(project)) != {"exit 0: T1-01 AC-1", "exit 0: T1-02 AC-1", "exit 0: phase AC-1"}
 
 
+@pytest.mark.nightly
 def test_a_submodule_is_filled_from_the_local_copy_and_named_if_there_is_none(project: Project, tmp_path: Path) -> None:
     inner = GitSandbox.create(tmp_path / "inner")
     inner.write("lib.txt", "inner\n")
@@ -229,6 +220,7 @@ def test_a_submodule_is_filled_from_the_local_copy_and_named_if_there_is_none(pr
     assert any(w.startswith("submodule sub: this machine does not have its commit") for w in answer.object["warnings"])
 
 
+@pytest.mark.nightly
 def test_it_works_in_a_linked_worktree_of_a_shallow_clone(project: Project, tmp_path: Path) -> None:
     project.plan([making("T1-01", "a.txt")])
     project.repo.git("clone", "--quiet", "--depth=1", f"file://{project.folder}", str(tmp_path / "shallow"))
@@ -241,6 +233,7 @@ def test_it_works_in_a_linked_worktree_of_a_shallow_clone(project: Project, tmp_
     assert results(prove(there)) == {"T1-01": "proven"}
 
 
+@pytest.mark.nightly
 def test_the_locked_plan_counts_and_what_it_no_longer_has_is_not_run(project: Project) -> None:
     second = ", {id: INV-2, text: B never is, check: test ! -e b.txt}"
     head = f"invariants: [{{id: INV-1, text: A stays, check: test -s a.txt}}{second}]\n"
@@ -279,36 +272,7 @@ def test_nothing_runs_without_consent_or_without_evidence(project: Project, home
         assert (nothing.code, nothing.error["code"]) == (4, "prove.nothing-done")
 
 
-def test_checks_get_a_private_home_and_bytes_on_which_the_user_s_own_git_has_no_effect(
-    project: Project, home: Path
-) -> None:
-    """Hooks, templates and settings of the user have none; line endings are those that a stranger gets."""
-    project.repo.write(".gitattributes", "b.txt text eol=crlf\n")
-    project.repo.commit("attributes")
-    (home / "secret").write_text("x", encoding="ascii")
-    in_clone = 'case "$PWD" in *-prove-*)'
-    criteria = (
-        f'  - [ ] home — check: `test -s a.txt; {in_clone} test ! -e "$HOME/secret"; esac`\n'
-        '  - [ ] place — check: `case "$PWD:$TMPDIR" in *-prove-*:*/t) ;; *-prove-*) false; esac`\n'
-        f"  - [ ] plain — check: `{in_clone} test ! -e .git/hooks && test $(wc -c < a.txt) = 2; esac`\n"
-        "  - [ ] crlf — check: `test $(wc -c < b.txt) = 3`\n"
-    )
-    steps = (write("a.txt", "a\n"), write("b.txt", "b\r\n"))
-    done(project, task("T1-01", files="create `a.txt`, create `b.txt`", criteria=criteria, steps=steps))
-    project.repo.git("config", "credential.helper", "!false")
-    template = home / "template" / "hooks"
-    template.mkdir(parents=True)
-    for folder in (template, project.repo.common_dir / "hooks"):
-        folder.mkdir(exist_ok=True)
-        hook = folder / "post-checkout"
-        hook.write_text(f"#!/bin/sh\ntouch {home}/ran\n", encoding="ascii")
-        hook.chmod(0o755)
-    settings = f"[init]\n templateDir = {home}/template\n[core]\n hooksPath = {template}\n autocrlf = true\n"
-    (home / "gitconfig").write_text(settings, encoding="ascii")
-    assert checks(prove(project)) == dict.fromkeys(("AC-1", "AC-2", "AC-3", "AC-4"), "same")
-    assert not (home / "ran").exists()
-
-
+@pytest.mark.nightly
 def test_a_change_that_a_hook_rewrote_still_proves_that_something_changed(project: Project) -> None:
     builder = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, 'echo Made > README.md']}\n"
     project.configure(builder)
@@ -334,6 +298,7 @@ def test_a_missing_object_is_reported(proven: Project) -> None:
 WAITS = 'test -s a.txt; case "$PWD" in *-prove-*) test -e {0}/note || {{ touch {0}/note; echo $$ > {0}/door; sleep 600; }};; esac'  # noqa: E501
 
 
+@pytest.mark.nightly
 def test_what_runs_in_a_killed_proof_ends_with_the_next_one(project: Project, tmp_path: Path, place: Path) -> None:
     os.mkfifo(tmp_path / "door")
     done(project, making("T1-01", "a.txt", criteria=f"  - [ ] waits — check: `{WAITS.format(tmp_path)}`\n"))

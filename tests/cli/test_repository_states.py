@@ -91,21 +91,6 @@ def test_with_a_dirty_index_and_untracked_and_ignored_files_elsewhere(project: P
     assert project.repo.try_git("rev-parse", "refs/stash").returncode != 0
 
 
-def test_with_autocrlf(sandbox: GitSandbox) -> None:
-    """R-GIT-7, F17: the bytes of the working tree are unchanged, and git sees no change."""
-    sandbox.git("config", "core.autocrlf", "true")
-    sandbox.write_all({"README.md": "one\r\nline\r\n", "other.txt": "a\r\nb\r\n", ".gitignore": "*.log\r\n"})
-    sandbox.commit("first")
-    project = projects.create(sandbox, files={})
-    steps = [shell("printf 'two\\r\\n' >> README.md")]
-    second = task("T1-02", files="modify `README.md`", check="grep -q two README.md", steps=steps)
-    project.plan([making("T1-01", "sub/a.txt", "one\r\n"), second])
-    assert sandbox.status() == []
-    run_and_take_back(project)
-    assert sandbox.status() == []
-    assert project.read("README.md") == "one\r\nline\r\n"
-
-
 def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
     """R-GIT-7, F10: its own branch and owner; the other working tree is unchanged."""
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
@@ -161,6 +146,7 @@ def test_without_commits_by_policy(project: Project) -> None:
     assert "\nstatus: passed\n" in project.read(report)
 
 
+@pytest.mark.nightly
 def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_path: Path) -> None:
     """The run's work so far is in no commit, but it is in the clone that `resume` makes."""
     project.configure("git: {commit: none}\n")
@@ -176,15 +162,6 @@ def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_pa
     answer = project.resume("--retry-failed", "--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("b.txt") == "made\n"
-
-
-def test_a_hook_may_change_the_message_or_add_files(project: Project) -> None:
-    """F22: hooks run on commits that a user sees; trailers survive."""
-    script = '#!/bin/sh\nsed -i "1s/^/[x] /" "$1"\n'
-    project.repo.write(".git/hooks/prepare-commit-msg", script, mode=0o755)
-    run_and_take_back(project)
-    assert any(subject.startswith("[x] Task") for subject in project.subjects())
-    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
 # -- at a terminal ------------------------------------------------------------------------------------------------

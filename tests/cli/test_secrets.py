@@ -183,6 +183,7 @@ def test_a_secret_fails_a_strict_run(project: Project) -> None:
     assert "Task T1-01" not in project.subjects()
 
 
+@pytest.mark.nightly
 def test_accepting_a_secret_needs_its_own_option(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"))
@@ -255,6 +256,7 @@ ORDINARY = {
 }
 
 
+@pytest.mark.nightly
 def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_called(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +277,7 @@ def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_cal
     assert ended["builder"]["output"].count("as [redacted:value:") == len(names)
 
 
+@pytest.mark.nightly
 def test_files_with_a_secret_name_of_a_killed_attempt_are_not_there_for_the_next(project: Project) -> None:
     """R-LOG-3, R-LOG-6."""
     script = """mkdir -p out; p="out/$API_TOKEN.txt"
@@ -293,6 +296,7 @@ kill -9 $(grep -o '"pid": *[0-9]*' "$IDUMB_REPOSITORY/.git/idumb/worktrees/main/
     assert shown_in_records(project, VALUE, killed, done) == []
 
 
+@pytest.mark.nightly
 def test_a_secret_equal_to_idumb_s_own_words_changes_no_question(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +322,7 @@ def built_by_hand(project: Project, files: str, written: dict[str, str]) -> None
     assert project.resume("--no-verify").code == 1
 
 
+@pytest.mark.nightly
 def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) -> None:
     """R-LOG-3, R-GIT-3: in a file that HEAD has too, and in a name."""
     project.repo.write("b.py", "b\n")
@@ -330,6 +335,7 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
     assert VALUE not in project.repo.git("log", "-p", "--name-only", "--patch", "HEAD", "--", "*.py", "*.txt")
 
 
+@pytest.mark.nightly
 def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_changes(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +359,7 @@ def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_chang
     assert project.read(name) == "x\n"
 
 
+@pytest.mark.nightly
 def test_a_name_or_value_that_head_contains_is_not_a_failure(project: Project) -> None:
     """R-LOG-3: the path, and the value in another name or file, are in the history and cannot be kept out of it."""
     project.repo.write_all({f"src/{VALUE}.py": "x = 1\n", "old.py": f"key = '{VALUE}'\n"})

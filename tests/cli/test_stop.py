@@ -160,6 +160,7 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
     continues(project)
 
 
+@pytest.mark.nightly
 def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     project: Project, busy: tuple[subprocess.Popen[str], int]
 ) -> None:
@@ -200,6 +201,7 @@ def test_a_dead_owner_from_another_machine_needs_confirmation_too(project: Proje
     assert stop(project).data["owner"] is None
 
 
+@pytest.mark.nightly
 def test_further_interrupts_exit_at_once_and_resume_recovers(project: Project, tmp_path: Path) -> None:
     """F36: there is no cleanup and no traceback, no process is left and nothing is lost."""
     note, door = tmp_path / "note", tmp_path / "door"
@@ -234,6 +236,7 @@ def test_a_second_signal_gives_a_complete_error_answer() -> None:
     assert Answer(130, done.stdout, done.stderr).error["details"]["status"] == "interrupted"
 
 
+@pytest.mark.nightly
 def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, tmp_path: Path) -> None:
     """F36: SIGHUP, without any terminal to print to."""
     consent = project.approval()
@@ -248,6 +251,7 @@ def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, 
     continues(project)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("stream", seed.one_on_a_push(["stdout", "stderr"], "a reader"))
 def test_a_reader_that_goes_away_ends_the_command_quietly(project: Project, stream: str) -> None:
     """F36, R-RUN-7: a run whose reader goes away completes and exits as usual, for either stream."""

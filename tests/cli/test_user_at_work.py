@@ -128,6 +128,7 @@ def test_on_another_branch_nothing_is_delivered_and_resume_delivers_when_the_use
     assert len(project.events("1", "--kind", "attempt.started")) == 2
 
 
+@pytest.mark.nightly
 def test_a_branch_that_the_user_leaves_while_a_hook_runs_gets_no_commit(project: Project) -> None:
     """R-GIT-6: nor does the one on which he is."""
     plain = f"env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE git -C {project.folder}"
@@ -141,6 +142,7 @@ def test_a_branch_that_the_user_leaves_while_a_hook_runs_gets_no_commit(project:
     assert project.resume("--no-verify").data["outcome"] == "complete"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("setting", "content", "mode"),
     [("core.autocrlf=true", b"one\n", 0o644), ("core.fileMode=false", b"one\n", 0o777)],
@@ -163,6 +165,7 @@ def test_a_run_says_which_changes_of_the_user_its_agents_do_not_see(project: Pro
     assert "Agents do not see your uncommitted changes in notes.txt, src.txt, staged.txt" in answer.object["warnings"]
 
 
+@pytest.mark.nightly
 def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: Project) -> None:
     """R-RUN-14: the refs were deleted between two commands."""
     assert run(project).code == 0
@@ -212,6 +215,7 @@ def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Pro
     assert project.read("d/src.txt") == "two\n"
 
 
+@pytest.mark.nightly
 def test_what_the_task_leaves_of_that_version_is_committed_too_because_it_was_proven_so(project: Project) -> None:
     """R-RUN-3: the check holds only with the user's version. What he saves meanwhile stays."""
     begun(project, script="echo more > d/page.txt; echo three > $IDUMB_REPOSITORY/d/src.txt")
@@ -219,11 +223,13 @@ def test_what_the_task_leaves_of_that_version_is_committed_too_because_it_was_pr
     assert (project.repo.git("show", "HEAD~1:d/src.txt"), project.read("d/src.txt")) == ("two", "three\n")
 
 
+@pytest.mark.nightly
 def test_a_control_runs_on_that_version_too(project: Project) -> None:
     begun(project, script="echo more > d/page.txt", settings="checks: {control: before}\n")
     assert "passed before the work too" in answered(project, "mine").error["message"]
 
 
+@pytest.mark.nightly
 def test_a_save_between_the_answer_and_the_delivery_is_a_question_again(project: Project) -> None:
     """R-GIT-6: his first version is in the snapshot, the second at its path."""
     begun(project, script="sed -i s/^/more-/ d/src.txt; echo three > $IDUMB_REPOSITORY/d/src.txt")
@@ -245,13 +251,7 @@ def test_a_run_waits_for_the_commit_that_the_user_wants_to_make_first(project: P
     assert project.subjects()[-3:-1] == ["mine", "Task T1-01"]
 
 
-def test_a_task_that_the_user_stops_there_can_be_retried_and_asks_again(project: Project) -> None:
-    begun(project)
-    assert answered(project, "stop").data["tasks"][0]["status"] == "failed"
-    assert project.resume("--no-verify", "--retry-failed").code == 5
-    assert project.json("decisions").data["decisions"][0]["id"] == "T1-01.base.1"
-
-
+@pytest.mark.nightly
 def test_a_file_that_he_changes_after_the_answer_is_asked_about_too(project: Project) -> None:
     begun(project)
     project.repo.write("d/page.txt", "mine\n")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from idumb.domain.proof import levels
 from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -139,54 +137,6 @@ def test_agents_are_called_with_consent_and_a_refutation_at_an_existing_line_mak
     assert [e["payload"]["role"] for e in project.events("--kind", "role.asked")] == ["verifier", "skeptic"] * 2
 
 
-DEAR = """\
-cat > /dev/null; echo '{"usage": {"tokens_in": 8, "tokens_out": 4}}' > $IDUMB_STATE_FILE; cat $IDUMB_ROLE.json
-"""
-
-
-def test_usage_of_verifier_and_skeptic_counts_against_the_run_s_ceiling(project: Project) -> None:
-    """R-ADAPT-3: a role without any remaining budget is not called, and the answer says so."""
-    (project.folder / "agent.sh").write_text(DEAR, encoding="utf-8")
-    answer = verify(project, "--approve", consented(project))
-    assert (answer.code, answer.data["status"], answer.data["judged_by"][0]["verdict"]) == (1, "partial", "PASS")
-    assert answer.data["causes"] == [f"the skeptic gave no opinion: {answer.data['judged_by'][1]['failure']}"]
-    assert "12 tokens of 12 used" in answer.data["judged_by"][1]["failure"]
-    events = project.events("--kind", "role.asked")
-    assert [(e["payload"]["role"], e["run"]) for e in events] == [("verifier", answer.data["run"])]
-
-
-def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-GATE-6: it would answer only after its time, which is the level's, as the configuration names the level."""
-    os.mkfifo(tmp_path / "fifo")
-    project.repo.write("agent.sh", f"cat {tmp_path}/fifo\n")
-    project.repo.commit("a verifier that waits", "agent.sh")
-    monkeypatch.setattr(levels, "_TIMES", {2: (10, 60, 1)})
-    bound = ROLES.replace(", skeptic: {binding: judge}", "")
-    project.configure(f"{bound}gates: {{verifier: {{level: 2}}}}\n")
-    assert run(project, "--no-verify").code == 0  # under one consent with the verifier
-    answer = verify(project)
-    assert (answer.code, answer.data["status"]) == (1, "partial"), answer
-    assert "the verifier gave no opinion: " in answer.data["reason"]
-    (event,) = project.events("--kind", "role.asked")
-    assert event["payload"]["outcome"] == "timed_out"
-
-
-def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(project: Project) -> None:
-    """R-GATE-6, R-ADAPT-5."""
-    (project.folder / "verifier.json").write_text("All is well.", encoding="utf-8")
-    (project.folder / "skeptic.json").write_text(opinion(("AC-1", False, "a.txt", 1)), encoding="utf-8")
-    gates = "gates: {verifier: {level: 0}, skeptic: {level: 0}}\n"
-    project.configure(ROLES + gates)
-    assert run(project, "--no-verify").code == 0
-    answer = verify(project)
-    assert (answer.code, answer.data["status"]) == (0, "passed"), answer
-    assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
-    assert any("the verifier gave no opinion" in words for words in answer.data["open"])
-    assert "Refuted by the skeptic" in project.read(".planning/phases/1/1-VERIFICATION.md")
-
-
 def test_a_citation_of_a_missing_place_is_marked_and_refutes_nothing(project: Project) -> None:
     """R-ADAPT-5."""
     places = (("AC-1", False, "a.txt", 2), ("AC-1", False, "../a.txt", 1), ("AC-1", False, "b.txt", 1))
@@ -235,6 +185,7 @@ def test_without_gaps_no_plan_is_made(prepared: Prepared) -> None:
 WRONG = task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])
 
 
+@pytest.mark.nightly
 def test_a_phase_without_a_proven_task_has_not_passed(sandbox: GitSandbox) -> None:
     """R-ADAPT-5: a person's acceptance lets a run continue; it is not evidence and is not called so."""
     project = projects.create(sandbox)
@@ -259,6 +210,7 @@ def test_a_phase_without_a_proven_task_has_not_passed(sandbox: GitSandbox) -> No
     assert project.quick("check-plan", "1", "--json").code == 0
 
 
+@pytest.mark.nightly
 def test_a_pass_names_the_tasks_that_a_person_accepted(sandbox: GitSandbox) -> None:
     """R-ADAPT-5."""
     project = projects.create(sandbox)
@@ -344,6 +296,7 @@ def test_answering_yes_counts_only_for_the_judged_files(on_an_opinion: Project) 
     assert (again.code, again.data["status"], again.data["decision"] != decision) == (1, "partial", True)
 
 
+@pytest.mark.nightly
 def test_a_dry_run_of_a_plan_that_a_person_must_confirm_does_not_fail(sandbox: GitSandbox) -> None:
     """R-RUN-11: a run would ask, and no decision is left pending here."""
     project = projects.create(sandbox)
@@ -400,6 +353,7 @@ def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> Non
     assert "AC-1 failed" in answer.data["reason"]
 
 
+@pytest.mark.nightly
 def test_a_partly_verified_run_continues_and_is_judged_again(in_part: Project) -> None:
     """R-RUN-6."""
     project = in_part
