@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.plans import run
 from tests.support.project import Project, task
 
@@ -104,6 +106,7 @@ def test_a_killed_or_cut_off_agent_continues_its_conversation_from_the_task_base
     assert project.read("t1-01.txt") == "done"
 
 
+@pytest.mark.nightly
 def test_a_conversation_that_is_unknown_or_has_no_plain_word_as_its_id_is_replaced(
     project: Project, home: Path
 ) -> None:
@@ -120,6 +123,7 @@ def test_a_conversation_that_is_unknown_or_has_no_plain_word_as_its_id_is_replac
     assert ended[-1]["resumed"] is False
 
 
+@pytest.mark.nightly
 def test_conversations_are_private_and_kept_only_until_the_run_ends(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"})
     assert run(project, "--max-attempts", "1").code == 1

@@ -123,6 +123,7 @@ def test_the_refusal_names_the_differences_from_a_guided_approval(project: Proje
     assert "was revoked by " in answer.error["message"]
 
 
+@pytest.mark.nightly
 def test_the_suggested_command_gives_the_missing_approval(prepared: Prepared) -> None:
     """R-LOCK-4."""
     project = prepared.get(_ran_guided)
@@ -132,6 +133,7 @@ def test_the_suggested_command_gives_the_missing_approval(prepared: Prepared) ->
     assert _verify(project).code == 0
 
 
+@pytest.mark.nightly
 def test_the_final_judges_of_a_strict_run_need_the_approval_too(project: Project) -> None:
     """R-LOCK-4: the last task stays done; the changed script does not run."""
     _plan(project, "strict")
@@ -147,6 +149,7 @@ def test_the_final_judges_of_a_strict_run_need_the_approval_too(project: Project
     assert project.exists(".planning/phases/1/1-SUMMARY.md")
 
 
+@pytest.mark.nightly
 def test_a_pinned_base_is_compared_with_the_run_s_base_for_a_phase_decision(project: Project) -> None:
     """R-LOCK-4, R-ASK-3: the approval also covers the plan with the answer."""
     head = STRICT.replace("check: test -s a.txt", "human: true")
@@ -186,6 +189,7 @@ def test_a_rollback_needs_the_approval_of_the_locked_plan_and_not_of_the_current
     assert answer.data["compensated"] == ["T1-01"]
 
 
+@pytest.mark.nightly
 def test_invariants_are_not_judged_after_a_rollback_under_a_void_approval(project: Project) -> None:
     """R-LOCK-4: the files are restored anyway."""
     invariants = f"invariants: [{{id: I-1, text: it holds, check: sh {BACK}}}]\n"
@@ -203,6 +207,7 @@ def test_invariants_are_not_judged_after_a_rollback_under_a_void_approval(projec
 # Taking a word back
 
 
+@pytest.mark.nightly
 def test_an_approval_can_be_revoked_without_its_plan(project: Project) -> None:
     """R-LOCK-3, R-LOCK-4: it ends with the approval, however the phase is spelled."""
     _plan(project, "strict")
@@ -255,6 +260,7 @@ def test_the_approval_of_a_step_plan_can_be_revoked_by_its_path_with_or_without_
         project.repo.write("steps/one.yaml", text)
 
 
+@pytest.mark.nightly
 def test_guided_consent_can_be_revoked_too(project: Project) -> None:
     """R-LOCK-3."""
     _plan(project, "guided")
@@ -268,6 +274,7 @@ def test_guided_consent_can_be_revoked_too(project: Project) -> None:
     assert "1 approval and 1 consent withdrawn" in project.quick("approve", "1", "--revoke").out
 
 
+@pytest.mark.nightly
 def test_a_run_is_not_judged_if_its_approval_is_revoked_at_its_end(project: Project, tmp_path: Path) -> None:
     """R-LOCK-4."""
     _plan(project, "strict")

@@ -219,6 +219,7 @@ def test_idumb_without_a_command_prints_the_help(project: Project) -> None:
     assert project.quick("--json").error["code"] == "usage"
 
 
+@pytest.mark.nightly
 def test_an_unwritable_standard_output_gives_no_traceback(project: Project) -> None:
     """T15: full, closed, and with a reader that has exited; from the kept view and from the command itself."""
     project.plan([making("T1-01", "a.txt")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -80,6 +82,7 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
     assert run(project, *offered.split()).code == 0
 
 
+@pytest.mark.nightly
 def test_a_branch_before_the_first_commit(sandbox: GitSandbox) -> None:
     project = _project(sandbox, "git:\n  branch: phase\n", first=False)
     answer = project.quick("check-plan", "1", "--json")

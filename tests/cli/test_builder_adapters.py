@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
+import pytest
+
 from tests.support import acp_agent, chat_server
 from tests.support import project as projects
 from tests.support.chat_server import ChatServer
@@ -27,6 +29,7 @@ def bytes_of(project: Project) -> dict[str, bytes]:
     return {name: (project.folder / name).read_bytes() for name in ("a.txt", "b/c.txt", "README.md")}
 
 
+@pytest.mark.nightly
 def test_every_builder_produces_the_same_files_from_the_same_plan(sandbox: GitSandbox) -> None:
     """R-ADAPT-2."""
     project = projects.create(sandbox)

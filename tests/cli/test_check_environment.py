@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from tests.support.answer import Answer
 from tests.support.plans import run
 from tests.support.project import Project, shell, task
-
-if TYPE_CHECKING:
-    import pytest
 
 CHANGED, CHANGE = "~/package.json", "echo {} > $HOME/package.json"
 """Node looks for it in each folder above the tree of a check."""
@@ -71,6 +70,7 @@ def test_a_changed_program_fails_a_task_of_a_strict_run(project: Project) -> Non
     assert "changed during the run" in answer.out
 
 
+@pytest.mark.nightly
 def test_a_change_by_the_last_check_leaves_a_strict_phase_unverified(project: Project, home: Path) -> None:
     plan(project, "true", f"test -s a.txt && echo x=1 > {home}/package.json")
     answer = strict(project)
@@ -79,6 +79,7 @@ def test_a_change_by_the_last_check_leaves_a_strict_phase_unverified(project: Pr
     assert "~/package.json changed during the run" in answer.out
 
 
+@pytest.mark.nightly
 def test_what_a_builder_changes_in_another_process_is_seen(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

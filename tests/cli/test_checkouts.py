@@ -11,7 +11,7 @@ import pytest
 from tests.support import project as projects
 from tests.support import warm
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, shell, task, write
+from tests.support.project import Project, shell, task
 
 
 @pytest.fixture
@@ -36,6 +36,7 @@ def test_a_checkout_is_in_the_user_s_state_directory_private_and_kept(project: P
     assert (folder / "README.md").is_file()
 
 
+@pytest.mark.nightly
 def test_without_a_variable_checkouts_are_in_the_system_s_state_directory(
     project: Project, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,6 +44,7 @@ def test_without_a_variable_checkouts_are_in_the_system_s_state_directory(
     assert where(project, tmp_path).parents[1] == home / ".local/state/idumb-checkouts"
 
 
+@pytest.mark.nightly
 def test_the_user_s_environment_moves_checkouts(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,6 +52,7 @@ def test_the_user_s_environment_moves_checkouts(
     assert where(project, tmp_path).parents[1] == tmp_path / "elsewhere"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["relative", "in the work tree", "cannot be written", "a link"])
 def test_an_unusable_folder_is_refused_at_once_and_the_variable_named(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -130,6 +133,7 @@ def test_resume_keeps_what_a_killed_builder_left_and_builds_anew(killed_run: Pro
     assert (killed_run.read("a.txt"), killed_run.exists("kept.txt")) == ("whole\n", False)
 
 
+@pytest.mark.nightly
 def test_an_interrupted_command_keeps_it_too(project: Project) -> None:
     interrupted(project, signal.SIGINT)
     shown = project.json("show", "T1-01").data["attempts"][0]
@@ -138,6 +142,7 @@ def test_an_interrupted_command_keeps_it_too(project: Project) -> None:
     kept(project)
 
 
+@pytest.mark.nightly
 def test_doctor_keeps_it(killed_run: Project) -> None:
     killed_run.quick("doctor", "--fix", "--json")
     kept(killed_run)
@@ -153,6 +158,7 @@ def test_deinit_puts_it_into_the_backup_and_removes_the_checkouts(killed_run: Pr
     kept(killed_run)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("builder", ["", "builder: editor\n"])
 def test_the_check_of_a_service_runs_in_a_checkout_and_knows_the_user_s_repository(
     project: Project, builder: str
@@ -165,13 +171,3 @@ def test_the_check_of_a_service_runs_in_a_checkout_and_knows_the_user_s_reposito
     begin = ("start", "T1-01") if builder else ("execute-phase", "1", "--no-verify")
     answer = project.json(*begin, "--approve", project.approval())
     assert (answer.code, project.exists("made.txt")) == (0, False), answer
-
-
-def test_a_task_may_replace_a_folder_by_a_file(project: Project) -> None:
-    """What an earlier attempt left at a declared path goes before the builder starts, but no file of the tree."""
-    project.repo.write("d/e", "one\n")
-    project.repo.commit("a folder")
-    steps = [{"tool": "delete_file", "intent": "remove it", "arguments": {"path": "d/e"}}, write("d", "two\n")]
-    project.plan([task("T1-01", files="create `d`, delete `d/e`", check="test -f d", steps=steps)])
-    assert project.execute("--no-verify").code == 0
-    assert project.read("d") == "two\n"

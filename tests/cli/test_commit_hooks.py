@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.support import project as projects
@@ -54,14 +52,7 @@ def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent
     assert project.repo.git("status", "--porcelain") == ""
 
 
-def test_what_a_hook_breaks_is_not_delivered(project: Project) -> None:
-    by_agent(project, "echo hello > a.txt", check="grep -q hello a.txt")
-    hook(project, "pre-commit", "test -e a.txt || exit 0; echo broken > a.txt; git add a.txt")
-    head = project.repo.head()
-    assert run(project, "--max-attempts", "1").code == 1
-    assert (project.repo.head(), project.exists("a.txt")) == (head, False)
-
-
+@pytest.mark.nightly
 def test_the_words_of_a_hook_that_refuses_go_to_the_agent(project: Project) -> None:
     by_agent(project, "grep -q 'upper case' && echo HELLO > a.txt || echo hello > a.txt")
     hook(project, "pre-commit", "grep -q hello a.txt && { echo 'a.txt must be upper case' >&2; exit 1; }; exit 0")
@@ -69,31 +60,7 @@ def test_the_words_of_a_hook_that_refuses_go_to_the_agent(project: Project) -> N
     assert (calls(project), committed(project, "a.txt")) == (2, "HELLO")
 
 
-def test_a_hook_sees_the_change_and_not_what_the_user_staged(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    project.repo.write("mine.txt", "mine\n")
-    project.repo.git("add", "mine.txt")
-    seen = project.folder.parent / "seen"
-    looks = f"git diff --cached --name-status > {seen}; git rev-parse HEAD >> {seen}"
-    hook(project, "pre-commit", f"test -e {seen} || {{ {looks}; }}; git add -A")
-    head = project.repo.head()
-    assert run(project).code == 0
-    assert seen.read_text() == f"A\ta.txt\n{head}\n"
-    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1") == "a.txt"
-    assert project.repo.git("diff", "--cached", "--name-only") == "mine.txt"
-
-
-def test_a_background_process_of_a_hook_does_not_hold_up_the_run(project: Project) -> None:
-    """It keeps the hook's output open and reads a pipe that nobody closes before the run is over."""
-    gate = project.folder.parent / "gate"
-    os.mkfifo(gate)
-    project.plan([making("T1-01", "a.txt")])
-    hook(project, "post-commit", f"cat {gate} &")
-    held = os.open(gate, os.O_RDWR)
-    assert run(project).code == 0
-    os.close(held)
-
-
+@pytest.mark.nightly
 def test_what_a_hook_makes_of_reports_is_not_committed(project: Project) -> None:
     """Nothing proves it: the run has ended. R-OPS-2."""
     project.plan([making("T1-01", "a.txt")])
@@ -103,6 +70,7 @@ def test_what_a_hook_makes_of_reports_is_not_committed(project: Project) -> None
     assert (committed(project, "a.txt").strip(), project.read("a.txt").strip()) == ("made", "made")
 
 
+@pytest.mark.nightly
 def test_a_process_that_a_hook_left_does_not_write_where_its_commit_is_proven(project: Project) -> None:
     """It would put back what the hook took out of the commit."""
     left = "(setsid sh -c 'for i in $(seq 500); do echo real > a.txt; sleep 0.01; done' > /dev/null 2>&1 &)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 
+import pytest
+
 from tests.support.project import IDUMB, Project, making
 
 
@@ -18,6 +20,7 @@ def completed(project: Project, *words: str) -> list[str]:
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
+@pytest.mark.nightly
 def test_commands_phases_and_tasks_are_completed(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
     assert completed(project, "idumb", "dlq", "re") == ["retry", "remove"]

@@ -124,6 +124,7 @@ def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(proje
     assert dlq(project, "retry").code == 2
 
 
+@pytest.mark.nightly
 def test_a_run_whose_agent_could_not_work_has_that_failure_s_class(sandbox: GitSandbox) -> None:
     """R-HAND-3, R-ADAPT-6: no task failed; the attempt, its failure kind and the fix are shown all the same."""
     project = projects.create(sandbox)

@@ -97,18 +97,6 @@ def answering(project: Project, reply: str) -> str:
     return str(refused.error["details"]["consent_hash"])
 
 
-def test_the_debugger_s_usage_counts_against_the_run_s_ceiling(project: Project) -> None:
-    """R-ADAPT-3."""
-    used = """echo '{"usage": {"tokens_in": 9}}' > $IDUMB_STATE_FILE\n"""
-    (project.folder / "agent.sh").write_text(used + replying(project), encoding="utf-8")
-    assert debug(project, "--approve", answering(project, "Look at b.txt:1.")).code == 0
-    event = project.events("--kind", "role.asked")[-1]
-    assert event["run"] == project.quick("status", "--json").data["phases"][0]["run"]
-    again = project.quick("show", "T1-02", "--debug", "--json")
-    assert (again.code, again.error["code"]) == (4, "role.ceiling")
-    assert "9 tokens of 9 used" in again.error["message"]
-
-
 def test_a_plan_from_the_debugger_can_be_taken_if_the_run_can_continue_under_it(
     project: Project,
 ) -> None:
@@ -135,6 +123,7 @@ def test_a_plan_from_the_debugger_can_be_taken_if_the_run_can_continue_under_it(
     assert ended.code == 0, ended
 
 
+@pytest.mark.nightly
 def test_an_unusable_plan_is_not_kept(project: Project) -> None:
     """R-ADAPT-6."""
     plan = project.read(PLAN)

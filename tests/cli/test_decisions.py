@@ -22,7 +22,6 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 from tests.support.terminal import answering
 
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is *liked* — human\n"
 QUESTION = "T1-01.AC-2.1"
 
@@ -35,23 +34,6 @@ def judged(project: Project, *, commit: bool = True) -> Project:
     return project
 
 
-def asking(project: Project, *, fields: str = "", head: str = "") -> Project:
-    """T1-01 and T1-02 fail, and each asks what to do then."""
-    tasks = [
-        task(
-            id,
-            files=f"create `{id}.txt`",
-            check=f"test -s {id}.txt",
-            steps=[shell(f"touch {id}.txt")],
-            fields="- **On failure:** ask\n" + fields,
-        )
-        for id in ("T1-01", "T1-02")
-    ]
-    project.plan(tasks, head=head)
-    assert run(project).code == 5
-    return project
-
-
 def _waiting(sandbox: GitSandbox) -> Project:
     return judged(projects.create(sandbox))
 
@@ -59,15 +41,6 @@ def _waiting(sandbox: GitSandbox) -> Project:
 @pytest.fixture
 def waiting(prepared: Prepared) -> Project:
     return prepared.get(_waiting)
-
-
-def _failed(sandbox: GitSandbox) -> Project:
-    return asking(projects.create(sandbox))
-
-
-@pytest.fixture
-def failed(prepared: Prepared) -> Project:
-    return prepared.get(_failed)
 
 
 def decide(project: Project, *arguments: str) -> Answer:
@@ -105,6 +78,7 @@ def test_an_answer_on_another_branch_is_refused_and_changes_no_plan(waiting: Pro
     assert decide(waiting, QUESTION, "yes").data["version"] == 2
 
 
+@pytest.mark.nightly
 def test_an_answer_at_the_terminal_is_appended_when_the_run_ends(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +173,7 @@ def _approved(sandbox: GitSandbox) -> Project:
     return project
 
 
+@pytest.mark.nightly
 def test_an_approval_extended_to_an_answer_keeps_its_expiry_and_can_be_revoked(prepared: Prepared, home: Path) -> None:
     """R-ASK-3, R-LOCK-4: an answer does not make an expiring approval permanent."""
     project = prepared.get(_approved)
@@ -225,6 +200,7 @@ def of_no_return(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", criteria=JUDGED), last])
 
 
+@pytest.mark.nightly
 def test_a_person_s_acceptance_expires_with_its_approval(project: Project, home: Path) -> None:
     """R-ASK-3, R-LOCK-9: an answer moves no acceptance into an approval that lasts longer."""
     of_no_return(project)
@@ -236,6 +212,7 @@ def test_a_person_s_acceptance_expires_with_its_approval(project: Project, home:
     assert project.resume("--no-verify").code == 0
 
 
+@pytest.mark.nightly
 def test_acceptances_of_a_signed_approval_enter_no_unsigned_one(project: Project, home: Path, tmp_path: Path) -> None:
     """R-ASK-3, R-LOCK-9: the plan stays as signed, and the run continues with the answer."""
     of_no_return(project)

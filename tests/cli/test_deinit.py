@@ -145,6 +145,7 @@ def test_files_are_removed_only_on_request_and_are_in_the_backup(project: Projec
     assert outside.read_text(encoding="utf-8") == "x"
 
 
+@pytest.mark.nightly
 def test_deinit_is_refused_while_a_run_is_active_in_any_working_tree(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F40: the owner of the other working tree is named, and nothing is removed."""
     sandbox.write("README.md", "x")
@@ -246,6 +247,7 @@ def die_at(number: int) -> None:
     sys.addaudithook(count)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("step", [17, pytest.param(3, marks=pytest.mark.nightly)])
 def test_a_deinit_killed_anywhere_is_finished_by_running_it_again(prepared: Prepared, step: int) -> None:
     """F30: nothing of the user changes, and nothing of idumb remains."""

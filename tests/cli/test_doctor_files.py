@@ -26,6 +26,7 @@ def test_an_invalid_configuration_is_named_with_its_line(project: Project) -> No
     assert ".idumb/config.yaml:2" in symptoms_of(project, "config.reads", "problem")[0]["found"]
 
 
+@pytest.mark.nightly
 def test_other_faults_of_files_are_named_and_a_fix_restores_only_idumb_s_own(project: Project) -> None:
     """M3, R-LOG-9: an invalid plan, a file that a power cut emptied, an outdated projection, files of an old idumb."""
     project.repo.write(".planning/phases/3/01-PLAN.md", "---\ntype: plan\n---\n")
@@ -95,6 +96,7 @@ def killed_at(project: Project, number: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("step", [101, pytest.param(13, marks=pytest.mark.nightly)])
 def test_the_next_fix_finishes_one_killed_anywhere(project: Project, step: int) -> None:
     """F30: log, refs, modes and projections at once."""

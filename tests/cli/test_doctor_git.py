@@ -24,6 +24,7 @@ def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:
     assert "reflog" in symptoms_of(project, "git.head", "problem")[0]["fix"]
 
 
+@pytest.mark.nightly
 def test_a_damaged_index_is_found_although_the_caller_ignores_the_ends_of_programs(project: Project) -> None:
     """The exit code of git, which says so, is dropped for a program that inherits an ignored SIGCHLD."""
     (project.repo.common_dir / "index").write_bytes(b"no index")
@@ -76,6 +77,7 @@ def test_a_lock_of_a_live_process_names_the_process(project: Project) -> None:
         assert f"process {os.getpid()} holds it" in symptoms_of(project, "git.locks", "warn")[0]["found"]
 
 
+@pytest.mark.nightly
 def test_a_push_that_would_publish_snapshots_is_named(project: Project) -> None:
     """M9."""
     for name, value in (("mirror", "true"), ("push", "+refs/*:refs/*"), ("push", "refs/idumb/*:refs/idumb/*")):
@@ -86,6 +88,7 @@ def test_a_push_that_would_publish_snapshots_is_named(project: Project) -> None:
     assert problems(doctor(project), "git.push") == []
 
 
+@pytest.mark.nightly
 def test_hooks_that_the_user_s_own_configuration_names_are_listed(project: Project, home: Path) -> None:
     (home / "gitconfig").write_text("[core]\n\thooksPath = ~/hooks\n")
     (home / "hooks").mkdir()

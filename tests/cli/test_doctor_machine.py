@@ -96,6 +96,7 @@ def test_a_state_directory_that_others_can_write_is_named(project: Project) -> N
     assert "mode 0777" in symptoms_of(project, "state-directory.private", "problem")[0]["found"]
 
 
+@pytest.mark.nightly
 def test_temporary_files_of_a_killed_idumb_are_moved_aside(project: Project) -> None:
     names = [
         f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp",
@@ -114,6 +115,7 @@ def test_temporary_files_of_a_killed_idumb_are_moved_aside(project: Project) -> 
     assert set(kept) == {"half"}
 
 
+@pytest.mark.nightly
 def test_orphaned_processes_of_a_killed_idumb_are_ended(project: Project) -> None:
     """F59: they are found by an inherited variable, in any folder; also those of a clone in the git folder."""
     clones = (project.repo.clones, project.repo.common_dir / "idumb/clones")

@@ -67,6 +67,7 @@ def test_a_dropped_phase_is_not_what_comes_next_and_undo_takes_it_up_again(stopp
     assert stopped.json("status").data["phases"][0]["state"] == "dropped"
 
 
+@pytest.mark.nightly
 def test_a_dropped_phase_is_taken_up_again_only_by_undo(stopped: Project) -> None:
     assert (dropped(stopped, "1").code, dropped(stopped, "2").code) == (0, 0)
     assert stopped.json("status").data["next"]["why"] == "every phase is verified or dropped"
@@ -94,6 +95,7 @@ def test_an_unwanted_quick_task_can_be_dropped_and_next_forgets_it(project: Proj
     assert project.quick("decisions").out.strip() == "No questions are waiting for an answer."
 
 
+@pytest.mark.nightly
 def test_what_is_done_cannot_be_dropped(stopped: Project) -> None:
     assert dropped(stopped, "T1-01").error["code"] == "drop.nothing-left"
     project = stopped

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +141,7 @@ def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_pat
     assert rows["T1-03"]["why"] == "needs T1-02"
 
 
+@pytest.mark.nightly
 def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
     """R-RUN-11: a dry run continues from the state of an unfinished run."""
     project.repo.write("hold.txt", "x\n")
@@ -169,6 +169,7 @@ def test_a_dry_run_of_a_verified_phase_needs_force(prepared: Prepared) -> None:
         assert "execute-phase" not in words or "--dry-run" in words
 
 
+@pytest.mark.nightly
 def test_checks_of_a_dry_run_have_what_the_configuration_provides(project: Project) -> None:
     """R-RUN-3, R-RUN-11: git ignores it, so no copy has it. HEAD is detached."""
     project.repo.write_all({".gitignore": "data/\n", "data/x": "x\n"})
@@ -177,13 +178,6 @@ def test_checks_of_a_dry_run_have_what_the_configuration_provides(project: Proje
     needing = task("T1-01", files="create `a.txt`", check="test -s data/x", steps=[write("a.txt", "a\n")])
     project.plan([needing])
     project.repo.git("checkout", "--quiet", "--detach")
-    assert statuses(rehearse(project)) == {"T1-01": "completed"}
-
-
-def test_a_repository_without_commits_can_have_a_dry_run(sandbox: GitSandbox) -> None:
-    """R-RUN-11, R-GIT-7."""
-    project = projects.create(sandbox, commit=False)
-    project.plan([making("T1-01", "a.txt")], commit=False)
     assert statuses(rehearse(project)) == {"T1-01": "completed"}
 
 
@@ -197,35 +191,6 @@ def test_an_interrupted_dry_run_leaves_nothing(project: Project) -> None:
     assert ended.code == 130
     assert "idumb resume" not in ended.out + ended.err
     assert everything(project) == before
-
-
-def test_the_next_command_removes_the_copy_of_a_killed_dry_run(project: Project, tmp_path: Path) -> None:
-    """R-RUN-11, R-LOG-5: until then only its own folder is left; that of a live one stays during another dry run."""
-    os.mkfifo(tmp_path / "door")
-    step = shell(f"echo x > {tmp_path}/door; sleep 600")
-    project.plan([task("T1-01", files="create `b.txt`", steps=[step])])
-    approval, before = project.approval(), everything(project)
-    copies = project.repo.clones / "rehearsals"
-    with project.beside("execute-phase", "1", "--dry-run", "--approve", approval) as running:
-        (tmp_path / "door").read_text(encoding="ascii")
-        assert rehearsals(copies) == ["1", "1.lock"]
-        plan = project.read(PLAN)
-        project.plan([making("T1-01", "a.txt")], commit=False)
-        assert project.execute("--dry-run").code == 0
-        assert rehearsals(copies) == ["1", "1.lock"]
-        project.repo.write(PLAN, plan)
-    assert running.wait().code == -signal.SIGKILL  # it was alive until the end of this block
-    leftovers = {path for path, entry in everything(project).items() if before.get(path) != entry}
-    assert all(path.startswith("state/idumb-checkouts") for path in leftovers), leftovers
-    project.plan([making("T1-01", "a.txt")], commit=False)
-    answer = project.execute()
-    assert answer.code == 0
-    assert any("rehearsals" in warning for warning in answer.object["warnings"])
-    assert not copies.exists()
-
-
-def rehearsals(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir())
 
 
 def test_a_dry_run_of_a_strict_plan_needs_an_approval(sandbox: GitSandbox) -> None:
@@ -244,6 +209,7 @@ def test_a_dry_run_of_a_strict_plan_needs_an_approval(sandbox: GitSandbox) -> No
     assert statuses(rehearse(project, approve=False)) == {"T1-01": "completed"}
 
 
+@pytest.mark.nightly
 def test_a_step_plan_can_have_a_dry_run(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-PLAN-7."""
     project = projects.create(sandbox)

@@ -66,6 +66,7 @@ def count(project: Project, kind: str) -> int:
     return len(project.quick("log", "W1", "--kind", kind, "--json").data["events"])
 
 
+@pytest.mark.nightly
 def test_a_workflow_emits_the_known_events_hands_on_fails_resumes_and_completes(project: Project) -> None:
     """R-PLAN-8, R-HAND-1, R-HAND-3, R-LOG-6: completed steps do not run again."""
     failed = start(project, "test-workflow")

@@ -45,6 +45,7 @@ def test_each_part_is_shown_with_the_text_that_was_hashed(project: Project, prog
     assert set(differing(project, "T1-01", "T1-02")) == {"adapter", "program", "model", "binding", "prompt"}
 
 
+@pytest.mark.nightly
 def test_a_context_is_what_the_task_reads_and_unknown_if_it_cannot_be_hashed(project: Project) -> None:
     """R-ENV-1: references count, except those to files outside the repository. What does not exist is refused."""
     project.repo.write_all({"docs/a.md": "a\n"})
@@ -71,6 +72,7 @@ def test_a_context_is_what_the_task_reads_and_unknown_if_it_cannot_be_hashed(pro
         assert answer.error["hint"]
 
 
+@pytest.mark.nightly
 def test_lock_in_survives_a_resume_and_a_new_contract_is_locked_in_again(project: Project) -> None:
     """R-GATE-6: everything is checked again; a carried task keeps the envelope of the run that made it."""
     tasks = [making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt")]

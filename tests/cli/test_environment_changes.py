@@ -185,16 +185,6 @@ def test_another_version_of_a_check_s_program_stops_a_strict_run(
     assert on.code == 0, on
 
 
-def test_a_guided_run_reports_a_changed_program_of_a_check(guided: Project) -> None:
-    """R-ENV-1."""
-    project = guided
-    rewrite(project.folder.parent / "bin" / "prove", PROVE + "# the next version\n")
-    answer = project.resume("--retry-failed", "--no-verify")
-    assert answer.code == 0, answer
-    assert "a program that checks start changed after this run was locked" in answer.object["warnings"]
-    assert differing(project, "T1-01", "T1-02") == ["checks"]
-
-
 def stopped(sandbox: GitSandbox, mode: str) -> Project:
     """A run of two tasks whose second one failed; then the builder is another version."""
     project = projects.create(sandbox)
@@ -218,6 +208,7 @@ def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(sandb
     assert [(change["binding"], change["part"]) for change in event["changes"]] == [("coder", "program")]
 
 
+@pytest.mark.nightly
 def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(project: Project) -> None:
     """R-ENV-2: the hint names the fix; it does not offer to accept a change that does not exist."""
     options = "environment: [CODER_KEY], options: {base_url: 'http://127.0.0.1:9/v1'}"
@@ -248,6 +239,7 @@ def test_a_strict_run_offers_three_choices_at_another_version_of_the_agent(
     assert choices.refused(strict, answer) == {}
 
 
+@pytest.mark.nightly
 def test_after_a_script_of_a_check_changed_each_choice_of_a_strict_run_succeeds(project: Project) -> None:
     """R-LOCK-4: approve it again, or restore it."""
     project.repo.write("check.sh", "test -e ok.txt && test -s b.txt\n")

@@ -141,24 +141,6 @@ def test_retry_starts_a_new_attempt_with_the_guidance_in_its_prompt(prepared: Pr
     assert letters(project) == ["T1-02"]
 
 
-def test_resume_passes_guidance_to_the_following_attempts(prepared: Prepared) -> None:
-    """R-RUN-5: to all attempts of retried tasks until they are completed; nothing is printed if no attempt follows."""
-    project = prepared.get(_echoed)
-    before = len(project.events())
-    refused = project.quick("resume", "1", "--guidance", "use blue", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "resume.no-attempt")
-    assert refused.error["hint"] == "idumb resume 1 --retry-failed --guidance 'use blue'"
-    assert len(project.events()) == before
-    flags = ("--retry-failed", "--no-verify", "--max-attempts", "2")
-    assert project.quick("resume", "1", *flags, "--guidance", "use red", "--json").code == 1
-    assert [len(project.events("--kind", kind)) for kind in ("task.guided", "task.failed")] == [1, 2]
-    assert decide(project, "T1-02.exhausted.1", "accept").error["code"] == "decision.void"
-    said = project.read("../told")
-    assert ("says: use red" in said, said.endswith("\n3\n")) == (True, True)
-    ended = project.quick("resume", "1", *flags, "--guidance", "use blue", "--json")
-    assert ended.code == 0, ended
-
-
 def test_a_question_about_a_failed_task_blocks_no_other_task_which_guidance_reaches(sandbox: GitSandbox) -> None:
     """R-RUN-5: `next` names the command that runs what can run; if no task is retried, the next one gets guidance."""
     project = projects.create(sandbox)
@@ -220,6 +202,7 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     assert decisions(project) == [QUESTION]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "function", seed.one_on_a_push([restore._record, restore.publish_reports], "midway or at the end of a roll back")
 )
@@ -271,6 +254,7 @@ def test_any_command_on_the_task_settles_the_question(project: Project, words: t
     void(project)
 
 
+@pytest.mark.nightly
 def test_at_a_terminal_the_question_comes_after_all_other_tasks(sandbox: GitSandbox) -> None:
     """R-ASK-2, R-RUN-5: the run continues with the answer, and guidance that was typed."""
     project = echoing(sandbox)
@@ -285,6 +269,7 @@ def test_at_a_terminal_the_question_comes_after_all_other_tasks(sandbox: GitSand
     assert status(project)["T1-03"] == "completed"
 
 
+@pytest.mark.nightly
 def test_a_retry_next_to_a_rollback_does_not_run_rolled_back_work_again(sandbox: GitSandbox) -> None:
     """R-ASK-2: the task that is to be tried again waits for `idumb resume`."""
     project = projects.create(sandbox)

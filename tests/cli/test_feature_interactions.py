@@ -21,6 +21,7 @@ def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
 # -- failures that a person fixes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_accepted_work_is_delivered_unless_its_files_changed_and_can_be_rolled_back(prepared: Prepared) -> None:
     """R-GIT-3, R-RUN-5: the accepted result is what the task left; what the user saved there is not overwritten."""
     project = prepared.get(ended_runs.failed)
@@ -49,6 +50,7 @@ def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(
     assert not project.exists("a.txt")
 
 
+@pytest.mark.nightly
 def test_undo_of_a_run_keeps_work_that_a_person_accepted_before(prepared: Prepared) -> None:
     """R-GIT-3."""
     project = prepared.get(ended_runs.failed)
@@ -117,6 +119,7 @@ def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
     assert project.statuses()["T1-02"] == "waiting"
 
 
+@pytest.mark.nightly
 def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Project) -> None:
     """R-ADAPT-5: one answer never counts for two criteria, and after a no the old answer is about other files."""
     for name, path in (("01", "a.txt"), ("02", "b.txt")):
@@ -139,6 +142,7 @@ def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Proje
 # -- hooks, policies, places --------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_a_run_continues_with_a_changed_plan_if_commits_are_disabled(project: Project) -> None:
     """R-RUN-12: with policy `none` the work of carried tasks is uncommitted, and it is idumb's."""
     project.configure("git: {commit: none}\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from idumb.app.attempt.attempt_events import call_id
 from idumb.app.core.run_context import RunContext
@@ -10,9 +10,6 @@ from idumb.app.engine import runner
 from idumb.app.engine.moves import Ending
 from tests.support.plans import run
 from tests.support.project import Project, making, task, write
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def workspace(project: Project) -> dict[str, object]:
@@ -75,6 +72,7 @@ def test_a_file_that_differs_from_its_task_s_result_is_reported(project: Project
     assert changed in answer.data["mismatches"]
 
 
+@pytest.mark.nightly
 def test_a_created_file_that_a_pattern_or_a_name_with_brackets_declares_is_verified_and_committed(
     project: Project,
 ) -> None:

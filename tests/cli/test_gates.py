@@ -159,17 +159,7 @@ def test_a_gate_of_level_1_that_is_unproven_leaves_the_phase_unverified(project:
     assert project.quick("verify-work", "1", "--json").data["status"] == "passed"
 
 
-def test_a_change_that_a_gate_does_not_judge_is_recorded_and_blocks_nothing(project: Project) -> None:
-    """R-GATE-2."""
-    project.configure("gates: {change-class: {level: 1}}\n")
-    project.plan([making("T1-01", "a.rb", fields="- **Change:** extending\n")])
-    assert run(project).code == 0
-    assert evidence_of(project, "gate change-class") == [("unproven", 0)]
-    assert (
-        "not judged, because idumb reads the public names of Python and Go: a.rb" in project.quick("show", "T1-01").out
-    )
-
-
+@pytest.mark.nightly
 def test_a_gate_that_holds_is_recorded_only_if_it_could_block(project: Project) -> None:
     project.configure("gates: {non-goals: {level: 2}, change-class: {level: 0}}\n")
     declared = "- **Change:** extending\n"

@@ -122,6 +122,7 @@ def test_the_answer_names_dialect_tasks_and_dependencies_of_every_plan(project: 
     assert [(row["path"], row["tasks"]) for row in answer.data["read"]] == [(f"{FOLDER}/03-01-PLAN.md", ["T03-0101"])]
 
 
+@pytest.mark.nightly
 def test_a_task_without_a_check_waits_until_its_author_adds_one_and_idumb_writes_nothing(project: Project) -> None:
     """R-RUN-3: or until a person accepts it. The amendment adopts the author's change."""
     write(project, p01=FIRST, p02=SECOND)

@@ -10,7 +10,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.project import Project, making, shell, task, write
+from tests.support.project import Project, making, shell, write
 
 HOOK = ".git/hooks/pre-commit"
 
@@ -82,6 +82,7 @@ def test_a_guided_run_names_what_changed_without_values_and_goes_on(project: Pro
     assert "t0ken" not in answer.out
 
 
+@pytest.mark.nightly
 def test_user_changes_between_two_commands_are_accepted(project: Project) -> None:
     acts(project, "exit 1")
     assert strict(project, "--max-attempts", "1").code == 1
@@ -108,19 +109,3 @@ def test_git_configuration_in_variables_has_no_effect(
     answer = project.quick("execute-phase", "1", "--approve", approval, "--no-verify", "--json")
     assert answer.data["outcome"] == "complete"
     assert not ran.exists()
-
-
-def test_a_hook_that_a_task_declares_is_work_and_does_not_run_in_this_run(sandbox: GitSandbox) -> None:
-    project = projects.create(sandbox, files={"README.md": "one\n"})
-    project.repo.git("config", "core.hooksPath", ".husky")
-    ran = tmp_ran(project)
-    hook = f"mkdir -p .husky; printf '#!/bin/sh\\ntouch {ran}\\n' > .husky/pre-commit; chmod +x .husky/pre-commit"
-    first = task("T1-01", files="create `.husky/pre-commit`", steps=[shell(hook)])
-    project.plan([first, making("T1-02", "b.txt", after="T1-01")])
-    answer = run(project, "--no-verify")
-    assert answer.data["outcome"] == "complete", answer
-    said = "This run wrote .husky/pre-commit, which git runs for commits. idumb's commits of this run run no hooks."
-    assert answer.object["warnings"].count(said) == 1
-    assert not ran.exists()
-    project.repo.git("commit", "--quiet", "--allow-empty", "-m", "mine")
-    assert ran.exists()

@@ -74,14 +74,6 @@ def _waiting(sandbox: GitSandbox) -> Project:
     return project
 
 
-def test_a_negative_verdict_fails_the_attempt(prepared: Prepared) -> None:
-    project = prepared.get(_waiting)
-    (first,) = request_files(project)
-    answer(first, "FAIL")
-    assert project.quick("resume", "1", "--json").code == 5
-    assert len(request_files(project)) == 2
-
-
 @pytest.mark.parametrize("commits", seed.one_on_a_push([False, True], "the user commits"))
 def test_a_verdict_counts_although_the_user_changes_another_file(prepared: Prepared, *, commits: bool) -> None:
     """It is bound to the bytes that were shown, and these are the same."""
@@ -105,6 +97,7 @@ class Killed:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+@pytest.mark.nightly
 def test_a_builder_that_runs_again_cannot_answer_an_earlier_request(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_rules_that_hide_nothing_are_a_change_too(project: Project) -> None:
     assert undeclared(project) == ["b.txt", "d/.gitignore"]
 
 
+@pytest.mark.nightly
 def test_folders_that_ignore_themselves_are_no_change_and_declared_rules_may_hide_files(project: Project) -> None:
     """What declared rules hide is reported."""
     cache = "mkdir -p made; echo '*' > made/.gitignore; echo x > made/x"
@@ -70,6 +71,7 @@ def test_folders_that_ignore_themselves_are_no_change_and_declared_rules_may_hid
     assert {row["status"] for payload in finished for row in payload["ledger"]} == {"declared"}
 
 
+@pytest.mark.nightly
 def test_files_kept_by_a_later_command_are_committed_and_rolled_back_with_their_rules(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)

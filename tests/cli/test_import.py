@@ -57,6 +57,7 @@ def add_checks(project: Project) -> None:
     project.commit_own()
 
 
+@pytest.mark.nightly
 def test_an_imported_plan_runs_once_its_checks_are_added(prepared: Prepared) -> None:
     project = prepared.get(with_source)
     answer = project.quick("import", "specs/001-shop", "--to", "7", "--json")

@@ -171,15 +171,6 @@ def test_two_folders_with_unusual_names_are_both_named_and_a_usual_one_wins(proj
     assert [row["state"] for row in project.quick("status", "--json").data["phases"]] == ["ready"]
 
 
-def test_a_started_plan_continues_under_its_unusual_folder_name(project: Project) -> None:
-    """R-PLAN-11: its ids have the whole name, which was the only way before."""
-    project.plan([making("Tphase-1-01", "a.txt")], phase="phase-1", folder="phase-1")
-    hash = project.quick("check-plan", "phase-1", "--json").data["contract_hash"]
-    assert project.quick("execute-phase", "phase-1", "--approve", hash, "--json").code == 0
-    (row,) = project.quick("status", "--json").data["phases"]
-    assert (row["phase"], row["state"]) == ("phase-1", "verified")
-
-
 def test_a_phase_whose_plan_has_errors_is_not_ready(project: Project) -> None:
     """R-PLAN-11, R-OPS-2: whether its format, its graph or a check says so."""
     for wrong in ("- **Builder:** nobody\n", "- **Builde:** x\n", "- **Depends on:** T1-09\n"):

@@ -52,6 +52,7 @@ def _type(project: Project, line: str) -> None:
     subprocess.run(line, shell=True, cwd=project.repo.root, check=True, capture_output=True)
 
 
+@pytest.mark.nightly
 def test_the_suggested_command_recovers_a_run_whose_branch_was_deleted(prepared: Prepared) -> None:
     project = prepared.get(_on_branch)
     refused = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
@@ -63,6 +64,7 @@ def test_the_suggested_command_recovers_a_run_whose_branch_was_deleted(prepared:
     assert not project.exists("a.txt")
 
 
+@pytest.mark.nightly
 def test_the_suggested_command_restores_a_deleted_plan(project: Project) -> None:
     """`git clean` takes plans that were never committed; the run kept their bytes."""
     project.plan([making("T1-01", "a.txt", "a\n")], commit=False)
@@ -77,6 +79,7 @@ def test_the_suggested_command_restores_a_deleted_plan(project: Project) -> None
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
 
 
+@pytest.mark.nightly
 def test_without_log_and_copy_doctor_names_the_remaining_option(verified: Project, home: Path) -> None:
     shutil.rmtree(verified.repo.git_dir / "idumb")
     shutil.rmtree(home / "state/idumb")
@@ -125,6 +128,7 @@ def test_documents_of_a_run_on_another_branch_do_not_block_it(prepared: Prepared
     project.repo.git("switch", "--quiet", "work")
 
 
+@pytest.mark.nightly
 def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(verified: Project) -> None:
     verified.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", "b\n", after="T1-01")])
     consent = verified.quick("check-plan", "1", "--json").data["contract_hash"]

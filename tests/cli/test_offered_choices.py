@@ -65,6 +65,7 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
     assert given(again) == given(failed) or choices.refused(project, again) == {}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("deed", "ways"),
     seed.one_on_a_push(
@@ -85,6 +86,7 @@ def test_after_a_step_changed_undeclared_files(project: Project, deed: str, ways
     assert given(again) == given(failed) or choices.refused(project, again) == {}
 
 
+@pytest.mark.nightly
 def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> None:
     """R-ASK-1, R-LOCK-8: completed steps cannot be amended, so a new run is offered, after a rollback."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"), write("b.txt", "b"))
@@ -97,6 +99,7 @@ def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> Non
     assert "amend" not in str(refused.error["hint"])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("first", "second", "ways"),
     seed.one_on_a_push(

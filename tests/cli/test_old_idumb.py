@@ -136,6 +136,7 @@ def test_a_damaged_state_file_does_not_stop_the_migration(tmp_path: Path) -> Non
         assert answer.data["taken_over"]["files"][0]["size"] == len(damage)
 
 
+@pytest.mark.nightly
 def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-LOG-9: history of another clone that was not rolled back."""
     project = projects.create(sandbox)

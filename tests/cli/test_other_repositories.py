@@ -98,6 +98,7 @@ def test_what_an_agent_does_in_a_submodule_stays_in_its_copy(project: Project, s
     assert files(project) == before
 
 
+@pytest.mark.nightly
 def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(project: Project) -> None:
     """R-GIT-7: the agent only reads it."""
     GitSandbox.create(project.folder / "vendor/in").write("a.txt", "mine\n")
@@ -128,6 +129,7 @@ def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(projec
     assert project.read("vendor/a.txt") == "made\n"
 
 
+@pytest.mark.nightly
 def test_an_acp_agent_s_write_into_a_submodule_is_refused(project: Project) -> None:
     """R-GIT-7."""
     before = files(project)
@@ -150,6 +152,7 @@ def test_a_repository_that_an_agent_made_is_not_lost_silently(sandbox: GitSandbo
     assert "it created repositories, which cannot be delivered: lib" in ended.data["tasks"][0]["reason"]
 
 
+@pytest.mark.nightly
 def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Project, tmp_path: Path) -> None:
     """R-GIT-7."""
     project.plan([projects.making("T1-01", "a.txt", content="")])

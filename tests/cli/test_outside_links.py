@@ -43,21 +43,6 @@ def test_writing_out_through_an_existing_link_is_detected_too(project: Project, 
     )
 
 
-def test_the_next_attempt_gets_the_reason_and_can_fix_it(project: Project, outside: Path, tmp_path: Path) -> None:
-    script = tmp_path / "builder.sh"
-    script.write_text(
-        f"cat > {tmp_path}/told-$IDUMB_ATTEMPT; rm -f greeting.txt\n"
-        f"[ $IDUMB_ATTEMPT = 1 ] && ln -s {outside} greeting.txt || echo hello > greeting.txt\n",
-        encoding="ascii",
-    )
-    project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
-    project.plan([task("T1-01", files="create `greeting.txt`", check="grep -q hello greeting.txt")])
-    assert run(project, "--no-verify").code == 0
-    assert {e["attempt"] for e in project.events("--kind", "evidence.recorded")} == {2}
-    assert f"out of the working tree, to {outside}" in (tmp_path / "told-2").read_text(encoding="utf-8")
-    assert project.repo.git("show", "HEAD~1:greeting.txt") == "hello"
-
-
 def test_existing_links_and_links_that_stay_inside_are_accepted(project: Project, outside: Path) -> None:
     project.repo.link("old", str(outside))
     project.repo.commit("a link", "old")

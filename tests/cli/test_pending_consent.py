@@ -252,6 +252,7 @@ def test_neither_a_dry_run_nor_a_wrong_hash_leaves_a_question(project: Project) 
     assert waiting(project) == []
 
 
+@pytest.mark.nightly
 def test_one_question_covers_the_phase_and_its_judges(judged: Project) -> None:
     """R-ASK-1, R-ADAPT-5: by decide."""
     question = open_question(judged)
@@ -277,6 +278,7 @@ def test_one_hash_agrees_to_the_phase_and_its_judges(judged: Project) -> None:
     assert again.code == 0, again
 
 
+@pytest.mark.nightly
 def test_a_person_at_the_terminal_is_asked_once_for_both(judged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-1, R-ADAPT-5."""
     screen = answering(monkeypatch, "run")
@@ -285,6 +287,7 @@ def test_a_person_at_the_terminal_is_asked_once_for_both(judged: Project, monkey
     assert "and ask the verifier and the skeptic" in screen.getvalue()
 
 
+@pytest.mark.nightly
 def test_work_needs_no_consent_to_its_judges(unjudged: Project) -> None:
     """R-ADAPT-5: with consent to the phase alone it runs, and its judges are not asked."""
     assert unjudged.statuses() == {"T1-01": "completed"}

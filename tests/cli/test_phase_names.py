@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 from tests.support.project import Project, making
 
 COMMANDS = (
@@ -18,6 +20,7 @@ def outcome_of(project: Project, *command: str) -> tuple[int, str]:
     return answer.code, answer.error["code"] if answer.object["error"] else ""
 
 
+@pytest.mark.nightly
 def test_every_command_finds_the_run_under_each_name(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")], folder="01-first")
     assert project.execute("--no-verify").data["outcome"] == "complete"

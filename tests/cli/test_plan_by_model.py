@@ -50,6 +50,7 @@ def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(pla
     assert events[1]["payload"]["usage"]["tokens_out"] == 70
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("fault", "code"), [("refused", "role.declined"), ("unauthorized", "role.not-logged-in")])
 def test_a_model_without_an_answer_ends_the_rounds_with_its_reason(
     planning: PlanningProject, fault: str, code: str

@@ -70,6 +70,7 @@ def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: 
     assert project.read("README.md") == "# Teh project\n"
 
 
+@pytest.mark.nightly
 def test_a_quick_task_that_was_rolled_back_or_skipped_is_not_what_comes_next(project: Project) -> None:
     assert consented(project, "Fix", "--files", "README.md", "--check", "grep -q The README.md").code == 0
     assert project.json("rollback", "Q1", "--to", "start", "--yes").code == 0
@@ -121,18 +122,6 @@ def test_a_change_that_a_pattern_covers_is_work_of_the_task(project: Project) ->
     assert done.code == 0, done.out
     assert project.read("README.md") == "# The project\n"
     assert project.trailers("Idumb-Task") == ["TQ1-01"]
-
-
-def test_commits_from_the_editor_are_work_of_the_task(project: Project) -> None:
-    """R-ADAPT-7: the files are judged, whoever committed them."""
-    project.configure("builder: editor\n")
-    assert consented(project, "Fix the typo", "--files", "README.md").code in (0, 5)
-    started = project.json("start", "TQ1-01")
-    assert started.code == 0, started.out
-    (project.folder / "README.md").write_text("# The project\n", encoding="utf-8")
-    project.repo.git("commit", "-qam", "mine")
-    done = project.json("submit", "TQ1-01")
-    assert (done.code, done.data["accepted"]) == (0, True), done.out
 
 
 def test_an_existing_link_is_modified_and_not_created(project: Project) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import pytest
+
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -101,6 +103,7 @@ def test_report_writes_the_files_of_a_run_and_prints_what_it_would_write(prepare
     assert project.resume().code == 0
 
 
+@pytest.mark.nightly
 def test_a_run_continues_without_the_file_of_its_plan_and_its_trailer_finds_the_plan(sandbox: GitSandbox) -> None:
     """R-GIT-1, R-LOG-9."""
     project = _project(sandbox, making("T1-01", "a.txt"), FAILING, configuration=NONE)
@@ -144,6 +147,7 @@ def _set_aside(project: Project) -> list[str]:
     return [path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()]
 
 
+@pytest.mark.nightly
 def test_a_quick_plan_of_the_log_is_resumed_amended_and_written(sandbox: GitSandbox) -> None:
     """R-RUN-3: nothing but the log and what the run keeps is needed."""
     agent = "builder: agent\nbindings:\n  agent: {adapter: command, argv: ['false']}\n"

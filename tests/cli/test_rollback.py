@@ -14,7 +14,7 @@ from idumb.git.restore import write_back
 from idumb.git.restore.path_state import Step
 from idumb.git.trees import GitTrees
 from idumb.system.clock import SystemClock
-from tests.support import seed, warm
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -52,16 +52,6 @@ def _failed(sandbox: GitSandbox) -> Project:
     return project
 
 
-def _killed_rollback(sandbox: GitSandbox) -> Project:
-    """A rollback of T1-02 ended between its announcement and its record."""
-    project = _done(sandbox)
-    hook, given = "tests.crash.rollback_faults:arrange", {"kill": "make", "plant": ""}
-    words = (*ROLLBACK[:3], "T1-01", "--yes")
-    assert warm.of_this_process().run(project.start, *words, hook=hook, given=given).code == -9
-    assert _kinds(project)[-1] == "rollback.intended", "the point is no longer between announcement and record"
-    return project
-
-
 @pytest.fixture
 def done(prepared: Prepared) -> Project:
     return prepared.get(_done)
@@ -74,11 +64,6 @@ def failed(prepared: Prepared) -> Project:
 
 def _kinds(project: Project) -> list[str]:
     return [event["kind"] for event in project.events()]
-
-
-def _work(project: Project) -> list[str]:
-    """Return what git reports about other files than the reports of a halted run."""
-    return [line for line in project.repo.status() if ".idumb/brain/" not in line and "-SUMMARY.md" not in line]
 
 
 def test_rollback_and_undo_make_one_commit_each_with_an_up_to_date_report(done: Project) -> None:
@@ -154,6 +139,7 @@ def _printed_commands(refused: Answer) -> list[str]:
     return [line.strip() for line in below if line.startswith("    ")]
 
 
+@pytest.mark.nightly
 def test_the_printed_commands_of_a_conflict_work_in_the_subfolder_in_which_idumb_was_started(
     sandbox: GitSandbox,
 ) -> None:
@@ -180,6 +166,7 @@ def test_the_printed_commands_of_a_conflict_work_in_the_subfolder_in_which_idumb
     assert [path.name for path in below.start.iterdir()] == ["x.txt"]
 
 
+@pytest.mark.nightly
 def test_the_commands_of_a_conflict_suffice_for_files_that_were_also_staged(sandbox: GitSandbox) -> None:
     """R-GIT-3: no bytes exist only in the index, and none of a file whose name another one matches as a pattern.
 
@@ -207,6 +194,7 @@ def test_the_commands_of_a_conflict_suffice_for_files_that_were_also_staged(sand
 INDEX_ONLY = ("add a.txt; add --intent-to-add b.txt", "rm --cached --quiet a.txt; add b.txt")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("how", seed.one_on_a_push(INDEX_ONLY, "in the index only"))
 def test_a_rollback_whose_files_differ_from_head_in_the_index_only_makes_no_commit(failed: Project, how: str) -> None:
     """R-GIT-3: git refuses an empty commit, and repeating the rollback, `resume` and `undo` would then fail as well."""
@@ -309,22 +297,6 @@ def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_fi
     assert done.quick(*ROLLBACK, "--yes").code == 0
     assert done.repo.status() == []
     assert len(done.trailers("Idumb-Rollback")) == 1
-
-
-AGAIN = ("resume 1", "rollback 1 --to T1-01 --yes", "undo --yes")
-
-
-@pytest.mark.parametrize("again", seed.one_on_a_push(AGAIN, "after a killed rollback"))
-def test_any_command_after_a_killed_rollback_finishes_it_first(prepared: Prepared, again: str) -> None:
-    """R-GIT-3, R-LOG-6: a kill between intent and record must not leave files and log inconsistent."""
-    project = prepared.get(_killed_rollback)
-    accept = project.quick("accept", "T1-02", "--why", "so", "--json")
-    assert (accept.code, accept.error["code"]) == (4, "rollback.unfinished")
-    answer = project.quick(*again.split(), "--json")
-    assert answer.code == 0, answer
-    assert _kinds(project).count("rollback.completed") == 1
-    assert project.exists("b.txt") != again.startswith("rollback")
-    assert project.repo.status() == []
 
 
 def test_the_document_of_an_earlier_attempt_is_rebuilt(done: Project) -> None:

@@ -153,6 +153,7 @@ def test_a_dependency_that_is_not_pinned_changes_nothing(sandbox: GitSandbox) ->
     assert {path.name for path in sandbox.root.iterdir()} == {".git", "requirements.txt"}
 
 
+@pytest.mark.nightly
 def test_a_dependency_whose_tests_fail_stops_the_updates_and_keeps_those_before_it(sandbox: GitSandbox) -> None:
     project = created(sandbox, {"requirements.txt": PINS})
     inputs = ("--input", TEST, "--input", "first=a==2.0", "--input", "second=b==bad", "--input", "third=c==3.0")
@@ -187,6 +188,7 @@ def test_a_bug_fix_begins_with_a_test_that_fails_and_ends_when_it_passes(sandbox
     assert set(steps(project).values()) == {"completed"}
 
 
+@pytest.mark.nightly
 def test_a_test_that_passes_before_the_fix_stops_the_workflow(sandbox: GitSandbox) -> None:
     project = created(sandbox, {"add.sh": "echo $(($1 + $2))\n"}, FIX % "")
     assert start(project, "bug-fix", *BUG).code == 1
@@ -194,6 +196,7 @@ def test_a_test_that_passes_before_the_fix_stops_the_workflow(sandbox: GitSandbo
     assert steps(project)["fix"] == "blocked"
 
 
+@pytest.mark.nightly
 def test_a_fix_that_changes_the_test_is_not_accepted(sandbox: GitSandbox) -> None:
     project = created(sandbox, {"add.sh": "echo $(($1 - $2))\n"}, FIX % "echo true > add_test.sh;")
     assert start(project, "bug-fix", *BUG).code in (1, 5)

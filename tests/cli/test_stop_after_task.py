@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,18 +69,6 @@ def test_the_current_task_is_finished_and_the_reason_is_kept(stopped: Project) -
         ("go-on", "idumb resume 1"),
         ("start-fresh", "idumb rollback 1 --to start"),
     ]
-
-
-def test_a_request_to_a_killed_owner_does_not_stop_the_next_one(project: Project, tmp_path: Path) -> None:
-    """R-RUN-12: the request names the owner's token."""
-    with busy(project, tmp_path) as process:
-        assert project.json("stop", "--after-task").code == 0
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    for door in ("at-work", "let-go"):
-        (tmp_path / door).unlink()
-    project.resume("--no-verify")
-    assert project.events("--kind", "run.paused") == []
 
 
 def test_a_stopped_run_starts_again_from_the_beginning(stopped: Project) -> None:

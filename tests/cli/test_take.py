@@ -38,6 +38,7 @@ def test_the_work_of_an_agent_is_corrected_by_hand_judged_and_committed(project:
     assert project.repo.git("show", "HEAD:a.txt") == "right"
 
 
+@pytest.mark.nightly
 def test_a_file_that_the_user_corrected_already_stays_as_it_is(project: Project) -> None:
     project.repo.write("a.txt", "right\n")
     refused = project.json("accept", "T1-01", "--why", "it is fine")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.plans import run
 from tests.support.project import Project, failing_task, making, shell, task, write
 
@@ -43,6 +45,7 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     assert not project.exists("stray.txt")
 
 
+@pytest.mark.nightly
 def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer(project: Project) -> None:
     """R-ASK-2: neither idumb's record of the answer nor an edit of the user's is a fault of the checks."""
     project.plan(straying())
@@ -56,6 +59,7 @@ def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer
     assert project.read("README.md") == "mine\n"
 
 
+@pytest.mark.nightly
 def test_a_task_whose_changes_were_kept_is_not_done_again_when_another_is_retried(project: Project) -> None:
     first, _ = straying()
     project.plan([first, failing_task("T1-02", "b.txt", after="T1-01")])
@@ -125,6 +129,7 @@ def test_conditions_and_invariants_are_checked(project: Project) -> None:
     assert "INV-1" in {row["id"]: row["reason"] for row in answer.data["tasks"]}["T1-04"]
 
 
+@pytest.mark.nightly
 def test_an_invariant_of_a_project_without_tests_stops_no_task_but_does_not_verify_the_phase(project: Project) -> None:
     """R-RUN-3, R-RUN-13."""
     project.repo.write("test.sh", "echo '==== no tests ran in 0.01s ===='\n")

@@ -46,6 +46,7 @@ def test_check_plan_names_new_plans_until_they_are_committed(project: Project) -
     assert "Not committed" not in project.quick("check-plan", "1").out
 
 
+@pytest.mark.nightly
 def test_the_end_of_a_failed_run_names_them_too(project: Project) -> None:
     """R-PLAN-1: the reports are in git, so the plan should be."""
     project.plan([failing_task("T1-01", "a.txt")], commit=False)
@@ -98,6 +99,7 @@ def test_a_plan_is_named_before_the_first_commit(sandbox: GitSandbox) -> None:
     assert project.json("check-plan", "1").data["untracked"] is None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kept", "has_reports"), [("branch", True), ("none", False)])
 def test_a_clone_is_said_to_have_the_reports_only_if_they_are_committed(
     project: Project, kept: str, *, has_reports: bool

@@ -77,6 +77,7 @@ def appending(id: str, line: str) -> str:
     return task(id, files="modify `README.md`", check="test -s README.md", steps=[shell(f"echo {line} >> README.md")])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("policy", seed.one_on_a_push(POLICIES, "a continued file"))
 def test_a_person_continues_a_file_that_another_task_changed_meanwhile(project: Project, policy: str) -> None:
     """R-GIT-3: the phase is verified, and a rollback takes the tasks back in the order of their work."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from tests.support.project import Project, failing_task, making, shell, task, write
-
-if TYPE_CHECKING:
-    import pytest
 
 BY_HAND = "- **Kind:** human-action\n"
 VALUE = "Zx9kQ2mN8pL4vB7t"
@@ -21,6 +18,7 @@ def done(project: Project, task_id: str) -> None:
     assert project.quick("decide", f"{task_id}.work.1", "done").code == 0
 
 
+@pytest.mark.nightly
 def test_a_known_secret_in_a_person_s_work_is_asked_about(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MYTOKEN", VALUE)
     project.configure("bindings: {one: {adapter: command, argv: ['true'], environment: [MYTOKEN]}}\n")
@@ -33,6 +31,7 @@ def test_a_known_secret_in_a_person_s_work_is_asked_about(project: Project, monk
     assert project.trailers("Idumb-Task") == []
 
 
+@pytest.mark.nightly
 def test_what_he_had_staged_of_it_is_in_the_commit_and_leaves_the_index(project: Project) -> None:
     project.plan([by_hand("T1-01", "README.md", "modify")])
     assert project.execute().code == 5
@@ -45,6 +44,7 @@ def test_what_he_had_staged_of_it_is_in_the_commit_and_leaves_the_index(project:
     assert project.repo.git("status", "--porcelain") == ""
 
 
+@pytest.mark.nightly
 def test_an_acceptance_ends_the_verification_before_it(project: Project) -> None:
     broken = task("T1-02", files="modify `a.txt`", check="false", after="T1-01", steps=[write("a.txt", "x\n")])
     tail = "\n## Success criteria\n\n- [ ] It is made — check: `grep -q made a.txt`\n"
@@ -57,6 +57,7 @@ def test_an_acceptance_ends_the_verification_before_it(project: Project) -> None
     assert project.resume().code == 1, "its success criterion no longer holds"
 
 
+@pytest.mark.nightly
 def test_accepted_work_on_a_file_of_an_earlier_task_can_be_verified(project: Project) -> None:
     more = task("T1-02", files="modify `a.txt`", check="false", after="T1-01", steps=[shell("echo more >> a.txt")])
     project.plan([making("T1-01", "a.txt"), more])

@@ -45,6 +45,7 @@ def test_the_next_resume_finishes_a_partial_delivery(project: Project, monkeypat
     assert (project.read("a.txt"), project.read("b.txt")) == (delivered, delivered)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("again", ["resume", "verify-work"])
 def test_a_command_that_changes_nothing_commits_no_reports(prepared: Prepared, again: str) -> None:
     project = prepared.get(ended_runs.failed if again == "resume" else ended_runs.done)
@@ -53,6 +54,7 @@ def test_a_command_that_changes_nothing_commits_no_reports(prepared: Prepared, a
     assert _reports(project) == reports
 
 
+@pytest.mark.nightly
 def test_next_says_to_wait_while_a_run_is_active(project: Project) -> None:
     """No command is named, lest a script that follows `next` cancels the work. Doctor reports no missing anchor."""
     steps = [shell("cd $IDUMB_REPOSITORY/.git; echo > began; cat door > $OLDPWD/a.txt")]
