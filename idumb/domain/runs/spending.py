@@ -138,4 +138,3 @@ def lowest(ceilings: Iterable[Ceiling]) -> Ceiling:
 
 def _unknown(calls: int) -> str:
     return f" (plus {calls} call{'s' * (calls != 1)} without a report)" if calls else ""
-
