@@ -11,14 +11,13 @@ from contextlib import suppress
 
 from idumb.app.consent import phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
-from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services, plans_ref
+from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal, WorkFailed
-from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT, Task
+from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import EFFECT, TaskState
@@ -46,8 +45,7 @@ def effects(
     effective = [task.id for task in undone if state.tasks[task.id].effect == EFFECT]
     if not effective and not past:
         return Effects()
-    agreed = locked_tasks(services, state, contract)
-    declared = [agreed[task] for task in effective if task in agreed]
+    declared = [contract.tasks[task] for task in effective if task in contract.tasks]
     irreversible = {task.id: task.rollback.reason for task in declared if task.rollback.kind == IRREVERSIBLE}
     past_tasks = _named_tasks(state, past)
     _refuse_irreversible(state, {task: why for task, why in irreversible.items() if task not in past_tasks})
@@ -68,11 +66,9 @@ def effects(
 
 
 def _require_consent(services: Services, state: RunState, contract: Contract, first: str) -> None:
-    """Require consent to what the run locked, under the present configuration and policy."""
-    same = contract.hash == state.contract.hash
-    locked = contract if same else loading.load_locked(services, state, contract.folder).contract
-    if locked is not None and locked.hash == state.contract.hash:
-        phase_grants.require_for(services, locked, state)
+    """Require consent to the contract that the run locked, under the present configuration and policy."""
+    if contract.hash == state.contract.hash:
+        phase_grants.require_for(services, contract, state)
     elif STRICT in (contract.mode, state.mode) or not PhaseGrants(services, contract).covers(state.contract.hash):
         raise Refusal(
             "consent.missing",
@@ -107,18 +103,6 @@ def _refuse_irreversible(state: RunState, unnamed: Mapping[str, str]) -> None:
             "tasks": dict(unnamed),
         },
     )
-
-
-def locked_tasks(services: Services, state: RunState, contract: Contract) -> Mapping[str, Task]:
-    """Return the tasks of the plans as the run last locked them."""
-    if contract.hash == state.contract.hash:
-        return contract.tasks
-    tasks: dict[str, Task] = {}
-    paths = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
-    for name, blob in services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version)).items():
-        parsed = services.plans.parse(services.trees.read(blob), paths.get(name, name)).plan
-        tasks.update({task.id: task for task in (parsed.tasks if parsed else ())})
-    return tasks
 
 
 def run(services: Services, journal: Journal, contract: Contract, effects: Effects) -> None:

@@ -42,12 +42,12 @@ def rollback(
     `past` are irreversible tasks whose effects outside the files the user accepts to keep.
     """
     preconditions.require_initialised(services)
-    contract = loading.require_contract(services, phase)
-    state = run_lookup.require_run(services, contract.phase)
+    state = run_lookup.named_run(services, phase)
     changed_contract.require_not_dropped(state)
     task = checked_target(state, to)
     if not attempted_after(services, state, task) and not killed_commands(services, state):
         return _nothing(state, to)
+    contract = loading.locked_contract(services, state)  # what ran: the plan may be edited or gone by now
     preconditions.require_guarded(services, state, accept_git)
     preconditions.require_repository(services)
     preconditions.require_branch(services, state)

@@ -45,7 +45,7 @@ def undo(services: Services, request: Request) -> Result:
     """
     preconditions.require_initialised(services)
     state = _run_of(services, request.operation)
-    contract = loading.require_contract(services, state.phase)
+    contract = loading.locked_contract(services, state)  # what ran: the plan may be edited or gone by now
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     preconditions.require_branch(services, state)

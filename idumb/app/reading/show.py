@@ -16,7 +16,7 @@ from idumb.app.worktree import rewritten
 from idumb.domain import contract as contracts
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -113,6 +113,7 @@ def _kept(services: Services, state: RunState, event: Event) -> list[str]:
     return [f"git show {shlex.quote(kept_at(services, snapshot, path))}" for path in existing]
 
 
+_PLAN_GONE = ("phase.no-plan", "phase.not-found")
 _DIGEST = lazy_pattern.compile(r"[0-9a-f]{7,64}")
 
 
@@ -188,9 +189,14 @@ def diff(services: Services, task: str) -> Result:
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
     phase, task_id = run_lookup.find_task(task)
-    contract = loading.require_contract(services, phase)
+    state = run_lookup.latest_run(services, run_lookup.recorded_phase(services, phase) or phase)
+    try:
+        contract = loading.require_contract(services, phase)
+    except InputError as problem:
+        if state is None or problem.code not in _PLAN_GONE:
+            raise
+        contract = loading.locked_contract(services, state)
     run_lookup.require_task(contract.tasks, task_id, phase)
-    state = run_lookup.latest_run(services, contract.phase)
     if state is not None and set(state.tasks) != set(contract.order):
         state = state if task_id in state.tasks and set(contract.order) <= set(state.tasks) else None
     return contract, state, task_id
