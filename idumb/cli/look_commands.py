@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import completion, options
+from idumb.cli import completion, options, output
 
 
 def _view() -> Result:
@@ -197,17 +197,41 @@ def bundle_command(phase: str) -> Result:
 @click.argument("task", required=False, shell_complete=completion.tasks)
 @click.option("--run", metavar="ID", help="The run to prove; the newest of the phase by default.")
 @click.option("--each", is_flag=True, help="Prove every task at its own commit, not all at the newest one.")
-def prove_command(phase: str, task: str | None, run: str | None, *, each: bool) -> Result:
+@click.option("--head", is_flag=True, help="Prove HEAD, and compare with no record.")
+@click.option("--summary", metavar="FILE", help="Append the result to this file, as Markdown.")
+@options.approve("Agree to run the commands of this contract, with --head.")
+def prove_command(phase: str, summary: str | None, approve: tuple[str, ...], **flags: Any) -> Result:
     """Rerun the evidence in a fresh clone of the commit.
 
     Clones the repository into a private temporary folder, checks out the newest commit of the run, and runs the checks
     of every completed task and of the phase there, with a private home. With TASK, runs the checks of this task at its
     own commit. Each result is compared with the recorded one. What a person or a model said cannot be rerun.
 
+    With --head, or if this working tree has no run of the phase (a colleague's clone, a CI job), runs the checks of
+    every task of the committed plan on HEAD instead, and needs no record.
+
     It runs only commands that you consented to, and it changes nothing: no lock, no event, no ref, no file. The clone
     is removed at the end. The exit code is 1 if a check now fails, or if no commit has the work of a task.
     """
     from idumb.app.verify import prove
+    from idumb.views.answers import prove as answers
 
     with options.services(writes=True) as services:
-        return prove.prove(services, options.phase_id(phase, services.root), task, run=run, each=each)
+        request = prove.Request(options.phase_id(phase, services.root), approved=approve, **flags)
+        if summary is None:
+            return prove.prove(services, request)
+        with _to_append(summary) as file:
+            result = prove.prove(services, request)
+            file.write(output.redacted(answers.summary(result.data)))
+    return result
+
+
+def _to_append(path: str) -> TextIO:
+    """Open a file before the work, so that a wrong name costs nothing. InputError `prove.summary`."""
+    from idumb.domain.errors import InputError
+
+    try:
+        return open(path, "a", encoding="utf-8", errors="backslashreplace")
+    except OSError as problem:
+        message = f"The summary cannot be written to {path}: {problem.strerror}."
+        raise InputError("prove.summary", message, hint="Choose another file for --summary") from None

@@ -75,7 +75,7 @@ def refresh(services: Container) -> dict[str, Any]:
 
 def _kept_readings(services: Container) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """Return the readers of the roadmap and of the commits that load a library only if these changed."""
-    from idumb.app.running import outside_work
+    from idumb.app.verify import outside_work
     from idumb.markdown.plan_files import ROADMAP
     from idumb.store.readings import Readings
 

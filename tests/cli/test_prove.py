@@ -253,7 +253,7 @@ def test_the_locked_plan_counts_and_what_it_no_longer_has_is_not_run(project: Pr
 
 def test_nothing_runs_without_consent_or_without_evidence(project: Project, home: Path) -> None:
     project.plan([making("T1-01", "a.txt", criteria=f"  - [ ] ran — check: `touch {home}/ran`\n")])
-    assert project.quick("prove", "1", "--json").error["code"] == "run.none"
+    assert project.quick("prove", "1", "--json").error["code"] == "prove.nothing-done"
     assert run(project, "--no-verify").code == 0
     (home / "ran").unlink()
     for stored in (home / "state").rglob("consent*"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.app.running import outside_work
+from idumb.app.verify import outside_work
 from idumb.domain import canonical_json
 from idumb.domain.runs import legacy
 from idumb.git import doctor_checks

@@ -12,8 +12,8 @@ from idumb.app.contract.loading import Loaded
 from idumb.app.core import blocked_tasks, kept_runs, open_attempt, questions, run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.running.outside_work import OutsideWork, Trailers
 from idumb.app.session import next_steps
+from idumb.app.verify.outside_work import OutsideWork, Trailers
 from idumb.app.worktree import rewritten
 from idumb.domain import agent, finding, outcome, whole_numbers
 from idumb.domain import contract as contracts

@@ -8,8 +8,8 @@ from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.app.review import ask_consent
-from idumb.app.running import outside_work
 from idumb.app.running.run_request import Request
+from idumb.app.verify import outside_work
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract

@@ -6,7 +6,6 @@ Reads only: it takes no lock, writes no event, and changes nothing in the reposi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.consent import phase_grants
@@ -15,24 +14,21 @@ from idumb.app.core import run_lookup, task_commits
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.core.task_commits import Place
-from idumb.app.ports.checks import Checks
+from idumb.app.verify import prove_head, reruns
+from idumb.app.verify.reruns import Proof, Row
 from idumb.app.worktree import preconditions, work_of_run
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, Criterion, Plan, Task
+from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, Criterion, Task
 from idumb.domain.proof import evidence
-from idumb.domain.proof.evidence import Evidence
-from idumb.domain.rerun import Check
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout
-
-PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
 
 _WORD = "a person's or a model's word, which cannot be rerun"
 _COUNTED = "idumb counted this from the change itself"
@@ -42,8 +38,6 @@ _LATER = "a later task changed {}; --each proves every task at its own commit"
 
 _SAID = ("validator", evidence.SECRET)
 _OWN = ".idumb/"
-
-Row = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -55,24 +49,27 @@ class _Target:
     phase: bool = False
 
 
-@dataclass(slots=True)
-class _Proof:
-    """One clone with the checks that ran in it. A command that several tasks share runs once."""
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Options of `prove`. `run` is the id of a run, by default the newest; `head` proves HEAD and compares nothing."""
 
-    services: Services
-    state: RunState
-    contract: Contract
-    plans: Mapping[str, Plan]
-    tree: str
-    clone: Checkout
-    checks: Checks
-    ran: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    phase: str
+    task: str | None = None
+    run: str | None = None
+    each: bool = False
+    head: bool = False
+    approved: tuple[str, ...] = ()
 
 
-def prove(services: Services, phase: str, task: str | None, *, run: str | None, each: bool) -> Result:
-    """Rerun the evidence of a run's completed tasks, and say for each whether the commit proves it."""
+def prove(services: Services, request: Request) -> Result:
+    """Rerun the evidence of a run's completed tasks, and say for each whether the commit proves it.
+
+    Without a run of the phase in this working tree, prove what is committed.
+    """
     preconditions.require_initialised(services)
+    phase, task, run, each = request.phase, request.task, request.run, request.each
+    if request.head or (run is None and run_lookup.recorded_phase(services, phase) is None):
+        return prove_head.prove(services, phase, task, request.approved)
     state = _run(services, phase, run)
     contract = loading.locked_contract(services, state)
     chosen = _chosen(state, contract, task)
@@ -157,11 +154,10 @@ def _prove(
         provided = f"{', '.join(clone.provided)} is copied from your working tree (checkout.provide)"
         notes += [f"{provided}; another clone does not have it"] if clone.provided else []
         notes += clone.missing
-        plans = contract.plan_by_task()
-        proof = _Proof(services, state, contract, plans, tree, clone, checks.given(contract.variables), notes=notes)
+        proof = Proof(services, contract, tree, clone, checks.given(contract.variables), notes)
         newest = _newest(state) if len(target.tasks) > 1 or target.phase else {}
-        rows = [_task(proof, task, place, newest) for task in target.tasks]
-        criteria = list(_phase(proof)) if target.phase else []
+        rows = [_task(proof, state, task, place, newest) for task in target.tasks]
+        criteria = list(_phase(proof, state)) if target.phase else []
         failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
         ignored = [path for path in services.trees.ignored() if not path.startswith(_OWN)] if failing else []
         if ignored:
@@ -187,14 +183,14 @@ def _newest(state: RunState) -> Mapping[str, int]:
     return {path: one.seq for one in kept for path in one.files}
 
 
-def _task(proof: _Proof, task: TaskState, place: Place, newest: Mapping[str, int]) -> Row:
+def _task(proof: Proof, state: RunState, task: TaskState, place: Place, newest: Mapping[str, int]) -> Row:
     declared = proof.contract.tasks[task.id]
     if newest:
-        done = [id for id, one in proof.state.tasks.items() if one.status in outcome.DONE]
+        done = [id for id, one in state.tasks.items() if one.status in outcome.DONE]
         declared = contracts.without_replaced(proof.contract, declared, done)
-    recorded = rerun.last_of_each(_recorded(proof.services, proof.state, task))
-    checks = rerun.checks_of_task(declared, proof.plans[task.id])
-    rows = [_rerun(proof, check, recorded.pop(check.subject, None)) for check in checks]
+    recorded = rerun.last_of_each(_recorded(proof.services, state, task))
+    checks = rerun.checks_of_task(declared, proof.contract.plan_by_task()[task.id])
+    rows = [reruns.run(proof, check, recorded.pop(check.subject, None)) for check in checks]
     rows += [
         _by_bytes(proof, task, criterion, recorded.pop(criterion.id, None), newest)
         for criterion in rerun.proven_by_bytes(declared)
@@ -204,12 +200,10 @@ def _task(proof: _Proof, task: TaskState, place: Place, newest: Mapping[str, int
 
 
 def _task_row(task: TaskState, place: Place, rows: list[Row]) -> Row:
-    results = {row["result"] for row in rows}
-    proven = PROVEN if results - {rerun.NOT_RUN} else NOTHING_TO_RUN
     return {
         "id": task.id,
         "status": task.status,
-        "result": MISMATCH if rerun.NOW_FAILS in results else proven,
+        "result": reruns.result_of(rows),
         "commit": place.commit,
         "checkpoint": place.snapshot,
         "why": "",
@@ -221,7 +215,7 @@ def _without_commit(task: TaskState, why: str, place: Place | None = None) -> Ro
     return {
         "id": task.id,
         "status": task.status,
-        "result": NO_COMMIT,
+        "result": reruns.NO_COMMIT,
         "commit": None if place is None else place.commit,
         "checkpoint": None if place is None else place.snapshot,
         "why": why,
@@ -237,53 +231,8 @@ def _recorded(services: Services, state: RunState, task: TaskState) -> list[Mapp
     return [event.payload for event in events if event.attempt == number]
 
 
-def _rerun(proof: _Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
-    """Run a check of the locked plan, and compare."""
-    was = None if recorded is None else str(recorded["result"])
-    now = _now(proof, check)
-    result, why = rerun.compare(was, now), ""
-    if recorded is not None and check.command is not None and not _is_same_command(proof, check, recorded):
-        why = f"the evidence was recorded for another command: {recorded['command']}"
-        result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS
-    return {
-        "subject": check.subject,
-        "text": check.text,
-        "command": check.command,
-        "recorded": was,
-        "result": result,
-        "now": now.result,
-        "exit_code": now.exit_code,
-        "output": "" if now.passed else now.output,
-        "seconds": round(now.seconds, 3),
-        "why": why,
-    }
-
-
-_NOTHING_RAN: Row = {"now": None, "exit_code": None, "output": "", "seconds": 0.0}
-
-
-def _is_same_command(proof: _Proof, check: Check, recorded: Mapping[str, Any]) -> bool:
-    """Compare as the log keeps commands: without secrets."""
-    written = recorded.get("command")
-    return written in (check.command, proof.services.redaction.redact(check.command or ""))
-
-
-def _now(proof: _Proof, check: Check) -> Evidence:
-    limit = float(proof.services.settings.run.check_timeout)
-    if check.condition is not None and check.command is None:
-        return proof.checks.condition(check.subject, check.condition, timeout=limit, tree=proof.tree)
-    command = check.command or ""
-    key = (command, "invariant" in check.subject.split())  # an invariant also holds if there is no test yet
-    if key not in proof.ran:
-        proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
-        proof.checks.end_processes()
-        # the clone itself names what it borrows
-        proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checkout.provide)")]
-    return proof.ran[key]
-
-
 def _by_bytes(
-    proof: _Proof,
+    proof: Proof,
     task: TaskState,
     criterion: Criterion,
     recorded: Mapping[str, Any] | None,
@@ -292,7 +241,7 @@ def _by_bytes(
     """Compare the files of the commit, after git's filters, with those that the task left, or had to change."""
     was = None if recorded is None else str(recorded["result"])
     shown = {"subject": criterion.id, "text": criterion.text, "command": None}
-    row: Row = {**shown, "recorded": was, **_NOTHING_RAN, "why": ""}
+    row: Row = {**shown, "recorded": was, **reruns.NOTHING_RAN, "why": ""}
     kept = task.checkpoint
     if kept is None or was not in (evidence.PASSED, evidence.TOLERATED):
         return {**row, "result": rerun.NOT_RUN, "why": _NO_PROOF if was is None else _WORD}
@@ -314,7 +263,7 @@ def _by_bytes(
     return {**row, "result": rerun.NOW_FAILS, "now": evidence.FAILED, "output": output}
 
 
-def _is_stored(proof: _Proof, tree: str, path: str) -> bool:
+def _is_stored(proof: Proof, tree: str, path: str) -> bool:
     entry = proof.services.trees.entry(tree, path)
     if entry is None:
         return proof.services.trees.entry(proof.tree, path) is None
@@ -336,23 +285,23 @@ def _not_rerun(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> Ite
             "text": row["text"],
             "command": row.get("command"),
             "recorded": row["result"],
-            **_NOTHING_RAN,
+            **reruns.NOTHING_RAN,
             "result": rerun.NOT_RUN,
             "why": words,
         }
 
 
-def _phase(proof: _Proof) -> Iterator[Row]:
+def _phase(proof: Proof, state: RunState) -> Iterator[Row]:
     """Yield the success criteria and invariants of the phase, compared with its newest verification."""
-    record = proof.state.verification or {}
+    record = state.verification or {}
     recorded = {str(row["subject"]): row for row in record.get("evidence", ())}
     for check in rerun.checks_of_phase(proof.contract.plans):
-        yield _rerun(proof, check, recorded.pop(check.subject, None))
+        yield reruns.run(proof, check, recorded.pop(check.subject, None))
     for subject, row in recorded.items():
         if row.get("command") is None:
             words = _NO_PROOF if row["result"] == evidence.UNPROVEN else _WORD
             shown = {name: row[name] for name in ("text", "command")}
-            more = {"recorded": row["result"], **_NOTHING_RAN, "result": rerun.NOT_RUN, "why": words}
+            more = {"recorded": row["result"], **reruns.NOTHING_RAN, "result": rerun.NOT_RUN, "why": words}
             yield {"subject": subject, **shown, **more}
 
 
@@ -363,7 +312,7 @@ def _result(
     criteria: list[Row],
     notes: Iterable[str],
 ) -> Result:
-    wrong = [row["id"] for row in rows if row["result"] in (MISMATCH, NO_COMMIT)]
+    wrong = [row["id"] for row in rows if row["result"] in (reruns.MISMATCH, reruns.NO_COMMIT)]
     failed = [row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS]
     place = targets[0].place if len(targets) == 1 else None
     data: Row = {
@@ -391,7 +340,7 @@ def _result(
 
 def _next(state: RunState, rows: Sequence[Row], wrong: Sequence[str]) -> list[str]:
     """Return the commands that help, the likeliest first."""
-    lost = [row for row in rows if row["result"] == NO_COMMIT and row["commit"]]
+    lost = [row for row in rows if row["result"] == reruns.NO_COMMIT and row["commit"]]
     if lost:
         return [f"git branch proof-of-{lost[0]['id']} {lost[0]['commit']}", f"idumb verify-work {state.phase}"]
     if not wrong:

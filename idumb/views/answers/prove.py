@@ -23,16 +23,46 @@ _CHECKS = {
 
 def prove(data: phrases.Data) -> str:
     """Return where the proof ran, a line for each task and for the phase, and the details of what differs."""
-    rows = [(markup.one_line(row["id"]), _RESULTS[row["result"]], _place(row), _summary(row)) for row in data["tasks"]]
+    lines = [f"{_head(data)}:", *phrases.columns(_rows(data))]
+    for name, checks in _checks(data):
+        for check in checks:
+            lines += _details(name, check)
+    return "\n".join(lines) + "\n"
+
+
+def summary(data: phrases.Data) -> str:
+    """Return the same as Markdown, for the summary of a CI job or a comment."""
+    lines = [f"### {_head(data)}: {'proven' if data['proven'] else 'not proven'}", ""]
+    cells = [[markup.prose(cell) for cell in row] for row in _rows(data)]
+    lines += markup.table(("task", "result", "commit", "checks"), cells)
+    for name, checks in _checks(data):
+        failed = [line for check in checks for line in _details(name, check)]
+        lines += ["", *markup.block("\n".join(failed))] if failed else []
+    return "\n".join(lines) + "\n\n"
+
+
+def _head(data: phrases.Data) -> str:
+    phase = f"Phase {markup.one_line(data['phase'])}"
+    if data["run"]:
+        return f"{phase}, run {data['run']}, in a fresh clone"
+    return f"{phase} at HEAD ({quantities.short(data['commit'])}), in a fresh clone"
+
+
+def _rows(data: phrases.Data) -> list[tuple[str, str, str, str]]:
+    recorded = data["run"] is not None
+    rows = [
+        (markup.one_line(row["id"]), _RESULTS[row["result"]], _place(row), _summary(row, recorded=recorded))
+        for row in data["tasks"]
+    ]
     if data["criteria"]:
         phase = {"checks": data["criteria"], "why": "", "status": ""}
         wrong = any(row["result"] == rerun.NOW_FAILS for row in data["criteria"])
-        rows.append(("phase", "not proven" if wrong else "proven", _place(data), _summary(phase)))
-    lines = [f"Phase {markup.one_line(data['phase'])}, run {data['run']}, in a fresh clone:", *phrases.columns(rows)]
-    for name, checks in [*((row["id"], row["checks"]) for row in data["tasks"]), ("phase", data["criteria"])]:
-        for check in checks:
-            lines += _details(str(name), check)
-    return "\n".join(lines) + "\n"
+        rows.append(("phase", "not proven" if wrong else "proven", _place(data), _summary(phase, recorded=recorded)))
+    return rows
+
+
+def _checks(data: phrases.Data) -> list[tuple[str, list[phrases.Data]]]:
+    return [*((str(row["id"]), row["checks"]) for row in data["tasks"]), ("phase", data["criteria"])]
 
 
 def _place(row: phrases.Data) -> str:
@@ -41,11 +71,12 @@ def _place(row: phrases.Data) -> str:
     return "at a hidden checkpoint, which is no commit" if row["checkpoint"] else "no commit"
 
 
-def _summary(row: phrases.Data) -> str:
+def _summary(row: phrases.Data, *, recorded: bool) -> str:
     if row["why"]:
         return markup.one_line(row["why"])
     results = [check["result"] for check in row["checks"]]
-    counted = [f"{results.count(result)} {words}" for result, words in _CHECKS.items() if result in results]
+    words_of = _CHECKS if recorded else {**_CHECKS, rerun.NOW_FAILS: "fails", rerun.NOW_PASSES: "passes"}
+    counted = [f"{results.count(result)} {words}" for result, words in words_of.items() if result in results]
     accepted = ["accepted by a person"] if row["status"] == "accepted" else []
     return ", ".join([*accepted, *counted]) or "no evidence is recorded"
 
@@ -56,4 +87,5 @@ def _details(name: str, check: phrases.Data) -> list[str]:
     exit_code = "" if check["exit_code"] is None else f", exit {check['exit_code']}"
     why = f" ({check['why']})" if check["why"] else ""
     head = f"{name} {check['subject']} now fails{exit_code}: {check['command'] or check['text']}{why}"
-    return [markup.one_line(head), *phrases.last_lines(check["output"], _OUTPUT_LINES, "  | ")]
+    shown = phrases.last_lines(check["output"], _OUTPUT_LINES, "  | ") if check["output"].strip() else []
+    return [markup.one_line(head), *shown]

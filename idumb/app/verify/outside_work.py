@@ -6,7 +6,7 @@ It is only shown. It completes no task.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.app.core import projection_paths, run_lookup
@@ -89,10 +89,26 @@ def verified_report(services: Services, contract: Contract) -> dict[str, Any] | 
 
 def from_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[str, Any]]:
     """Return what commit trailers say, by phase. Work that was rolled back does not count."""
+    tasks: dict[str, dict[str, str]] = {}
+    for _, trailers in _of_tasks(("", trailers) for trailers in newest_first):
+        run = trailers.get("Idumb-Run", "")
+        tasks.setdefault(run, {}).setdefault(trailers["Idumb-Task"], run)
+    return _by_phase(tasks)
+
+
+def commits_of_tasks(newest_first: Trailers) -> dict[str, str]:
+    """Return by task the newest commit with its work. Work that was rolled back does not count."""
+    commits: dict[str, str] = {}
+    for commit, trailers in _of_tasks(newest_first):
+        commits.setdefault(trailers["Idumb-Task"], commit)
+    return commits
+
+
+def _of_tasks(newest_first: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the commits of tasks that no later commit rolled back."""
     undone: dict[str, int] = {}
     cut: dict[str, str] = {}
-    tasks: dict[str, dict[str, str]] = {}
-    for trailers in newest_first:
+    for commit, trailers in newest_first:
         run, task = trailers.get("Idumb-Run", ""), trailers.get("Idumb-Task")
         reverts = "Idumb-Rollback" in trailers or "Idumb-Undo" in trailers
         if reverts and undone.get(run):
@@ -102,8 +118,7 @@ def from_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[st
         elif "Idumb-Rollback" in trailers:
             cut.setdefault(run, trailers["Idumb-Rollback"])
         elif task is not None and _survives(cut, run, task):
-            tasks.setdefault(run, {}).setdefault(task, run)
-    return _by_phase(tasks)
+            yield commit, trailers
 
 
 def _survives(cut: dict[str, str], run: str, task: str) -> bool:

@@ -1,0 +1,122 @@
+"""Prove the plan of a phase at HEAD, from what is committed: for a clone or a CI job, which has no log of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.consent.phase_grants import PhaseGrants
+from idumb.app.contract import loading
+from idumb.app.core import next_actions
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.verify import outside_work, reruns
+from idumb.app.verify.reruns import Row
+from idumb.domain import contract as contracts
+from idumb.domain import errors, outcome, rerun, wording
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice
+from idumb.domain.errors import Refusal
+
+_NO_COMMIT = "no commit in the history of HEAD has its work"
+_NO_LOG = "only the working tree that ran it has the log to compare with"
+
+
+def prove(services: Services, phase: str, task: str | None, approved: tuple[str, ...]) -> Result:
+    """Run the checks of every task and of the phase in a fresh clone of HEAD.
+
+    Tasks, checks and configuration are those that HEAD has. `approved` are hashes of contracts whose commands may run.
+    Refusals `prove.uncommitted`, `prove.nothing-done`, `consent.missing`.
+    """
+    contract = _committed_contract(services, phase)
+    head, tree = str(services.history.head().commit), str(services.history.head_tree())
+    commits = outside_work.commits_of_tasks(services.history.trailers_since(None))
+    verified = outside_work.verified_report(services, contract) is not None
+    chosen = [reruns.chosen(contract, task)] if task else list(contract.order)
+    if not verified and not commits.keys() & set(chosen):
+        raise _nothing_done(contract)
+    _require_consent(services, contract, approved)
+    work = frozenset(f.path for t in contract.tasks.values() for f in t.files or () if f.verb != "read")
+    with services.interrupts.armed(), services.open_as_stranger(head, work) as (clone, checks):
+        clone.show(tree, head)
+        proof = reruns.Proof(services, contract, tree, clone, checks.given(contract.variables), [*clone.missing])
+        rows = [_task(proof, id, commits.get(id), accepted=verified) for id in chosen]
+        criteria = [] if task else [reruns.run(proof, check, None) for check in rerun.checks_of_phase(contract.plans)]
+    return _result(contract, head, rows, criteria, proof.notes)
+
+
+def _committed_contract(services: Services, phase: str) -> Contract:
+    """Return the contract of the plans in HEAD; they may not differ from the files."""
+    contract = loading.require_contract(services, phase)
+    plans = [plan.path for plan in contract.plans]
+    changed = services.history.uncommitted(plans)
+    if changed or services.history.head_tree() is None:
+        raise Refusal(
+            "prove.uncommitted",
+            f"{wording.listed(changed or plans)} is not committed as it is, so no other clone has this plan.",
+            hint=f"git add {plans[0]} && git commit",
+            details={"phase": contract.phase},
+        )
+    return contract
+
+
+def _nothing_done(contract: Contract) -> Refusal:
+    return Refusal(
+        "prove.nothing-done",
+        f"Phase {contract.phase} has no run in this working tree, and no commit in the history of HEAD has its work.",
+        hint=f"idumb execute-phase {contract.phase}",
+        details={"phase": contract.phase},
+    )
+
+
+def _require_consent(services: Services, contract: Contract, approved: tuple[str, ...]) -> None:
+    """Require that a person agreed to run the commands of this contract here, for good or for this command."""
+    if contract.hash in approved or PhaseGrants(services, contract).covers(contract.hash):
+        return
+    checks = [*rerun.checks_of_phase(contract.plans)]
+    checks += [
+        c for id, plan in contract.plan_by_task().items() for c in rerun.checks_of_task(contract.tasks[id], plan)
+    ]
+    commands = list(dict.fromkeys(check.command for check in checks if check.command))
+    why = f"Proving phase {contract.phase} runs {len(commands)} commands of this repository"
+    agree = f"idumb prove {contract.phase} --approve {contract.hash}"
+    choices = [Choice("agree", "run them in a fresh clone", "nothing changes in this working tree", agree)]
+    details = next_actions.offer(why, why, commands, choices, phase=contract.phase, contract_hash=contract.hash)
+    raise Refusal("consent.missing", f"{why}. Nothing was run.", hint=agree, details=details)
+
+
+def _task(proof: reruns.Proof, id: str, commit: str | None, *, accepted: bool) -> Row:
+    declared = contracts.without_replaced(proof.contract, proof.contract.tasks[id], proof.contract.order)
+    row: Row = {"id": id, "status": outcome.COMPLETED, "commit": commit, "checkpoint": None, "why": "", "checks": []}
+    if commit is None and not accepted:
+        return {**row, "result": reruns.NO_COMMIT, "why": _NO_COMMIT}
+    checks = [reruns.run(proof, c, None) for c in rerun.checks_of_task(declared, proof.contract.plan_by_task()[id])]
+    rerunnable = {check["subject"] for check in checks}
+    checks += [reruns.not_run(c.id, c.text, _NO_LOG) for c in declared.acceptance if c.id not in rerunnable]
+    return {**row, "result": reruns.result_of(checks), "checks": checks}
+
+
+def _result(contract: Contract, head: str, rows: list[Row], criteria: list[Row], notes: list[str]) -> Result:
+    wrong = [row["id"] for row in rows if row["result"] in (reruns.MISMATCH, reruns.NO_COMMIT)]
+    wrong += [row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS]
+    data: Mapping[str, Any] = {
+        "phase": contract.phase,
+        "run": None,
+        "commit": head,
+        "checkpoint": None,
+        "proven": not wrong,
+        "tasks": rows,
+        "criteria": criteria,
+    }
+    warnings = tuple(dict.fromkeys(notes))
+    if not wrong:
+        return Result(data, warnings=warnings)
+    words = f"{wording.listed(wrong)} {'is' if len(wrong) == 1 else 'are'} not proven in a fresh clone of HEAD."
+    next_command = f"idumb check-plan {contract.phase}"
+    return Result(
+        {**data, "next": [next_command]},
+        errors.EXIT_FAILED,
+        warnings,
+        ("prove.mismatch", words, next_command),
+        {"phase": contract.phase},
+    )

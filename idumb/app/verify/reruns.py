@@ -1,0 +1,101 @@
+"""Runs the checks of a contract again in a fresh clone, and makes the rows that `prove` answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from idumb.app.core import run_lookup
+from idumb.app.core.services import Services
+from idumb.app.ports.checks import Checks
+from idumb.domain import rerun
+from idumb.domain.contract import Contract
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.rerun import Check
+from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.git.checkouts.checkout import Checkout
+
+PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
+
+Row = dict[str, Any]
+
+NOTHING_RAN: Row = {"now": None, "exit_code": None, "output": "", "seconds": 0.0}
+
+
+@dataclass(slots=True)
+class Proof:
+    """One clone with the checks that ran in it. A command that several tasks share runs once."""
+
+    services: Services
+    contract: Contract
+    tree: str
+    clone: Checkout
+    checks: Checks
+    notes: list[str] = field(default_factory=list)
+    ran: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
+
+
+def chosen(contract: Contract, task: str) -> str:
+    """Return the id of a task that a person named. InputError if the contract has none such."""
+    _, id = run_lookup.find_task(task)
+    run_lookup.require_task(contract.tasks, id, contract.phase)
+    return id
+
+
+def run(proof: Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
+    """Run a check of the locked plan, and compare."""
+    was = None if recorded is None else str(recorded["result"])
+    now = _now(proof, check)
+    result, why = rerun.compare(was, now), ""
+    if recorded is not None and check.command is not None and not _is_same_command(proof, check, recorded):
+        why = f"the evidence was recorded for another command: {recorded['command']}"
+        result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS
+    return {
+        "subject": check.subject,
+        "text": check.text,
+        "command": check.command,
+        "recorded": was,
+        "result": result,
+        "now": now.result,
+        "exit_code": now.exit_code,
+        "output": "" if now.passed else now.output,
+        "seconds": round(now.seconds, 3),
+        "why": why,
+    }
+
+
+def _is_same_command(proof: Proof, check: Check, recorded: Mapping[str, Any]) -> bool:
+    """Compare as the log keeps commands: without secrets."""
+    written = recorded.get("command")
+    return written in (check.command, proof.services.redaction.redact(check.command or ""))
+
+
+def _now(proof: Proof, check: Check) -> Evidence:
+    limit = float(proof.services.settings.run.check_timeout)
+    if check.condition is not None and check.command is None:
+        return proof.checks.condition(check.subject, check.condition, timeout=limit, tree=proof.tree)
+    command = check.command or ""
+    key = (command, "invariant" in check.subject.split())  # an invariant also holds if there is no test yet
+    if key not in proof.ran:
+        proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
+        proof.checks.end_processes()
+        # the clone itself names what it borrows
+        proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checkout.provide)")]
+    return proof.ran[key]
+
+
+def not_run(subject: str, text: str, why: str, recorded: str | None = None, command: str | None = None) -> Row:
+    """Return the row of evidence that no check of the plan repeats."""
+    shown: Row = {"subject": subject, "text": text, "command": command, "recorded": recorded}
+    return {**shown, **NOTHING_RAN, "result": rerun.NOT_RUN, "why": why}
+
+
+def result_of(checks: Sequence[Mapping[str, Any]]) -> str:
+    """Return the result of a task: a mismatch if a check fails now, proven if at least one ran."""
+    results = {row["result"] for row in checks}
+    if rerun.NOW_FAILS in results:
+        return MISMATCH
+    return PROVEN if results - {rerun.NOT_RUN} else NOTHING_TO_RUN
