@@ -6,11 +6,11 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 9_209,
-    "markdown": 7_002,
+    "markdown": 7_003,
     "app, engine rooms": 7_956,
-    "app, use cases": 9_979,
+    "app, use cases": 10_109,
     "composition": 782,
-    "cli, views": 5_078,
+    "cli, views": 5_118,
     "git": 4_813,
     "store": 2_017,
     "system": 3_027,
@@ -18,7 +18,7 @@ BUDGETS = {
     "agents, fake_model": 4_780,
     "the root": 197,
 }
-TESTS = 77_468
+TESTS = 77_590
 
 
 def test_no_room_is_above_its_budget() -> None:
