@@ -134,7 +134,7 @@ def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing, except a defect under --traceback."""
     output.redact_by()  # no secrets are known before the repository is
     try:
-        code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False)
+        code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False, obj=tuple(argv))
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except SystemExit:  # click hides a closed pipe in wrapped streams and exits

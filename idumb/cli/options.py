@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -203,11 +203,32 @@ def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def services(*, progress: bool = False, writes: bool = False) -> contextlib.AbstractContextManager[Container]:
-    """Return the services of the repository that contains the current folder; see `opened_services`."""
+@contextlib.contextmanager
+def services(*, progress: bool = False, writes: bool = False) -> Iterator[Container]:
+    """Yield the services of the repository that contains the current folder; see `opened_services`."""
     from idumb.cli import opened_services
 
-    return opened_services.opened(as_json=flag("as_json"), events=flag("events"), progress=progress, writes=writes)
+    forms = {name: flag(name) for name in ("as_json", "events")}
+    with opened_services.opened(**forms, progress=progress, writes=writes) as container:
+        container.typed = _typed(click.get_current_context().find_root().obj or ())
+        yield container
+
+
+_ANSWERS = frozenset({"--approve", "--hash"})
+_FORMS = frozenset({"--json", "--events", "--traceback", "--yes"})
+
+
+def _typed(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line without consent, answers, and forms of the output."""
+    words: list[str] = []
+    for before, word in zip(("", *arguments), arguments, strict=False):
+        option = word.partition("=")[0]
+        if option not in _ANSWERS | _FORMS and before not in _ANSWERS:
+            words.append(word)
+    end = words.index("--") if "--" in words else len(words)
+    if not any(word.startswith("-") for word in words[end + 1 :]):  # then the mark separates nothing
+        del words[end : end + 1]
+    return tuple(words)
 
 
 def step_plan_path(file: str, root: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -344,26 +343,10 @@ def amend_command(
         raise click.UsageError("--decision needs a text.")
     if from_file and (amendments or deviations):
         raise click.UsageError("--from-file adopts the plan as it is; the other amendments write to it. Choose one.")
-    command_line = [
-        *("idumb", "amend", phase),
-        *(["--from-file"] if from_file else []),
-        *(["--plan", plan] if plan else []),
-        *_repeated("--widen", widen),
-        *_repeated("--drop-dependency", drops),
-        *_repeated("--accept-deviation", deviations),
-        *_repeated("--add-task", [(name,) for name in tasks]),
-        *_repeated("--decision", [(text,) for text in decisions]),
-        *(["--why", why] if why else []),
-    ]
     with options.services(writes=True) as services:
         phase = options.phase_id(phase, services.root)
-        again = shlex.join(command_line)
-        request = amend.Request(phase, tuple(amendments), deviations, from_file, plan, why, yes, agreed, again)
+        request = amend.Request(phase, tuple(amendments), deviations, from_file, plan, why, yes, agreed)
         return amend.amend(services, request, user_folders.user_name())
-
-
-def _repeated(option: str, values: Iterable[tuple[str, ...]]) -> list[str]:
-    return [word for value in values for word in (option, *value)]
 
 
 def _read(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -174,8 +173,6 @@ def quick_command(
         raise click.UsageError(f"--files {invalid!r} has a control character; paths in plans cannot.")
     if not task.strip():
         raise click.UsageError("Describe the task.")
-    command_line = ["idumb", "quick", task, *(word for path in files for word in ("--files", path))]
-    command_line += [*(("--check", check) if check else ()), *(("--builder", builder) if builder else ())]
     with options.services(progress=True) as services:
 
         def exists(path: str) -> bool:
@@ -184,7 +181,7 @@ def quick_command(
         named = new_task.named(files, exists, lambda path: options.declared_path(path, services.root))
         quick_request = QuickRequest(task, named if files else None, check, builder)
         request = Request("", approve=approve, command="quick")
-        result = quick.run(services, quick_request, request, again=shlex.join(command_line))
+        result = quick.run(services, quick_request, request)
         return resume.ask_and_resume(services, request, result)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 import click
@@ -95,9 +94,7 @@ def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags:
             wrong = "is given twice" if key in given else "needs a value: --input NAME=VALUE"
             raise click.UsageError(f"--input {key} {wrong}.")
         given[key] = value
-    words = ["idumb", "workflow", "run", *([name] if name else []), *(w for text in inputs for w in ("--input", text))]
-    words += ["--from", source] if source else []
-    request = Request("", command="workflow", again=shlex.join(words), **flags)
+    request = Request("", command="workflow", **flags)
     with options.services(progress=True) as services:
         result = start.run(services, name, given, request, source=source, who=user_folders.user_name())
         return resume.ask_and_resume(services, request, result)

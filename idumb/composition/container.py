@@ -60,10 +60,11 @@ class Container:
     `root` is the absolute path of the project, `folder` the same from the top of the repository, "" there. `start` is
     the absolute path of the folder in which the command was started, for the commands that it prints. `worktree`
     identifies the project and its working tree in the repository; `version` is idumb's own. `adapters` only describe
-    agents: what they would start, and in which version.
+    agents: what they would start, and in which version. `typed` is the command line, for hints.
     """
 
     version = __version__
+    typed: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -401,7 +402,7 @@ class RehearsalContainer(Container):
         self._open(discover.Project(repository, user.folder))
         self.user_repository = user.repository
         self.settings, self.policy, self.plans = user.settings, user.policy, user.plans
-        self.consent, self.signatures = user.consent, user.signatures
+        self.consent, self.signatures, self.typed = user.consent, user.signatures, user.typed
         self.redactor, self.redaction = user.redactor, user.redaction
         # Approvals bind these files and agents, so they are read in the user's repository.
         self.files, self.adapters = user.files, user.adapters

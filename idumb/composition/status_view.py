@@ -23,8 +23,7 @@ SEEN = (
     ".idumb/config.yaml",
     ".idumb/policy/tools.yaml",
     ".planning/ROADMAP.md",
-    ".planning/phases",
-    ".planning/quick",
+    *(f".planning/{folder}" for folder in ("phases", "quick", "workflows")),
 )
 
 

@@ -91,7 +91,7 @@ def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> No
     services = Container(str(project.folder), Nobody, Silent)
     need = needs.of_roles(services, ["planner", "researcher"])
     with pytest.raises(Refusal) as refused:
-        role_consent.ensure(services, need, approve=(), command="idumb plan-phase 1")
+        role_consent.ensure(services, need, approve=())
     evidence = refused.value.details["evidence"]
     planner, researcher = (
         f"{role}: {line}" for role, line in zip(("planner", "researcher"), expected(tmp_path), strict=True)

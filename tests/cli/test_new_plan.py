@@ -101,7 +101,7 @@ def test_a_template_of_the_repository_replaces_the_shipped_one(project: Project)
 def asked(*typed: str | None, **given: object) -> Request:
     lines = iter(typed)
     request = Request("1", **given)  # type: ignore[arg-type]
-    return new_plan._completed(request, LOCATION, lambda *_: next(lines))
+    return new_plan._completed(None, request, LOCATION, lambda *_: next(lines))  # type: ignore[arg-type]
 
 
 def test_at_a_terminal_it_asks_for_what_the_flags_leave_out() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from idumb.app.consent import needs, phase_grants
 from idumb.app.core import next_actions
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent.grant import Change, Need, Part
 from idumb.domain.decision import CONSENT, Choice, Decision
@@ -28,28 +28,27 @@ OPTION, TERMINAL, DECIDE = "--approve", "terminal", "decide"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is asked, in words. `command` goes on once the user agreed; `refused` is the message if nobody does."""
+    """What is asked, in words. `refused` is the message if nobody agrees."""
 
     what: str
     why: str
     evidence: tuple[str, ...]
     yes: str
     means: str
-    command: str
     refused: str
     details: Mapping[str, Any] = field(default_factory=dict)
     phase: str = ""
     waits: bool = True
 
 
-def question(need: Need, subject: Subject) -> Decision:
+def question(services: Services, need: Need, subject: Subject) -> Decision:
     asked = Decision.confirmation(
         f"{MARK}{need.digest}",
         CONSENT,
         subject.what,
         subject.why,
         subject.evidence,
-        Choice(YES, subject.yes, subject.means, f"{subject.command} --approve {need.digest}"),
+        Choice(YES, subject.yes, subject.means, again(services, "--approve", need.digest)),
         "do not run it",
         "nothing happens",
     )
@@ -58,7 +57,7 @@ def question(need: Need, subject: Subject) -> Decision:
 
 def ask(services: Services, need: Need, missing: Sequence[Change], subject: Subject, approve: Collection[str]) -> None:
     """Record consent to what is missing. Refusal on a no, `Waiting` without a terminal or an answer in time."""
-    asked = question(need, subject)
+    asked = question(services, need, subject)
     parts = {change.name: need.parts[change.name] for change in missing}
     if need.digest in approve:
         phase_grants.record(services, need.place, parts, how=OPTION, need=need.digest)
@@ -80,7 +79,7 @@ def refusal(need: Need, missing: Sequence[Change], subject: Subject, asked: Deci
     return Refusal("consent.missing", subject.refused, hint=asked.choices[0].command, details=details)
 
 
-def require_known(services: Services, need: Need, approve: Collection[str], *, agreed: bool, command: str) -> None:
+def require_known(services: Services, need: Need, approve: Collection[str], *, agreed: bool) -> None:
     """Refuse a hash that is not the need's: it was of something else. Refusal `consent.other-hash`.
 
     If everything is `agreed` to, a hash that was agreed to earlier here changes nothing.
@@ -95,8 +94,8 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
     raise Refusal(
         "consent.other-hash",
         f"--approve names {other[:16]}, but what this command would run has now the hash {need.digest[:16]}{differs}.",
-        hint=f"{command} shows what would run, and --approve {need.digest} agrees to it",
-        details={"again": command, "expected": need.digest, **phase_grants.changed(changed)},
+        hint=f"{again(services)} shows what would run, and --approve {need.digest} agrees to it",
+        details={"again": again(services), "expected": need.digest, **phase_grants.changed(changed)},
     )
 
 
@@ -125,7 +124,7 @@ def _kept(
     services: Services, refused: Refusal, asked: Decision, subject: Subject, parts: Mapping[str, Part]
 ) -> Refusal:
     """Store a question. Return the refusal to raise, which names the question if it could be stored."""
-    kept = Kept(asked, subject.command, subject.phase, services.worktree, services.clock.now(), parts)
+    kept = Kept(asked, again(services), subject.phase, services.worktree, services.clock.now(), parts)
     try:
         for earlier in all_kept(services):
             if earlier.subject == kept.subject:

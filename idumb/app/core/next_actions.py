@@ -94,8 +94,8 @@ def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
     )
 
 
-def for_verified(phase: str, *, on_top: bool) -> tuple[Choice, ...]:
-    """Choices to run a verified phase again. `on_top`: it can succeed without a rollback."""
+def for_verified(phase: str, forced: str | None) -> tuple[Choice, ...]:
+    """Choices to run a verified phase again. `forced` does so without a rollback, if that can succeed."""
     return (
         _LEAVE,
         Choice(
@@ -104,11 +104,11 @@ def for_verified(phase: str, *, on_top: bool) -> tuple[Choice, ...]:
             "a new commit restores the files from before the run; idumb undo restores the work",
             f"idumb rollback {phase} --to start",
         ),
-        *((_force(phase),) if on_top else ()),
+        *_force(forced),
     )
 
 
-def for_verified_elsewhere(phase: str, report: str, *, on_top: bool) -> tuple[Choice, ...]:
+def for_verified_elsewhere(report: str, forced: str | None) -> tuple[Choice, ...]:
     """The same if only a committed report says that the phase is verified: no run here could be rolled back."""
     look = Choice(
         "look",
@@ -116,19 +116,15 @@ def for_verified_elsewhere(phase: str, report: str, *, on_top: bool) -> tuple[Ch
         "nothing is written or run; to roll back the work, revert its commits with git",
         f"git log -- {shlex.quote(report)}",
     )
-    return (_LEAVE, look, *((_force(phase),) if on_top else ()))
+    return (_LEAVE, look, *_force(forced))
 
 
 _LEAVE = Choice("leave", "leave it as it is", "nothing changes", "idumb next")
 
 
-def _force(phase: str) -> Choice:
-    return Choice(
-        "force",
-        "run it again on top of its work",
-        "a new run of every task; the commits of the last run stay",
-        f"idumb execute-phase {phase} --force",
-    )
+def _force(command: str | None) -> tuple[Choice, ...]:
+    words = ("force", "run it again on top of its work", "a new run of every task; the commits of the last run stay")
+    return () if command is None else (Choice(*words, command),)
 
 
 def stopped_by(by: str, why: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -35,3 +36,10 @@ def kept_at(services: Services, snapshot: str, path: str) -> str:
 def from_top(services: Services, path: str) -> str:
     """Return a path of the project, or outside it, as a path from the top of the repository."""
     return posixpath.normpath(f"{services.folder}/{path}") if services.folder else path
+
+
+def again(services: Services, *words: str) -> str:
+    """Return the command as the user typed it, without consent and answers, and with these words added."""
+    typed = services.typed
+    place = typed.index("--") if "--" in typed else len(typed)
+    return shlex.join(["idumb", *typed[:place], *words, *typed[place:]])

@@ -48,8 +48,7 @@ def take(services: Services, task_name: str, by: str, flags: Request) -> Result:
 
 def _begin(services: Services, task_name: str, by: str, flags: Request, *, retry: bool) -> Result:
     phase, task_id = run_lookup.find_task(task_name)
-    again = f"idumb {flags.command} {task_id}"
-    request = dataclasses.replace(flags, phase=phase, in_place=True, again=again)
+    request = dataclasses.replace(flags, phase=phase, in_place=True)
     contract = admission.admit(services, request)
     takes = request.command == "take"
     task = _known(contract, task_id) if takes else _buildable(services, contract, task_id)

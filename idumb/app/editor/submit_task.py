@@ -50,7 +50,6 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
         contract,
         approve=request.approve,
         mode=mode,
-        again=f"idumb submit {task_id}",
         judged=request.verify,
     )
     preconditions.require_branch(services, state)

@@ -53,8 +53,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     data["checklist"] = _checklist(data)
     data["next"] = _next(data)
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
-        command = f"idumb show {task} --debug"
-        role_consent.ensure(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve, command=command)
+        role_consent.ensure(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve)
         data |= diagnosis.ask(services, state, loaded, data)
         data["next"] = [*(data["amendment"] or {}).get("next", ()), *data["next"]]
     return Result(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
 from idumb.app.planning import new_plan, plan_templates
 from idumb.app.planning.new_plan import Read
 from idumb.app.planning.plan_templates import Shipped
@@ -62,7 +61,7 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
     if not request.tasks and read is not None:
         request = replace(request, tasks=new_plan.asked_tasks(read, request.template))
     if not request.tasks:
-        raise InputError("plan.bad-task", "No task is named.", hint=_command(request))
+        raise InputError("plan.bad-task", "No task is named.", hint=again(services, *new_plan.EXAMPLE))
     new_plan.require_tasks(request.tasks, f"idumb plan add-task {request.phase}")
     template = plan_templates.load(services, request.template, shipped)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
@@ -109,7 +108,6 @@ def _amended(services: Services, request: Request, plan: Plan, text: str, data: 
         why=request.why,
         yes=request.yes,
         agreed=request.agreed,
-        command=_command(request),
     )
     result = amend.amend(services, amend_request, who)
     return replace(result, data={**data, "amendment": result.data, "next": result.data["next"]})
@@ -153,7 +151,7 @@ def _end_approval(services: Services, request: Request, contract: Contract, task
     if approval is None or approval["standing"] != LIVE:
         return False
     phase, names = contract.phase, wording.listed(tasks)
-    command = f"{_command(request)} --yes"
+    command = again(services, "--yes")
     choice = Choice("add", "add it", f"the approval by {approval['by']} ends; approve the phase again", command)
     question = Decision.confirmation(
         f"add-task.{contract.hash[:12]}",
@@ -173,17 +171,3 @@ def _end_approval(services: Services, request: Request, contract: Contract, task
         hint=command,
         details={"phase": phase, "command": command},
     )
-
-
-def _command(request: Request) -> str:
-    """Return the command line without consent."""
-    words = ["idumb", "plan", "add-task", request.phase]
-    words += ["--template", request.template] if request.template != plan_templates.DEFAULT else []
-    words += ["--plan", request.plan] if request.plan else []
-    words += [word for id in request.depends_on or () for word in ("--depends-on", id)]
-    words += ["--depends-on", "none"] if request.depends_on == () else []
-    words += ["--requirement", request.requirement] if request.requirement else []
-    words += ["--builder", request.builder] if request.builder else []
-    words += ["--why", request.why] if request.why else []
-    tasks = request.tasks or (NewTask("TITLE", "create PATH", "COMMAND"),)
-    return shlex.join([*words, *(word for task in tasks for word in ("--task", task.title, task.files, task.check))])

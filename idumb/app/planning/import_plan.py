@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation
@@ -73,7 +72,7 @@ def _found(services: Services, request: Request) -> tuple[SourcePlan, Imported |
     raise Refusal(
         "import.other-format",
         f"{source.path} was imported as {earlier.tool} into {earlier.plan.path}.",
-        hint=_command(replace(request, kind=None)),
+        hint=f"idumb import {shlex.quote(request.path)}",
         details={"path": earlier.plan.path, "tool": earlier.tool},
     )
 
@@ -196,33 +195,33 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     if text == earlier.text:
         return Result({**data, "next": [f"idumb check-plan {plan.phase}"]})
     _require_readable(services, draft, source)
-    data["diff"] = difference(earlier.text, text, plan.path)
-    again = _command(replace(request, yes=True))
+    data["diff"] = _difference(earlier.text, text, plan.path)
+    agreeing = again(services, "--yes")
     what = f"Change {plan.path} as {source.path} changed?"
-    if not (request.yes or agreed(services, what, data["diff"], again)):
+    if not (request.yes or _agreed(services, what, data["diff"], agreeing)):
         raise Refusal(
             "import.not-confirmed",
             "Nothing was written: the change needs your confirmation.",
-            hint=again,
-            details={"diff": data["diff"], "command": again},
+            hint=agreeing,
+            details={"diff": data["diff"], "command": agreeing},
         )
     ways = [f"idumb check-plan {plan.phase}"]
     if state is None:
-        _write(services, plan, earlier.text, text, _command(request))
+        _write(services, plan, earlier.text, text)
     elif data["findings"] or STRICT in (state.mode, plan.mode):
         preconditions.require_settled(state)
-        _write(services, plan, earlier.text, text, _command(request))
+        _write(services, plan, earlier.text, text)
         ways += [f"idumb approve {plan.phase}"] if STRICT in (state.mode, plan.mode) else []
         ways.append(f"idumb amend {plan.phase} --from-file")
     else:
         rewrite = amend.Rewrite(plan.path, _bytes(earlier.text), _bytes(text))
-        change = amend.Request(plan.phase, rewrite=rewrite, why="the source changed", yes=True, command=again)
+        change = amend.Request(plan.phase, rewrite=rewrite, why="the source changed", yes=True)
         amend.amend(services, change, who)
         ways = [f"idumb resume {plan.phase}"]
     return Result({**data, "written": True, "next": ways})
 
 
-def _write(services: Services, plan: Plan, before: str, text: str, again: str) -> None:
+def _write(services: Services, plan: Plan, before: str, text: str) -> None:
     """Write the changed plan. A run that cannot adopt it, because something must be added first, waits for `amend`."""
     with operation.owned(services, "import") as owned:
         owned.record()
@@ -230,8 +229,8 @@ def _write(services: Services, plan: Plan, before: str, text: str, again: str) -
             raise Refusal(
                 "import.changed",
                 f"{plan.path} changed while you were asked; nothing was written.",
-                hint=again,
-                details={"command": again},
+                hint=again(services),
+                details={"command": again(services)},
             )
         services.reports.write_source(plan.path, text)
         services.trees.force((plan.path,))
@@ -241,7 +240,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def difference(before: str, after: str, path: str) -> str:
+def _difference(before: str, after: str, path: str) -> str:
     """Return a unified diff."""
     return "".join(
         difflib.unified_diff(
@@ -250,22 +249,10 @@ def difference(before: str, after: str, path: str) -> str:
     )
 
 
-def agreed(services: Services, what: str, diff: str, command: str) -> bool:
+def _agreed(services: Services, what: str, diff: str, command: str) -> bool:
     """Ask at the terminal whether a difference may be written; False if nobody agrees."""
     question = Decision.confirmation(
         "source.change", "plan", what, "Nothing else changes.", wording.truncate(diff).split("\n"),
         Choice("yes", "write it", "the file changes as shown", command), "write nothing", "nothing changes",
     )  # fmt: skip
     return question.agreed(services.asker.ask(question))
-
-
-def _command(request: Request) -> str:
-    options = [*(["--from", request.kind] if request.kind else []), *(["--yes"] if request.yes else [])]
-    return command(request.path, request.tag, options)
-
-
-def command(path: str, tag: str, options: Sequence[str] = ()) -> str:
-    """Return the command that imports a source again."""
-    flags = [*options, *(["--tag", tag] if tag else [])]
-    words = [*flags, "--", path] if path.startswith("-") else [path, *flags]
-    return shlex.join(["idumb", "import", *words])

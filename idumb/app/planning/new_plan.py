@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
 from idumb.app.planning import draft_plan, phase_context, plan_templates
 from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation
@@ -24,6 +23,7 @@ Read = Callable[[str, str, str], str | None]
 """Ask for a line: the question, the reason, and what an empty line means. None if nobody answers."""
 
 HUMAN = "human"
+EXAMPLE = ("--task", "TITLE", "create PATH", "COMMAND")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def create(services: Services, request: Request, shipped: Shipped, read: Read | 
     if identity != "01":
         raise draft_plan.already_planned(services, where)
     template = plan_templates.load(services, request.template, shipped)
-    request = _completed(request, where, read)
+    request = _completed(services, request, where, read)
     placed = new_task.placed(
         request.tasks,
         [f"T{where.phase}-{number:02d}" for number in range(1, len(request.tasks) + 1)],
@@ -90,17 +90,20 @@ def illegal(data: Mapping[str, object], message: str) -> Result:
     return Result({**data, "written": False, "next": []}, EXIT_INVALID, (), failure, draft_plan.CORRECT)
 
 
-def _completed(request: Request, where: PhaseLocation, read: Read | None) -> Request:
+def _completed(services: Services, request: Request, where: PhaseLocation, read: Read | None) -> Request:
     """Return the request with a goal and at least one valid task."""
     if read is not None:
         request = _asked(request, where, read)
     if not request.goal.strip() or not request.tasks:
-        missing = [name for name, value in (("a goal", request.goal.strip()), ("a task", request.tasks)) if not value]
+        lacks = {"a goal": not request.goal.strip(), "a task": not request.tasks}
+        missing = [name for name, lacking in lacks.items() if lacking]
+        words = [*(["--goal", "GOAL"] if lacks["a goal"] else []), *(EXAMPLE if lacks["a task"] else [])]
+        complete = again(services, *words)
         raise Refusal(
             "plan.incomplete",
             f"The plan of phase {where.phase} needs {' and '.join(missing)}, and nobody answered at a terminal.",
-            hint=command_line(request),
-            details={"command": command_line(request)},
+            hint=complete,
+            details={"command": complete},
         )
     require_tasks(request.tasks, f"idumb plan new {where.phase}")
     return request
@@ -112,18 +115,6 @@ def require_tasks(tasks: Sequence[NewTask], command: str) -> None:
         problem = new_task.problem(task)
         if problem is not None:
             raise InputError("plan.bad-task", problem, hint=f"{command} --task 'TITLE' 'create PATH' 'COMMAND'")
-
-
-def command_line(request: Request) -> str:
-    """Return the whole command, with capital letters for what is still missing."""
-    words = ["idumb", "plan", "new", request.phase]
-    words += ["--template", request.template] if request.template != plan_templates.DEFAULT else []
-    words += ["--builder", request.builder] if request.builder else []
-    words += ["--goal", request.goal.strip() or "GOAL"]
-    words += ["--requirement", request.requirement] if request.requirement.strip() else []
-    tasks = request.tasks or (NewTask("TITLE", "create PATH", "COMMAND"),)
-    words += [word for task in tasks for word in ("--task", task.title, task.files, task.check)]
-    return shlex.join(words)
 
 
 def _asked(request: Request, where: PhaseLocation, read: Read) -> Request:

@@ -63,7 +63,7 @@ def discuss(
         _require_open(context, answers)
         _write(services, where, (), answers)
     elif more or not context.questions:
-        questions, warnings = _new_questions(services, context, more=more, usual=usual, approve=approve)
+        questions, warnings = _new_questions(services, context, usual=usual, approve=approve)
         _write(services, where, number_questions(context.questions, questions), {})
     answered = list(answers)
     if read is not None and not answers:
@@ -96,14 +96,13 @@ def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
 
 
 def _new_questions(
-    services: Services, context: PhaseContext, *, more: bool, usual: bool, approve: Collection[str]
+    services: Services, context: PhaseContext, *, usual: bool, approve: Collection[str]
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Return (text, why) of new questions, from the researcher if one is bound, and warnings."""
     usual_questions = list(standard_questions(context.roadmap, context.project, context.requirements))
     if usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
         return usual_questions, []
-    command = f"idumb plan discuss {context.location.phase}{' --more' if more else ''}"
-    role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve, command=command)
+    role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
     phase = f"phase {context.location.phase}"
     values = {**context.values(), "report": "", "discuss": phase}
     result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))

@@ -65,12 +65,7 @@ def research(
         return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
     if context.research_state == phase_context.CURRENT and not again:
         return Result({**data, **unchanged})
-    role_consent.ensure(
-        services,
-        needs.of_roles(services, [agent.RESEARCHER]),
-        approve=approve,
-        command=f"idumb plan research {location.phase}",
-    )
+    role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
     with operation.owned(services, "research") as owner:
         owner.record()
         tell(ASKING)

@@ -66,9 +66,7 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     _require_planner(services, where)
     context = phase_context.gather(services, where)
     roles = _roles(services, context, request)
-    role_consent.ensure(
-        services, needs.of_roles(services, roles), approve=request.approve, command=_command(request, where)
-    )
+    role_consent.ensure(services, needs.of_roles(services, roles), approve=request.approve)
     with operation.owned(services, "plan-phase") as owner:
         journal = owner.record()
         warnings, context = _refresh_research(services, context, request, owner, tell)

@@ -13,7 +13,7 @@ from idumb.app.contract.contract_versions import NextVersion
 from idumb.app.contract.plan_changes import ChangesSinceLock, since_lock
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
 from idumb.app.history import rollback
 from idumb.app.review import consent_lines
 from idumb.app.session import operation
@@ -45,7 +45,7 @@ class Request:
     """Flags of `amend`. `deviations` are (task, path); `plan` is the plan id for changes that name no task.
 
     `agreed` is the contract hash that you agree to without a question; `yes` agrees to any outcome.
-    `command` is the command line without these two. `rewrite` is instead of `amendments` and `deviations`.
+    `rewrite` is instead of `amendments` and `deviations`.
     """
 
     phase: str
@@ -56,7 +56,6 @@ class Request:
     why: str = ""
     yes: bool = False
     agreed: str | None = None
-    command: str = "idumb amend"
     rewrite: Rewrite | None = None
 
 
@@ -232,8 +231,8 @@ def _confirm(
         raise Refusal(
             "amend.other-contract",
             f"--hash names {request.agreed[:16]}, but the amended contract is {new.hash[:16]}.",
-            hint=f"{request.command} shows what changes",
-            details={"command": request.command, "expected": new.hash, "lines": list(next_version.changes)},
+            hint=f"{again(services)} shows what changes",
+            details={"command": again(services), "expected": new.hash, "lines": list(next_version.changes)},
         )
     if request.yes or request.agreed is not None:
         return
@@ -242,7 +241,7 @@ def _confirm(
         raise Refusal(
             "amend.not-confirmed",
             f"Nothing was written: the amendment of phase {request.phase} needs your confirmation.",
-            hint=f"{request.command} --hash {new.hash}",
+            hint=again(services, "--hash", new.hash),
             details={
                 "contract_hash": new.hash,
                 "lines": list(next_version.changes),
@@ -283,7 +282,7 @@ def _question(
         f"Amend phase {request.phase} to version {difference.state.contract.version + 1} of its contract",
         "The run continues under the version that you agree to. Completed work stays as it is, and nothing runs now.",
         (*next_version.changes, *words, *new, *resets),
-        Choice("amend", "write it and lock it", means, f"{request.command} --hash {next_version.contract.hash}"),
+        Choice("amend", "write it and lock it", means, again(services, "--hash", next_version.contract.hash)),
         "do not change the plan",
         "nothing happens",
     )

@@ -33,13 +33,11 @@ def ensure(
     mode: str | None,
     approval: str | None = None,
     rehearsal: bool = False,
-    again: str | None = None,
     judged: bool = False,
 ) -> None:
     """Require consent: given earlier, by `--approve`, or at the terminal now; Refusal otherwise.
 
     A strict plan, and any plan in strict mode, needs a valid approval; `approval` is a file with a signed one.
-    `again` is the command to which hints add `--approve HASH`; None means the default command of the phase.
     A `rehearsal` starts no irreversible task, so nobody has to accept those, and asks no judges.
     If the phase will be `judged`, the same question covers verifier and skeptic. Without consent to them the run
     still works; the verification then reports that they were not asked.
@@ -52,28 +50,27 @@ def ensure(
         chosen_network.require(services, contract)
         agreed.approval()
     need = needs.of_run(services, contract)
-    command = again or f"idumb execute-phase {contract.phase}{' --dry-run' * rehearsal}"
     missing = agreed.missing(need.parts)
     judges = tuple(change for change in missing if change.name in needs.JUDGES)
     work = tuple(change for change in missing if change not in judges)
     if not strict:
-        asking.require_known(services, need, approve, agreed=not work, command=command)
+        asking.require_known(services, need, approve, agreed=not work)
     if work:
         for name, problem in needs.unusable(services, contract):
             raise needs.cannot_start(name, problem) from problem
         asked = missing if need.digest in approve or (judged and not rehearsal) else work
-        subject = _of_run(services, contract, need, asked, command, rehearsal=rehearsal)
+        subject = _of_run(services, contract, need, asked, rehearsal=rehearsal)
         asking.ask(services, need, asked, subject, approve)
     elif (
         judges and judged and not rehearsal and (need.digest in approve or (not approve and services.asker.interactive))
     ):
-        asking.ask(services, need, judges, role_consent.subject(services, need, judges, command), approve)
+        asking.ask(services, need, judges, role_consent.subject(services, need, judges), approve)
     if not rehearsal:
         irreversible.require(services, contract, strict=strict, asks=not strict)
 
 
 def _of_run(
-    services: Services, contract: Contract, need: Need, missing: Sequence[Change], command: str, *, rehearsal: bool
+    services: Services, contract: Contract, need: Need, missing: Sequence[Change], *, rehearsal: bool
 ) -> Subject:
     judges = [change.name for change in missing if change.name in needs.JUDGES]
     invalid = None
@@ -101,7 +98,6 @@ def _of_run(
         ),
         yes,
         means,
-        command,
         phase_grants.no_consent_message(contract, invalid, missing),
         {"contract_hash": contract.hash, **{k: v for k, v in differs.items() if k != "evidence"}},
         contract.phase,
@@ -113,7 +109,7 @@ def ensure_judges(services: Services, contract: Contract, roles: Sequence[str], 
     """Require consent to verifier and skeptic, by the hash that the question of a run shows too."""
     needs.of_roles(services, roles)  # refuses one that cannot start
     need = needs.of_run(services, contract)
-    role_consent.ensure(services, need, approve=approve, command=f"idumb verify-work {contract.phase}")
+    role_consent.ensure(services, need, approve=approve)
 
 
 def why_void(services: Services, kept: Kept) -> str:

@@ -23,18 +23,18 @@ def missing(services: Services, need: Need) -> tuple[Change, ...]:
     return grants.missing(parts, [grant for grant in stored if grant.revoked is None], stored)
 
 
-def ensure(services: Services, need: Need, *, approve: Collection[str], command: str) -> None:
+def ensure(services: Services, need: Need, *, approve: Collection[str]) -> None:
     """Require consent to the agents of a need: earlier, by `--approve`, or at the terminal now; Refusal otherwise.
 
-    `command` continues once consent is given. Without a terminal, the question is kept for `idumb decisions`.
+    Without a terminal, the question is kept for `idumb decisions`.
     """
     open_parts = missing(services, need)
-    asking.require_known(services, need, approve, agreed=not open_parts, command=command)
+    asking.require_known(services, need, approve, agreed=not open_parts)
     if open_parts:
-        asking.ask(services, need, open_parts, subject(services, need, open_parts, command), approve)
+        asking.ask(services, need, open_parts, subject(services, need, open_parts), approve)
 
 
-def subject(services: Services, need: Need, open_parts: Sequence[Change], command: str) -> Subject:
+def subject(services: Services, need: Need, open_parts: Sequence[Change]) -> Subject:
     names = [name for name in need.parts if name in agent.ROLES]
     what = f"Ask the {', '.join(names)}"
     return Subject(
@@ -43,7 +43,6 @@ def subject(services: Services, need: Need, open_parts: Sequence[Change], comman
         lines(services, names, open_parts),
         "run them",
         f"consent is recorded for these agents ({need.digest[:16]})",
-        command,
         f"These agents need your consent before they can run ({need.digest[:16]}): the {', '.join(names)}.",
     )
 
@@ -68,5 +67,5 @@ def require(services: Services, filled: ResolvedRole) -> None:
     need = needs.of_roles(services, [filled.role])
     open_parts = missing(services, need)
     if open_parts:
-        words = subject(services, need, open_parts, "the same command with")
-        raise asking.refusal(need, open_parts, words, asking.question(need, words))
+        words = subject(services, need, open_parts)
+        raise asking.refusal(need, open_parts, words, asking.question(services, need, words))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import next_actions, run_lookup
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
 from idumb.app.running.run_request import Request
 from idumb.app.verify import outside_work
@@ -44,7 +44,6 @@ def admit(services: Services, request: Request) -> Contract:
         mode=request.mode,
         approval=request.approval,
         rehearsal=request.rehearsal,
-        again=request.again,
         judged=request.verify,
     )
     return contract
@@ -72,17 +71,17 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
         _require_creatable(services, contract, state)
         return
     if state.verified and contract_versions.is_run_of(state, contract):
-        on_top = _existing_target(services, contract, tuple(contract.tasks)) is None
+        forced, force_hint = _forced(services, contract, tuple(contract.tasks))
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is already verified.",
             hint=f"To run it again, first idumb rollback {contract.phase} --to start, then idumb resume"
-            f" {contract.phase}." + _force_hint(services, contract, tuple(contract.tasks)),
+            f" {contract.phase}.{force_hint}",
             details=next_actions.offer(
                 f"Run phase {contract.phase} again",
                 f"run {state.number} of this contract is verified",
                 [f"contract {contract.hash}"],
-                next_actions.for_verified(contract.phase, on_top=on_top),
+                next_actions.for_verified(contract.phase, forced),
             ),
         )
     _require_unchanged_work(services, contract, state)
@@ -93,29 +92,29 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
     report = outside_work.verified_report(services, contract)
     if report is None:
         return
-    existing = _existing_target(services, contract, tuple(contract.tasks))
-    forced = f" idumb execute-phase {contract.phase} --force runs it again on top of the existing work."
+    forced, force_hint = _forced(services, contract, tuple(contract.tasks))
     raise Refusal(
         "phase.verified",
         f"Phase {contract.phase} was already verified elsewhere: {report['path']} in HEAD says so for this contract,"
         " and this working tree has no run of it.",
-        hint=f"git log -- {report['path']} shows who committed the report.{forced if existing is None else ''}",
+        hint=f"git log -- {report['path']} shows who committed the report.{force_hint if forced else ''}",
         details=next_actions.offer(
             f"Run phase {contract.phase} again",
             f"{report['path']} in HEAD says that this contract was verified",
             [f"contract {contract.hash}", f"verified {report['created']}"],
-            next_actions.for_verified_elsewhere(contract.phase, report["path"], on_top=existing is None),
+            next_actions.for_verified_elsewhere(report["path"], forced),
         ),
     )
 
 
-def _force_hint(services: Services, contract: Contract, tasks: Sequence[str]) -> str:
-    """Return what `--force` would do: run again, or fail because a file exists."""
-    forced = f" idumb execute-phase {contract.phase} --force"
+def _forced(services: Services, contract: Contract, tasks: Sequence[str]) -> tuple[str | None, str]:
+    """Return the command with `--force`, None if it must fail because a file exists; and what it would do, in words."""
+    runs = services.typed[:1] in (("execute-phase",), ("execute",))
+    command = again(services, "--force") if runs else f"idumb execute-phase {contract.phase} --force"
     existing = _existing_target(services, contract, tasks)
     if existing is None:
-        return f"{forced} runs it again on top of the existing work"
-    return f" Until then,{forced} fails: a task creates {existing}, which exists"
+        return command, f" {command} runs it again on top of the existing work"
+    return None, f" Until then, {command} fails: a task creates {existing}, which exists"
 
 
 def _require_creatable(services: Services, contract: Contract, state: RunState) -> None:
@@ -133,7 +132,7 @@ def _require_creatable(services: Services, contract: Contract, state: RunState) 
             "phase.created",
             f"Phase {contract.phase} cannot run again on top of run {state.number}: it creates {existing}, which"
             " exists.",
-            hint=f"First idumb rollback {contract.phase} --to start, then idumb execute-phase {contract.phase} --force",
+            hint=f"First idumb rollback {contract.phase} --to start, then {again(services)}",
             details={"phase": contract.phase},
         )
 
@@ -159,7 +158,7 @@ def _require_unchanged_work(services: Services, contract: Contract, state: RunSt
         f"The plan of phase {contract.phase} changed {wording.listed(changed)} after completion, and the work is"
         " still in the files.",
         hint=f"Revert the work first: idumb rollback {contract.phase} --to {target}."
-        + _force_hint(services, contract, changed),
+        + _forced(services, contract, changed)[1],
         details={
             "phase": contract.phase,
             "to": target,

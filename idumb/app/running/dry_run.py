@@ -7,18 +7,16 @@ Tasks for people, and tasks with effects outside their files, are not rehearsed.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.app.attempt import record
 from idumb.app.contract import carried_tasks, contract_versions, run_lock
 from idumb.app.core import next_actions, previous_owner, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
@@ -66,11 +64,10 @@ def rehearse(services: Services, request: Request) -> Result:
     A rehearsal runs commands, so it needs the same consent as a run, with the same refusals.
     """
     services.forget_consent()
-    with _suggesting_dry_runs(_STARTING):
-        contract, newest = _prepared(services, request)
+    contract, newest = _prepared(services, request)
     run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
     named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
-    with services.open_rehearsal(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
+    with services.open_rehearsal(sorted(named_paths)) as copy, _again(services):
         rehearsal = _run(copy, contract, newest, request, sorted(named_paths))
         return _answer(rehearsal, services.settings.git.commit, run)
 
@@ -109,26 +106,13 @@ def _require_idle(services: Services) -> None:
         )
 
 
-_STARTING = lazy_pattern.compile(r"(?P<run>(?>\bidumb execute(?:-phase)? [\w./-]*\w(?: --force)?))(?! --dry-run)")
-_RESUMING = lazy_pattern.compile(r"\bidumb resume (?>[\w./-]*\w)(?: --retry-failed)?")
-
-
 @contextmanager
-def _suggesting_dry_runs(commands: re.Pattern[str], instead: str = r"\g<run> --dry-run") -> Iterator[None]:
-    """Replace each suggested command that would start a run by that of a dry run.
-
-    Before the copy exists, keep `idumb resume`: it finishes work that a dry run cannot start from.
-    """
-
-    def replaced(words: str | None) -> str | None:
-        return words and commands.sub(instead, words)
-
+def _again(services: Services) -> Iterator[None]:
+    """Name the dry run as the next command of each problem in the copy: nothing of it remains that could continue."""
     try:
         yield
     except IdumbError as problem:
-        problem.hint = replaced(problem.hint)
-        if choices := problem.details.get("choices"):
-            problem.details["choices"] = [{**row, "command": replaced(row["command"])} for row in choices]
+        problem.hint = again(services)
         raise
 
 

@@ -6,7 +6,7 @@ import dataclasses
 
 from idumb.app.contract import loading
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
 from idumb.app.running import execute_phase
 from idumb.app.running.run_request import Request
@@ -24,10 +24,10 @@ _FIXES = {"task.no-builder": "Add --builder human to do it yourself, or name an 
 """Finding code to a fix on the command line, for findings whose own fix edits a plan that you did not write."""
 
 
-def run(services: Services, quick_request: QuickRequest, request: Request, *, again: str) -> Result:
+def run(services: Services, quick_request: QuickRequest, request: Request) -> Result:
     """Write the plan and run it, once you agreed to it.
 
-    `again` is the command line as it was typed, for hints that add to it. The phase of `request` is ignored.
+    The phase of `request` is ignored.
     Refusal `quick.no-files` without declared files and without a terminal at which you could review the changes.
     """
     preconditions.require_initialised(services)
@@ -35,21 +35,19 @@ def run(services: Services, quick_request: QuickRequest, request: Request, *, ag
         raise Refusal(
             "quick.no-files",
             "Without a terminal you cannot review the changes, so name the files.",
-            hint=f"{again} --files PATH",
-            details={"again": f"{again} --files PATH"},
+            hint=again(services, "--files", "PATH"),
+            details={"again": again(services, "--files", "PATH")},
         )
     preconditions.require_repository(services)
     phase, folder, text = _plan(services, quick_request)
     path = f"{folder}/{quick_plan.PLAN}"
     contract = _contract(services, phase, folder, path, text)
     try:
-        ask_consent.ensure(
-            services, contract, approve=request.approve, mode=request.mode, again=again, judged=request.verify
-        )
+        ask_consent.ensure(services, contract, approve=request.approve, mode=request.mode, judged=request.verify)
     except Refusal as refusal:
         refusal.details = {**refusal.details, "plan": path, "text": text}
         if refusal.code == "consent.other-hash":
-            refusal.hint = f"{again} --approve {refusal.details['expected']}"
+            refusal.hint = again(services, "--approve", refusal.details["expected"])
         raise
     request = dataclasses.replace(request, phase=phase)
     services.plans.hold(phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])

@@ -9,8 +9,7 @@ from idumb.lazy_dataclass import dataclass
 class Request:
     """Flags of `execute-phase`; None means that the configuration decides.
 
-    `again` is the command to which a hint adds `--approve HASH`; None means the default command of the phase. With
-    `in_place`, only a person works, in the user's own tree, so that no checkout is needed.
+    With `in_place`, only a person works, in the user's own tree, so that no checkout is needed.
     """
 
     phase: str
@@ -28,5 +27,4 @@ class Request:
     accept_changed: tuple[str, ...] = ()
     command: str = "execute-phase"
     rehearsal: bool = False
-    again: str | None = None
     in_place: bool = False

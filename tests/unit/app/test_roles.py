@@ -47,7 +47,7 @@ def digest_of(services: Container, roles: Sequence[str]) -> str:
 
 
 def ensure(services: Container, roles: Sequence[str], approve: Sequence[str] = ()) -> None:
-    role_consent.ensure(services, needs.of_roles(services, roles), approve=approve, command="idumb plan-phase 2")
+    role_consent.ensure(services, needs.of_roles(services, roles), approve=approve)
 
 
 @pytest.fixture
@@ -58,7 +58,9 @@ def services(sandbox: GitSandbox) -> Container:
     (sandbox.root / ".idumb/prompts").mkdir(parents=True)
     (sandbox.root / ".idumb/prompts/mine.md").write_text("---\ntype: prompt\n---\nGoal: $goal", encoding="utf-8")
     (sandbox.root / ".idumb/config.yaml").write_text(configured(sandbox), encoding="utf-8")
-    return Container(str(sandbox.root), Nobody, Silent)
+    container = Container(str(sandbox.root), Nobody, Silent)
+    container.typed = ("plan-phase", "2")
+    return container
 
 
 def test_a_role_runs_in_a_copy_that_is_removed_afterwards(services: Container, sandbox: GitSandbox) -> None:

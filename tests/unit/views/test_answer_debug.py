@@ -43,18 +43,3 @@ def test_an_unknown_part_is_not_reported_as_different(parts: list[str], unknown:
         "next": [],
     }
     assert [line for line in debug.debug(data).split("\n") if " attempts 1 and 2 " in line] == lines
-
-
-@pytest.mark.parametrize("message", ["step 1 failed", "I could not do it", ""])
-def test_a_builder_s_message_that_is_the_reason_is_not_repeated(message: str) -> None:
-    attempt = {
-        "attempt": 1,
-        "outcome": "failed",
-        "reason": "step 1 failed",
-        "evidence": [],
-        "result": {"outcome": "failed", "message": message, "output": "error: no such file"},
-    }
-    text = "\n".join(debug._attempt(attempt))
-    assert text.count("step 1 failed") == 1
-    assert (f"the builder: failed {message}".rstrip() in text) == (message != "step 1 failed")
-    assert "| error: no such file" in text
