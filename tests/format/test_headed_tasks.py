@@ -1,4 +1,4 @@
-"""R-PLAN-2: tasks of the first iDumb, of GSD without tags and of GSD-2, written as headings and checklists."""
+"""R-PLAN-2: tasks of the first iDumb and of GSD without tags, written as headings and checklists."""
 
 from __future__ import annotations
 
@@ -96,14 +96,11 @@ def test_the_first_template_is_read_with_its_own_ids_and_dependencies() -> None:
         ("#### Task 1.1: A\n\n### Wave 2\n\n#### Task 2.1 — B\n", ["A", "B"]),
         ("### Task E1.1: A\n\n#### Task 1a: inner\n\n### Task E1.2: B\n", ["A", "B"]),
         ("### 1. A\n\ntext\n\n### 2. B\n", ["A", "B"]),
-        ("- [ ] **T01: A** `est:30m`\n  - Files: `a.py`\n- [ ] **T02: B**\n", ["A", "B"]),
-        ("- [ ] T1-01: A\n  depends_on: none\n- [ ] T1-02: B\n", ["A", "B"]),
-        ("- id: T1-01\n  depends_on: []\n- id: T1-02\n  depends_on: [T1-01]\n", ["T1-01", "T1-02"]),
         ("### Task 1: A\n\n```md\n### Task 2: no\n```\n\n### Task 3: B\n", ["A", "B"]),
         ("### Task 1: A\n\n<!--\n### Task 2: no\n-->\n\n### Task 3: B\n", ["A", "B"]),
     ],
 )
-def test_headings_and_checklists_are_tasks(section: str, ids: list[str]) -> None:
+def test_headings_are_tasks(section: str, ids: list[str]) -> None:
     head = "---\nphase: 1\nplan: 01\ntype: execute\nwave: 1\nautonomous: true\n---\n"
     plan, findings, _ = read(f"{head}\n## Tasks\n\n{section}")
     assert findings == []
@@ -167,34 +164,19 @@ def test_a_task_tag_around_markdown_is_read_with_its_labels() -> None:
     assert [c.text for c in task.acceptance] == ["It is fixed"]
 
 
-def test_a_task_document_of_gsd_2_is_one_task() -> None:
-    text = (
-        "---\nestimated_steps: 2\nestimated_files: 1\n---\n\n# T02: Add the panel\n\n**Slice:** S01\n\n## Steps\n\n"
-        "1. Do it\n\n## Must-Haves\n\n- [ ] It shows\n\n## Verification\n\n- `npm test`\n\n"
-        "## Expected Output\n\n- `web/panel.tsx` — the panel\n"
-    )
-    plan, findings, dialect = read(text, ".gsd/milestones/M001/slices/S01/tasks/T02-PLAN.md")
-    (task,) = plan.tasks
-    assert (dialect, findings, plan.plan, task.id) == ("gsd-2", [], "T02", "TS01-0201")
-    assert (task.title, task.verify, task.files) == (
-        "Add the panel",
-        ("npm test",),
-        (FileClaim("change", "web/panel.tsx"),),
-    )
-
-
 @pytest.mark.parametrize(
     ("section", "finding"),
     [
         ("### Task 1: A\n\n**Depends on:** Task 9\n", ("task.unknown-dependency", 5)),
         ("### Task 1: A\n\n**Depends on:** the first phase\n", ("dialect.unread-dependency", 5)),
         ("### Task 1: A\n\n```\n### Task 2: B\n", ("fence.never-closed", 5)),
-        ("- [x] **T01: A**\n", ("task.ticked", 3)),
-        ("- [ ] **T01: A**\n- [ ] without an id\n", ("dialect.stray-text", 4)),
+        ("### Task 1: A\n\n- [x] a step\n", ("task.ticked", 3)),
+        ("- [ ] without a heading\n\n### Task 1: A\n", ("dialect.stray-text", 3)),
+        ("- id: T1-01\n\n### Task 1: A\n", ("dialect.stray-text", 3)),
     ],
 )
 def test_what_is_not_understood_is_reported(section: str, finding: tuple[str, int]) -> None:
-    _, findings, _ = read(f"# S01: A\n## Tasks\n{section}" if "T01" in section else f"# A\n## Tasks\n{section}")
+    _, findings, _ = read(f"# A\n## Tasks\n{section}")
     assert findings == [finding]
 
 
@@ -208,7 +190,7 @@ def test_what_is_not_understood_is_reported(section: str, finding: tuple[str, in
     ],
 )
 def test_other_files_keep_their_own_findings(text: str) -> None:
-    assert plan_parser.parse(text.encode(), PATH).dialect not in ("gsd", "gsd-2", "idumb-1")
+    assert plan_parser.parse(text.encode(), PATH).dialect not in ("gsd", "idumb-1")
 
 
 def test_a_dash_inside_a_command_a_path_or_a_title_is_kept() -> None:

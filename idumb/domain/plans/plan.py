@@ -43,9 +43,8 @@ COMPENSATABLE = "compensatable"
 IRREVERSIBLE = "irreversible"
 
 GSD = "gsd"
-GSD_2 = "gsd-2"
 FIRST_IDUMB = "idumb-1"
-FOREIGN = frozenset({GSD, GSD_2, FIRST_IDUMB})
+FOREIGN = frozenset({GSD, FIRST_IDUMB})
 """Dialects of other tools, and of the first iDumb."""
 
 SOURCE_DONE = "x-source-done"

@@ -18,6 +18,7 @@ _STEP = lazy_pattern.compile(
     r"[*_]*[ \t]+(?P<title>\S.*)",
     re.IGNORECASE,
 )
+_OWN_ID = lazy_pattern.compile(r"[*_`]*([A-Za-z]{1,5}-?\d+(?:\.\d+)*)[*_`]*[:.)—–][*_`]*[ \t]+(\S.*)")
 _STEPS = lazy_pattern.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
 
 
@@ -36,12 +37,19 @@ def read(file: SourceFile, _near: Near) -> SourcePlan:
     for part in (*file.outline.headings, *file.outline.items):
         if part.line in lines or (not top and any(heading.line in lines for heading in part.path)):
             file.use(part.line, forms.TASK)
-    rows = [(id, item.text, item) for id, item in zip(_ids(top), top, strict=True)] or _numbered(steps)
+    rows = _named(top) or [(id, item.text, item) for id, item in zip(_ids(top), top, strict=True)] or _numbered(steps)
     tasks: list[SourceTask] = []
     for place, (id, title, entry) in enumerate(rows):
         tasks.append(file.task(entry, id, title, entry.place if top else "", (place - 1,) if place else (), ORDER))
     title = file.outline.title or file.path
     return SourcePlan(KIND, file.path, title, title, tuple(tasks))
+
+
+def _named(top: list[Entry]) -> list[tuple[str, str, Entry]]:
+    """Return (id, title, entry) of items that all begin with ids of their own, such as `**T01: Title**`; else none."""
+    named = [(match, item) for item in top if (match := _OWN_ID.match(item.text)) is not None]
+    rows = [(match[1], match[2].replace("**", ""), item) for match, item in named]
+    return rows if len({id for id, _, _ in rows}) == len(top) else []
 
 
 def _ids(top: list[Entry]) -> list[str]:

@@ -1,10 +1,11 @@
-"""GSD, GSD-2 and the first iDumb: plans that idumb also reads as they are, written as a plan of its own."""
+"""GSD and the first iDumb: plans that idumb also reads as they are, written as a plan of its own."""
 
 from __future__ import annotations
 
 import re
 
 from idumb import lazy_pattern
+from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans.plan import SOURCE_DONE, Plan, Task
 from idumb.domain.plans.source_tasks import SOURCE_ID, Need, SourcePlan, SourceTask
 from idumb.markdown.importers import forms, words
@@ -18,12 +19,17 @@ key = str.casefold
 
 
 def matches(file: SourceFile) -> bool:
-    return foreign_formats.dialect(file.text.split("\n")) is not None
+    plan = _parsed(file).draft if foreign_formats.dialect(file.text.split("\n")) is not None else None
+    return plan is not None and bool(plan.tasks)
+
+
+def _parsed(file: SourceFile) -> ParsedPlan:
+    return plan_parser.parse(file.text.encode("utf-8", "surrogateescape"), file.path)
 
 
 def read(file: SourceFile, near: Near) -> SourcePlan:
     """Read the plan as it is read in place. Its tasks are done if GSD wrote a summary of it."""
-    parsed = plan_parser.parse(file.text.encode("utf-8", "surrogateescape"), file.path)
+    parsed = _parsed(file)
     plan = parsed.plan or parsed.draft
     for finding in parsed.findings:
         if finding.code != "task.ticked":

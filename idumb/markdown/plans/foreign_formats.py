@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from idumb import lazy_pattern
 from idumb.domain.finding import Finding
-from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GSD_2
+from idumb.domain.plans.plan import FIRST_IDUMB, GSD
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -47,7 +47,6 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
     return None
 
 
-_GSD_2 = frozenset({"estimated_steps", "estimated_files", "skills_used"})
 _OTHER_TOOLS = frozenset({"work_package_id", "assignee", "created_date"})
 _OLD_LABEL = lazy_pattern.compile(
     r"^[ \t]*(?:[-*][ \t]+)?\*\*(?:Description|Assigned To|Files Involved|Estimate)\b", re.IGNORECASE | re.MULTILINE
@@ -56,7 +55,6 @@ _OLD_TASK = lazy_pattern.compile(r"\n##{1,3}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[
 _NUMBERED_TASK = lazy_pattern.compile(
     r"\n##{1,3}[ \t]+Task[ \t]+[A-Z]*[\w.-]*?\d[\w.]*(?:[ \t]*[:.)—–-]|[ \t]*$)", re.IGNORECASE | re.MULTILINE
 )
-_SLICE = lazy_pattern.compile(r"# [ST]\d+: ")
 _TASK_TAG = lazy_pattern.compile(r"[ \t]*<task(?:\s[^<>]*)?>")
 
 
@@ -92,8 +90,6 @@ def dialect(lines: Sequence[str]) -> str | None:
         return None
     if keys.keys() & _OLD_IDUMB:
         return FIRST_IDUMB
-    if keys.keys() & _GSD_2:
-        return GSD_2
     if len(keys.keys() & _GSD) >= 2:
         return GSD
     return _by_body(lines, keys)
@@ -124,8 +120,6 @@ def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str |
         return FIRST_IDUMB if not keys and " id=" in tag[0] else GSD
     if not type and _OLD_TASK.search(text):
         return FIRST_IDUMB if _OLD_LABEL.search(text) else None
-    if not keys and any(map(_SLICE.match, lines[:5])):
-        return GSD_2
     is_gsd = {"phase", "plan"} <= keys.keys() if keys else _NUMBERED_TASK.search(text) is not None
     return GSD if is_gsd else None
 

@@ -26,7 +26,6 @@ _IGNORED = frozenset(
     {
         "type", "autonomous", "gap_closure", "cross_ai", "status", "created", "updated", "created_by", "validated_by",
         "validation_score", "task_count", "estimated_hours", "phase_name", "tasks", "mode", "effort",
-        "estimated_steps", "estimated_files", "skills_used",
     }
 )  # fmt: skip
 """Keys that describe the plan and change nothing about its tasks."""

@@ -1,16 +1,14 @@
-"""Read tasks that are Markdown: headings such as `### Task 1: Title` and `### T1-001: Title`, and checklists.
+"""Read tasks that are Markdown: headings such as `### Task 1: Title` and `### T1-001: Title`.
 
-GSD counts such headings as tasks in plans without tags; the first iDumb and GSD-2 write them.
+GSD counts such headings as tasks in plans without tags; the first iDumb writes them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from idumb import lazy_pattern
-from idumb.domain.plans.plan import GSD_2
-from idumb.markdown.plans.dialects import checks, labels
+from idumb.markdown.plans.dialects import checks, drafts, labels
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.plans.dialects.labels import Line
 from idumb.markdown.syntax.problems import Problems
@@ -22,10 +20,8 @@ _NAMED = lazy_pattern.compile(
 )
 _ID = lazy_pattern.compile(rf"\[?({_T_ID})\]?(?:{_DASH}|[ \t]+)(.+)")
 _NUMBERED = lazy_pattern.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")
-_BOX = lazy_pattern.compile(r"[-*+][ \t]+\[([ xX])\][ \t]+(.*)")
 _STEP = lazy_pattern.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\][ \t]")
-_BOX_TASK = lazy_pattern.compile(rf"(?:\*\*)?(?:Task[ \t]+)?({_T_ID}|\d+(?:\.\d+)+)(?:{_DASH}|[ \t]+)(.+)")
-_ITEM = lazy_pattern.compile(r"[ \t]{0,3}- id:[ \t]*[\"']?([\w.-]+)[\"']?[ \t]*$")
+_STRAY = lazy_pattern.compile(r"[-*+][ \t]+\[[ xX]\][ \t]|[ \t]{0,3}- id:")
 _SECTION = lazy_pattern.compile(
     r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE
 )
@@ -37,14 +33,13 @@ _SECTIONS = {
     "success_criteria": lazy_pattern.compile(r"(?:overall )?success criteria\b|must-haves\b", re.IGNORECASE),
     "objective": lazy_pattern.compile(r"(?:goal|objective|what this builds)\b", re.IGNORECASE),
 }
-_OF_BOX = 7
 
 
 class _Reading:
-    """The document while its lines are read. `level` is that of the heading of the current task, 7 for a box."""
+    """The document while its lines are read. `level` is that of the heading of the current task."""
 
-    def __init__(self, dialect: str, problems: Problems, kinds: Callable[[str, int], str]) -> None:
-        self.dialect, self.problems, self.kinds = dialect, problems, kinds
+    def __init__(self, problems: Problems) -> None:
+        self.problems = problems
         self.tasks: list[TaskDraft] = []
         self.texts: dict[str, list[Part]] = {}
         self.body: list[Line] = []
@@ -53,27 +48,17 @@ class _Reading:
         self.in_tasks = False
 
     def line(self, row: Line) -> None:
-        """Read a line: a heading or an item may start a task or a section; what came before is then complete."""
-        may_start = row.text[:1] == "#" or (self.in_tasks and not 0 < self.level < _OF_BOX)
-        if row.fenced or not may_start or not self._starts(row):
-            self.body.append(row)
-
-    def _starts(self, row: Line) -> bool:
-        if heading := labels.heading(row.text):
-            return self._heading(row, heading[0], heading[1].strip())
-        box, item = _BOX.match(row.text), _ITEM.match(row.text)
-        if box and (named := _BOX_TASK.match(box[2])):
-            self._begin(row, _OF_BOX, named[1], named[2])
-            self.tasks[-1].done = box[1] != " "
-        elif item:
-            self._begin(row, _OF_BOX, item[1], "")
-        elif box:
+        """Read a line: a heading may start a task or a section; what came before is then complete."""
+        heading = None if row.fenced else labels.heading(row.text)
+        if heading is not None and self._heading(row, heading[0], heading[1].strip()):
+            return
+        if self.in_tasks and not self.level and not row.fenced and _STRAY.match(row.text):
             self.problems.report("dialect.stray-text", row.at, row.text.strip())
-        return bool(item or (box and named))
+        self.body.append(row)
 
     def _heading(self, row: Line, level: int, title: str) -> bool:
         bare = title.strip("*_ ")
-        if 0 < self.level < level and self.level < _OF_BOX:
+        if 0 < self.level < level:
             return False
         task = self._named(level, bare)
         if task is not None:
@@ -90,7 +75,7 @@ class _Reading:
     def _named(self, level: int, title: str) -> tuple[str, str] | None:
         """Return id and title of a task heading."""
         match = _NAMED.fullmatch(title) or _ID.fullmatch(title)
-        if match and (level > 1 or self.dialect == GSD_2) and not title.startswith("S"):
+        if match and level > 1:
             return match[1], match[2]
         numbered = _NUMBERED.fullmatch(title) if self.in_tasks and level > 2 else None
         return (numbered[1], numbered[2]) if numbered else None
@@ -100,7 +85,7 @@ class _Reading:
         kind = _KIND.match(title)
         words = _CODE.sub("", title[kind.end() :] if kind else title)
         draft = TaskDraft(row.at, row.at, checks.clean(words) or id, id=id.strip("."))
-        draft.kind = self.kinds(kind[1].lower(), row.at) if kind else draft.kind
+        draft.kind = drafts.kind_of(kind[1].lower(), row.at, self.problems) if kind else draft.kind
         draft.spans["title"] = (row.at, row.at + len(row.text))
         self.tasks.append(draft)
         self.level = level
@@ -122,19 +107,17 @@ class _Reading:
         draft.end = body[-1].at + len(body[-1].text) if body else draft.end
         text = checks.block("\n".join(row.text for row in body))
         draft.description += [text] if text else []
-        criteria = labels.read(draft, body, self.problems, self.kinds)
+        criteria = labels.read(draft, body, self.problems)
         steps = [box[1] for row in body if not row.fenced and row.at not in criteria and (box := _STEP.match(row.text))]
-        draft.done = draft.done or (self.level < _OF_BOX and bool(steps) and " " not in steps)
+        draft.done = bool(steps) and " " not in steps
         if draft.done:
             fix = "idumb import keeps such marks as history"
             self.problems.report("task.ticked", draft.start, draft.title[:60], fix=fix)
 
 
-def read(
-    first: int, dialect: str, problems: Problems, kinds: Callable[[str, int], str]
-) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+def read(first: int, problems: Problems) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     """Return the tasks in document order, and the texts of the sections for the goal and the success criteria."""
-    reading = _Reading(dialect, problems, kinds)
+    reading = _Reading(problems)
     for row in labels.lines(problems.source, first, problems):
         reading.line(row)
     reading.finish()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain.plans.plan import CHECK, HUMAN
-from idumb.markdown.plans.dialects import checks
+from idumb.markdown.plans.dialects import checks, drafts
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax import inline, outline
 from idumb.markdown.syntax.problems import Problems
@@ -68,7 +68,7 @@ def lines(source: Source, first: int, problems: Problems, begin: int = 0) -> lis
     return [Line(text, begin + at, n in text_only) for n, (text, at) in enumerate(rows, first + 1)]
 
 
-def read(draft: TaskDraft, rows: list[Line], problems: Problems, kinds: Callable[[str, int], str]) -> set[int]:
+def read(draft: TaskDraft, rows: list[Line], problems: Problems) -> set[int]:
     """Read the fields in the body of a task into the draft; the whole body is its description.
 
     Return where the lines of its criteria begin.
@@ -94,7 +94,7 @@ def read(draft: TaskDraft, rows: list[Line], problems: Problems, kinds: Callable
             word = part[0].strip(" `*\n").casefold()
             draft.priority = "normal" if word == "normal" else _PRIORITIES.get(word, draft.priority)
         elif name == "type":
-            draft.kind = kinds(checks.flat(part[0]).strip("`* "), label_at)
+            draft.kind = drafts.kind_of(checks.flat(part[0]).strip("`* "), label_at, problems)
     return criteria
 
 

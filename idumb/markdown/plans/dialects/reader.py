@@ -8,7 +8,7 @@ import re
 from idumb import lazy_pattern
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans.numbered_phases import QUICK
-from idumb.domain.plans.plan import GSD_2, HUMAN, Criterion, Plan
+from idumb.domain.plans.plan import HUMAN, Criterion, Plan
 from idumb.markdown.plans import phase_names
 from idumb.markdown.plans.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
@@ -21,7 +21,6 @@ _NUMBERS = r"(?:[A-Za-z]{1,6}-)?(\d+[A-Za-z]?(?:\.\d+)*)-(\d+[a-z]?(?:\.\d+)*)"
 _FILE = lazy_pattern.compile(_NUMBERS + r"(?:[-_. ].*)?")
 _NAMED = lazy_pattern.compile(r"(?:.*/)?PLAN[-_ ]?(\d+[a-z]?)(?:[-_ ].*)?")
 _ABOUT = lazy_pattern.compile(r"\s+\([^()]*\)\s*$")
-_SLICE = lazy_pattern.compile(r"\.gsd/(?:.*/)?(S\d+)(?:/|-)")
 _ALONE = lazy_pattern.compile(r"\d+[a-z]?(?:\.\d+)*")
 _NOT_ID = lazy_pattern.compile(r"[^0-9A-Za-z._-]+")
 _LONGEST_ID = 40
@@ -46,7 +45,7 @@ def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, prob
     phase = _phase(path, head, problems)
     plan = _plan_id(path, head)
     begin = source.starts[head.end_line] if head.end_line < len(source.starts) else len(source.text)
-    tasks, texts = _tasks(begin, head.end_line, dialect, source, problems)
+    tasks, texts = _tasks(begin, head.end_line, source, problems)
     if not tasks:
         problems.report(
             "plan.no-tasks",
@@ -60,23 +59,20 @@ def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, prob
     shared = [f"{name.capitalize()} of the plan:\n{text}" for name, text in blocks]
     for task in tasks:
         task.references = [*shared, *task.references]
-    order = re.fullmatch(r"(?:.*/)?T(\d{1,4})-PLAN\.md", path) if dialect == GSD_2 else None  # a task in its slice
     return Plan(
         path, hashlib.sha256(data).hexdigest(), phase, plan, title, head.texts.get("goal") or objective or title,
         depends_on=_depends_on(head, phase, problems), requirements=head.requirements,
         success_criteria=tuple(head.criteria) or _success(texts, problems), setup=tuple(head.setup), extra=head.extra,
         tasks=drafts.tasks_of(tasks, drafts.prefix(phase, plan), problems, head.requirements, head.files),
-        spans=head.spans, dialect=dialect, wave=int(order[1]) if order else None if dialect == GSD_2 else head.wave,
+        spans=head.spans, dialect=dialect, wave=head.wave,
     )  # fmt: skip
 
 
-def _tasks(
-    begin: int, first: int, dialect: str, source: Source, problems: Problems
-) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+def _tasks(begin: int, first: int, source: Source, problems: Problems) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     text = source.text
     task_name = tagged_tasks.task_tag(text)
     if task_name is None:
-        return headed_tasks.read(first, dialect, problems, lambda kind, at: drafts.kind_of(kind, at, problems))
+        return headed_tasks.read(first, problems)
     tasks, texts = tagged_tasks.read(tagged_tasks.Scanner(text, problems), task_name, begin, len(text))
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         known = ", ".join(_SHARED)
@@ -106,11 +102,10 @@ def _phase(path: str, head: Head, problems: Problems) -> str:
     """Return the phase of the plan's folder; without such a folder, the one that the plan or its name says."""
     stated = head.texts.get("phase", "")
     own = _number(stated)
-    slice_of = _SLICE.search(path)
     folder = _FOLDER.search(path)
     if folder is None:
         file = _FILE.fullmatch(path.rpartition("/")[2].removesuffix(".md"))
-        return own or (file[1] if file else "") or _id(stated) or (slice_of[1] if slice_of else "0")
+        return own or (file[1] if file else "") or _id(stated) or "0"
     if folder[1] == "quick":
         number = QUICK.number_in(folder[2])
         return QUICK.phase(number) if number is not None else _id(folder[2])

@@ -210,7 +210,7 @@ def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
         title = checks.clean(heading[1])
         draft.title = re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", title) if draft.id else title
     draft.description.append(textwrap.dedent(text).strip("\n"))
-    labels.read(draft, rows, problems, lambda kind, place: drafts.kind_of(kind, place, problems))
+    labels.read(draft, rows, problems)
 
 
 def _titled(draft: TaskDraft) -> str:
