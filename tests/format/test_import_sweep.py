@@ -106,6 +106,9 @@ def test_over_the_corpus_nothing_that_matches_is_lost() -> None:
         ("after T001 through T003", "T001 T002 T003"),
         ("(depends on T001/T002)", "T001 T002"),
         ("(depends on tasks T001 & T002)", "T001 T002"),
+        ("（依赖 T001、T002）", "T001 T002"),
+        ("(hängt ab von T001 und T002)", "T001 T002"),
+        ("(depende de T001 y T002)", "T001 T002"),
     ],
 )
 def test_lists_and_ranges_of_ids_are_dependencies_beside_the_phase_before(words: str, needed: str) -> None:
@@ -117,7 +120,7 @@ def test_lists_and_ranges_of_ids_are_dependencies_beside_the_phase_before(words:
 @pytest.mark.parametrize(
     "words",
     [
-        "(does not depend on T001)", "(depends on T099)", "(depends on T001-T099)", "blocks T003", "（依赖 T001）",
+        "(does not depend on T001)", "(depends on T099)", "(depends on T001-T099)", "blocks T003", "(不依赖 T001)",
         "like T001", "(depends on the team)", "(DONE)", "[in progress]", "~~gone~~",
     ],
 )  # fmt: skip

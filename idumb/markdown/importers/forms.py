@@ -15,6 +15,21 @@ from idumb.markdown.syntax import inline
 BOX, MARK, TASK, MENTION, NEED, STATUS = "a box", "a mark", "a task", "other ids", "a dependency", "a status"
 ALL = (BOX, MARK, TASK, MENTION, NEED, STATUS)
 
+# How languages say that one task needs another: as a noun, with words that mean nothing else, and with others. Order
+# and phases need no words: the document itself has them.
+NOUNS = (
+    r"(?:dependenc(?:y|ies)|Abhängigkeit(?:en)?|dépendances?|dependencias?|dependências?|dipendenz[ae]"
+    r"|зависимост[ьи]|依赖关系|依赖项|依赖|依存関係|依存|의존성)"
+)
+_CERTAIN = (
+    r"depend(?:s|ent)?[ _-](?:up)?on|blocked[ _-]by|hängt[ ]ab[ ]von|abhängig[ ]von|dépend(?:ent)?[ ]de|depende[ ]de"
+    r"|dipende[ ]da|зависит[ ]от|依赖于?|取决于|依存"
+)
+NEEDING = (
+    rf"(?<![a-z\d_])(?:{_CERTAIN}|{NOUNS}|depend(?:s|ent)?|requires?|after|needs?|relies[ ]on|waits?[ ](?:for|on)|deps?"
+    r"|benötigt|erfordert|nach|nécessite|après|requiere|requer|después[ ]de|depois[ ]de|richiede|dopo|требует|после"
+    r"|需要)"
+)
 _LEAD = r"[ \t>|]*(?:#{1,7}[ \t]*)?"
 _MARKER = r"(?:[-*+•‣·–—]|\(?\w{1,3}[.)])"
 _BOX = lazy_pattern.compile(
@@ -28,10 +43,10 @@ _STATUS = lazy_pattern.compile(
     re.IGNORECASE,
 )
 _SHOUTED = lazy_pattern.compile(r"\b(?:DONE|COMPLETED?|SKIPPED|CANCELL?ED|WIP|DEFERRED)\b|~~\S[^~]*~~")
-_NEED = lazy_pattern.compile(r"\b(?:depend(?:s|ent)?[ _-](?:up)?on|blocked[ _-]by)\b", re.IGNORECASE)
+_NEED = lazy_pattern.compile(rf"(?<![a-z\d_])(?:{_CERTAIN})(?![a-z\d_])", re.IGNORECASE)
 _LABEL = lazy_pattern.compile(
-    rf"{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:dependenc(?:y|ies)|depends[ _-]on"
-    r"|blocked[ _-]by|blocks|requires|needs|after|parallel with)\b[^:\uff1a\n]{0,20}[:\uff1a][*_]{0,3}[ \t]*"
+    rf"{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:{NOUNS}|{_CERTAIN}|blocks|requires|needs|after|parallel with)"
+    r"(?![a-z\d_])[^:\uff1a\n]{0,20}[:\uff1a][*_]{0,3}[ \t]*"
     r"(?P<value>\S.*)",
     re.IGNORECASE,
 )

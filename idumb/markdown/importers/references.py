@@ -9,14 +9,13 @@ from idumb.domain.plans.source_tasks import RANGE
 from idumb.markdown.importers import forms
 from idumb.markdown.importers.forms import Ids
 
-_BEFORE = (
-    r"(?:depend(?:s|ent)?(?:[ _-](?:up)?on)?|requires?|after|needs?|relies[ ]on|blocked[ _-]by|waits?[ ](?:for|on)"
-    r"|dependenc(?:y|ies)|deps?)"
-)
 _SEPARATOR = r"[ \t]*(?:,[ ]?(?:and|&)\b|[,;/+&、\uff0c]|\b(?:and|plus|und|y|et|e|和)\b)[ \t]*"
 _RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~\uff5e]|\b(?:to|through|thru|until|bis|à)\b|至|到)[ \t]*"
 _BRACKETS = r"\((?:[^()]|\([^()]*\))*+\)"
-_NOT = lazy_pattern.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
+_NOT = lazy_pattern.compile(
+    r"(?:\b(?:not|no|never|without|independent|cannot|nicht|keine?|pas|não|non|не)\b|n't\b|不|无)[^.;,()]*\Z",
+    re.IGNORECASE,
+)
 _REST = lazy_pattern.compile(r"[\s.;,)\]]*(?:(?:—|–|--|-|:)[ \t].*)?")
 _BUT = lazy_pattern.compile(r"\b(?:except|but|unless|besides|apart)\b", re.IGNORECASE)
 _IN_BRACKETS = lazy_pattern.compile(_BRACKETS)
@@ -35,9 +34,9 @@ class References:
         self.ids = Ids(id, named=named)
         self._one, self._list = re.compile(one, re.IGNORECASE), re.compile(listed, re.IGNORECASE)
         self._phrase = re.compile(
-            rf"\b{_BEFORE}[ \t]*+[:\uff1a]?[ \t]*+(?:(?:completion[ ]of|on|the)[ ])?{listed}", re.IGNORECASE
+            rf"{forms.NEEDING}[ \t]*+[:\uff1a]?[ \t]*+(?:(?:completion[ ]of|on|the)[ ])?{listed}", re.IGNORECASE
         )
-        self._sentence = re.compile(rf"[\W_]*{listed}[ \t]+(?={_BEFORE})", re.IGNORECASE)
+        self._sentence = re.compile(rf"[\W_]*{listed}[ \t]+(?={forms.NEEDING})", re.IGNORECASE)
 
     def phrases(self, line: str, own: str = "") -> tuple[tuple[str, ...], set[str]]:
         """Return the ids after words such as "depends on", and the forms that were read; `own` is the line's own id."""

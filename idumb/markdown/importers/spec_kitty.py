@@ -21,9 +21,9 @@ _PACKAGE = lazy_pattern.compile(
     r"(.+?)(?:[ \t]*\((?:Priority|P\d).*\))?[*_]*$",
     re.IGNORECASE,
 )
-_HEADING = lazy_pattern.compile(r"[*_]*dependenc(?:y|ies)\b", re.IGNORECASE)
+_HEADING = lazy_pattern.compile(rf"[*_]*{forms.NOUNS}", re.IGNORECASE)
 _LABEL = lazy_pattern.compile(
-    r"[ \t]*(?:[-*+][ \t]+)?[*_]{0,2}(?:dependenc(?:y|ies)|depends[ ]on)[*_]{0,2}[ \t]*[:\uff1a][*_]{0,2}"
+    rf"[ \t]*(?:[-*+][ \t]+)?[*_]{{0,2}}(?:{forms.NOUNS}|depends[ ]on)[*_]{{0,2}}[ \t]*[:\uff1a][*_]{{0,2}}"
     r"(.+?)(?:[ ]·[ ].*)?$",
     re.IGNORECASE,
 )
