@@ -41,7 +41,6 @@ def apply(state: RunState, event: Event) -> None:
         state.note(task)
     elif event.kind in _OF_RUNS:
         _OF_RUNS[event.kind](state, event)
-        state.forget_notes()
     if event.kind.startswith(_STATUS_KINDS):
         state.moved_at = event.at
     state.last_seq = event.seq

@@ -85,6 +85,7 @@ def _amended(state: RunState, event: Event) -> None:
         for task, digest in p["tasks"]
     }
     state.attempted = {task: seq for task, seq in state.attempted.items() if task in state.tasks}
+    state.uncommitted_by = {task: paths for task, paths in state.uncommitted_by.items() if task in state.tasks}
     state.verification = None
     state.forget_answers_about_phase()
     if state.state in (COMPLETED, FAILED):
@@ -137,6 +138,7 @@ def _rolled_back(state: RunState, event: Event) -> None:
             attempt=AttemptState(number),
             progress=TaskProgress(settled=number),
         )
+        state.note(state.tasks[id])
         state.attempted.pop(id, None)
     state.verification = None
     state.failures_in_a_row = 0
@@ -160,6 +162,7 @@ def _undone(state: RunState, event: Event) -> None:
     _keep(state, event, kept["tasks"])
     state.answers.update(kept["answers"])
     state.tasks.update(kept["tasks"])
+    state.note(*kept["tasks"].values())
     for task in kept["tasks"]:
         state.attempted.pop(task, None)
     state.attempted.update(kept["attempted"])

@@ -78,41 +78,8 @@ class GuardedFiles:
     accepted: frozenset[tuple[str, str]] = frozenset()
 
 
-class _KnowsChanges:
-    """Answers what is not committed, without a look at every task. Equal states may differ in this."""
-
-    __slots__ = ("_without_commit",)
-    tasks: dict[str, TaskState]
-    _without_commit: dict[str, tuple[str, ...]]
-
-    def uncommitted(self) -> tuple[str, ...]:
-        """Return the paths of finished tasks without a commit."""
-        if not hasattr(self, "_without_commit"):
-            self._without_commit = {}
-            self.note(*self.tasks.values())
-        return tuple(dict.fromkeys(path for paths in self._without_commit.values() for path in paths))
-
-    def note(self, *tasks: TaskState) -> None:
-        """Keep the answer up to date, after these tasks have changed."""
-        if not hasattr(self, "_without_commit"):
-            return
-        for task in tasks:
-            kept = task.checkpoint
-            # Of a task that an earlier run finished, only the checkpoint says what it wrote.
-            written = task.work.touched or (kept.files if kept is not None else ())
-            if written and task.status in outcome.DONE and (kept is None or kept.commit is None):
-                self._without_commit[task.id] = written
-            else:
-                self._without_commit.pop(task.id, None)
-
-    def forget_notes(self) -> None:
-        """Look at every task again: any of them may have changed."""
-        if hasattr(self, "_without_commit"):
-            del self._without_commit
-
-
 @dataclass(slots=True)
-class RunState(_KnowsChanges):
+class RunState:
     """The state of one run.
 
     - `tasks`: by id, in execution order. `attempted`: the attempted tasks, in the order of their first attempt;
@@ -123,6 +90,7 @@ class RunState(_KnowsChanges):
     - `spent`: by role.
     - `reports`: where its reports are kept, one of `settings.REPORTS`.
     - `moved_at`: when the status of the run or of a task last changed.
+    - `uncommitted_by`: the paths of each finished task without a commit.
     """
 
     id: str = ""
@@ -151,6 +119,22 @@ class RunState(_KnowsChanges):
     reports: str = "branch"
     spent: dict[str, Spent] = field(default_factory=dict)
     last_seq: int = 0
+    uncommitted_by: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def uncommitted(self) -> tuple[str, ...]:
+        """Return the paths of finished tasks without a commit."""
+        return tuple(dict.fromkeys(path for written in self.uncommitted_by.values() for path in written))
+
+    def note(self, *tasks: TaskState) -> None:
+        """Keep `uncommitted_by` up to date, after these tasks have changed."""
+        for task in tasks:
+            kept = task.checkpoint
+            # Of a task that an earlier run finished, only the checkpoint says what it wrote.
+            written = task.work.touched or (kept.files if kept is not None else ())
+            if written and task.status in outcome.DONE and (kept is None or kept.commit is None):
+                self.uncommitted_by[task.id] = written
+            else:
+                self.uncommitted_by.pop(task.id, None)
 
     @property
     def opened(self) -> TaskState | None:
