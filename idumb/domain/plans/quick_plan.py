@@ -5,10 +5,10 @@ The phase of the third quick plan is `Q3`, its task `TQ3-01`, its folder `.plann
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 
+from idumb.domain.plans import yaml_plan
 from idumb.domain.plans.numbered_phases import QUICK
 from idumb.domain.plans.plan import FileClaim
 from idumb.lazy_dataclass import dataclass
@@ -19,21 +19,6 @@ _LONGEST_SLUG = 40
 ANYTHING = ("create", "modify", "delete")
 ANYWHERE = tuple(FileClaim(verb, "**") for verb in ANYTHING)
 """The claims of a task without named files; a person reviews its changes."""
-_PLAN = """\
----
-type: plan
-phase: "{phase}"
-plan: "01"
-title: {title}
-goal: {title}
----
-
-## Tasks
-
-```yaml task
-{task}
-```
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +49,15 @@ def folder(number: int, words: str) -> str:
 
 
 def text(phase: str, request: QuickRequest) -> str:
-    """Return the text of the plan, with JSON strings, which are valid YAML, so that no word becomes syntax.
-
-    It depends on the request alone, so that you can approve it before it is written.
-    """
-    task_fields: dict[str, object] = {"id": f"T{phase}-01", "title": request.title}
+    """Return the text of the plan. It depends on the request alone, so that you can approve it before it is written."""
+    task: dict[str, object] = {"id": f"T{phase}-01", "title": request.title}
     if " ".join(request.words.split()) != request.title:
-        task_fields["description"] = request.words.strip()
-    task_fields["files"] = _files(ANYWHERE if request.files is None else request.files)
-    task_fields["acceptance"] = _acceptance(request)
+        task["description"] = request.words.strip()
+    task["files"] = yaml_plan.by_verb(ANYWHERE if request.files is None else request.files)
+    task["acceptance"] = _acceptance(request)
     if request.builder is not None:
-        task_fields["builder"] = request.builder
-    lines = (f"{name}: {_json(value)}" for name, value in task_fields.items())
-    return _PLAN.format(phase=phase, title=_json(request.title), task="\n".join(lines))
+        task["builder"] = request.builder
+    return yaml_plan.text({"phase": phase, "plan": "01", "title": request.title, "goal": request.title}, [task])
 
 
 def _acceptance(request: QuickRequest) -> list[dict[str, object]]:
@@ -86,14 +67,3 @@ def _acceptance(request: QuickRequest) -> list[dict[str, object]]:
         return [*checked, {"text": f"What changed is what should change: {request.title}", "human": True}]
     words = "Something changed, and only in the declared files; nothing proves more"
     return checked or [{"text": words, "changed": True}]
-
-
-def _files(files: tuple[FileClaim, ...]) -> dict[str, list[str]]:
-    by_verb: dict[str, list[str]] = {}
-    for claim in files:
-        by_verb.setdefault(claim.verb, []).append(claim.paths if claim.target else claim.path)
-    return by_verb
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -16,6 +16,7 @@ from idumb.domain import amendment, contract
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
+from idumb.domain.plans import yaml_plan
 from idumb.domain.plans.plan import FileClaim, Plan, Span, Task
 from idumb.markdown.plans import plan_parser
 from idumb.system import escaping
@@ -158,14 +159,11 @@ def _decided(text: str, change: Amendment) -> Iterator[str]:
 
 def _widened(text: str, task: Task, claim: FileClaim) -> Iterator[str]:
     claims = (*(task.files or ()), claim)
-    by_verb: dict[str, list[str]] = {}
-    for each in claims:
-        by_verb.setdefault(each.verb, []).append(each.paths if each.target else each.path)
     written = [each.written for each in claims]
     if "files" not in task.spans:
         yield from _new_field(text, task, f"- **Files:** {written[0]}")
         return
-    yield from _replaced(text, task.spans["files"], written, json.dumps(by_verb, ensure_ascii=False))
+    yield from _replaced(text, task.spans["files"], written, json.dumps(yaml_plan.by_verb(claims), ensure_ascii=False))
 
 
 def _replaced(text: str, span: Span, items: Sequence[str], yaml: str) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""Render the files of planning: research, a first plan to fill in, a plan of new tasks, and a plan that closes gaps.
-
-The tasks of a gap plan are YAML, so that no text of a criterion becomes syntax.
-"""
+"""Render the files of planning: research, a first plan to fill in, a plan of new tasks, and a plan that closes gaps."""
 
 from __future__ import annotations
 
@@ -11,9 +8,11 @@ from string import Template
 from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.documents.new_task import Placed
+from idumb.domain.plans import yaml_plan
 from idumb.domain.runs.gap import Gap
-from idumb.views import markup
-from idumb.views.reports import rendering
+from idumb.views import markup, quantities
+
+_TITLE = 60
 
 
 def gap_plan(
@@ -22,22 +21,28 @@ def gap_plan(
     """Return the plan. `first` is the number of its first task; `reach` are globs of files that tasks may change."""
     phase = contract.plans[0].phase
     head = {
-        "type": "plan",
         "phase": phase,
         "plan": identity,
         "title": f"Gaps of phase {phase}",
         "goal": f"Close what the verification of phase {phase} left open",
         "mode": contract.mode,
     }
-    rows = [
-        {"id": f"T{phase}-{number:02d}", "text": wording.one_line(gap.text), **_fields(gap)}
-        for number, gap in enumerate(gaps, first)
-    ]
-    return rendering.render("gap-plan.md", fields=head, gaps=rows, builder=builder, reach=reach)
+    tasks = [_task(f"T{phase}-{number:02d}", gap, builder, reach) for number, gap in enumerate(gaps, first)]
+    return yaml_plan.text(head, tasks)
 
 
-def _fields(gap: Gap) -> dict[str, str | None]:
-    return {"subject": gap.subject, "why": gap.why, "check": gap.check}
+def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> dict[str, object]:
+    text = wording.one_line(gap.text)
+    about = wording.one_line(f"{gap.subject}, {text}: {gap.why}. Find the cause and fix it.")
+    title = wording.one_line(f"Close {gap.subject}: {quantities.clip(text, _TITLE)}")
+    return {
+        "id": identity,
+        "title": title,
+        "description": about,
+        **({} if builder else {"kind": "human-action"}),
+        **({"files": {"create": list(reach), "modify": list(reach)}} if reach else {}),
+        "acceptance": [{"text": text, **({"check": gap.check} if gap.check else {"human": True})}],
+    }
 
 
 def research(fields: Mapping[str, str | None], body: str) -> str:

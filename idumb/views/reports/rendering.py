@@ -65,12 +65,6 @@ def _fenced(text: str, info: str = "") -> str:
     return "\n".join(markup.block(text, info)) if text.strip() else "None."
 
 
-def _quoted(text: str) -> str:
-    """Return a quoted scalar of YAML; a plain word could be read as another type."""
-    scalar = markup.yaml_scalar(wording.one_line(text))
-    return scalar if scalar.startswith('"') else f'"{scalar}"'
-
-
 def _symbol(line: Mapping[str, Any]) -> str:
     """Return the subject of a line of the ledger: a file, or a symbol with its file."""
     if "symbol" not in line:
@@ -91,7 +85,6 @@ _FORMS: Mapping[str, Callable[..., str]] = {
     "mermaid": lambda text: f"```mermaid\n{text.rstrip()}\n```",
     "output_digest": evidence_table.output_digest,
     "output_end": evidence_table.output_end,
-    "quoted": _quoted,
     "result": evidence_table.result_words,
 }
 """Filters whose result is Markdown."""
