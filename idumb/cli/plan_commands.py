@@ -184,10 +184,10 @@ def check_plan_command(
     if view == "diff":
         if expected or mode or run_checks:
             raise click.UsageError("--diff compares the plans; it takes none of --hash, --mode and --run-checks.")
-        from idumb.app.contract import plan_changes
+        from idumb.app.contract import changed_contract
 
         with options.services() as services:
-            return _with_next(services, plan_changes.show(services, options.phase_id(phase, services.root)))
+            return _with_next(services, changed_contract.show(services, options.phase_id(phase, services.root)))
     import gc
 
     if not run_checks:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from idumb.app.worktree import work_of_run
+from idumb.app.core import run_lookup
 from idumb.domain.settings import CONTROL_OFF
 from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment, Inputs
@@ -26,8 +26,8 @@ from idumb.system.processes import child_process
 
 if TYPE_CHECKING:
     from idumb.app.ports.workspace import Workspace
-    from idumb.composition.check_sandbox import CheckSandbox
     from idumb.composition.container import Container
+    from idumb.composition.sandboxes import CheckSandbox
     from idumb.git.checkouts.opened import Checkouts
 
 
@@ -51,7 +51,7 @@ class RunChecks:
             guard=services.owner.guard,
             head=lambda: services.history.head().commit,
             controls=self._controls,
-            is_work=lambda tree, path: work_of_run.has_changed(services, run, tree, path),
+            is_work=lambda tree, path: run_lookup.has_changed(services, run, tree, path),
             hints=Hints(services.settings.checks, services.settings.checkout, services.trees.ignored),
         )
 
@@ -89,7 +89,7 @@ class RunChecks:
         """Return what limits the checks; None if the configuration limits nothing."""
         if self._services.settings.sandbox is None and self._chosen.network is None:
             return None
-        from idumb.composition.check_sandbox import CheckSandbox
+        from idumb.composition.sandboxes import CheckSandbox
 
         return CheckSandbox(self._services, self._chosen, private.caches)
 

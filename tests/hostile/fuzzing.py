@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from idumb.app.consent import phase_grants
-from idumb.app.contract import loading, plan_changes
+from idumb.app.contract import changed_contract, loading
 from idumb.app.core.result import Result
 from idumb.app.reading import status
 from idumb.app.review import amend, check_plan
@@ -319,7 +319,7 @@ def _amended_file(bench: Bench, chosen: random.Random, material: Material) -> Fu
     data = mutated([path.read_text(encoding="utf-8")], chosen)
 
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
-        shown = [("check-plan --diff", plan_changes.show(services, "1"))]
+        shown = [("check-plan --diff", changed_contract.show(services, "1"))]
         return [*shown, ("amend", amend.amend(services, amend.Request("1", from_file=True), "pat"))]
 
     return Fuzzed("amended plan", bench.stopped, path, data, ask)

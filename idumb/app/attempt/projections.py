@@ -10,7 +10,7 @@ from typing import Any
 from idumb import lazy_pattern
 from idumb.app.attempt import handoff_writer
 from idumb.app.contract import contract_versions
-from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule, task_commits
+from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
@@ -212,13 +212,13 @@ def summary(services: Services, contract: Contract, state: RunState) -> tuple[st
 
 def _clone_lines(services: Services, state: RunState) -> list[str]:
     """Return the shell lines with which anyone clones what the run left, without idumb."""
-    place = task_commits.of_run(services, state)
+    place = run_lookup.place_of_run(services, state)
     if place is None:
         return []
     if place.commit is not None:
         lines = rerun.clone_lines(place.commit)
     else:
-        lines = rerun.hidden_lines(place.snapshot or "", task_commits.FILES)
+        lines = rerun.hidden_lines(place.snapshot or "", run_lookup.FILES)
     return [*lines, *rerun.project_lines(services.folder)]
 
 

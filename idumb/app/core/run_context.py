@@ -15,8 +15,10 @@ from idumb.app.ports.agents import Agents
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Trees
 from idumb.app.ports.workspace import Workspace
-from idumb.domain import contract, paths
+from idumb.domain import contract, outcome, paths
+from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Plan, Task
+from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -123,3 +125,44 @@ class RunContext:
         repositories = self.services.trees.repositories()
         nested = paths.below_rules(repositories) if repositories else ()
         return (*plan.scope.protected, *self.services.settings.protected, *nested)
+
+
+def opened(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    *,
+    on_deviation: str | None = None,
+    max_attempts: int | None = None,
+    in_place: bool = False,
+    deterministic: bool = False,
+    sandboxed: bool = False,
+    accepts_changes: bool = False,
+) -> RunContext:
+    """Open what a run works with. With `in_place`, only a person works, in the user's own tree.
+
+    `accepts_changes`: the user accepts the present programs and settings of checks.
+    """
+    place = services.here if in_place else services.open_checkout()
+    continued = _has_open_attempt(journal.state) and not accepts_changes
+    checks = services.open_checks(place, journal.state.id, continued=continued)
+    if contract.variables:
+        checks = checks.given(contract.variables)
+    return RunContext(
+        services,
+        journal,
+        contract,
+        place,
+        services.open_agents(place, journal.state.id),
+        checks,
+        services.gates,
+        journal.state.policy,
+        on_deviation,
+        max_attempts or services.settings.run.max_attempts,
+        deterministic=deterministic,
+        sandboxed=sandboxed,
+    )
+
+
+def _has_open_attempt(state: RunState) -> bool:
+    return any(task_state.status == outcome.RUNNING for task_state in state.tasks.values())

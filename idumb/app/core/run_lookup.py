@@ -1,4 +1,4 @@
-"""Finds runs: the newest run of a phase, also in another spelling; a run by its id; the phase of a task id."""
+"""Finds runs, by phase in any spelling or by id, and where the work of their tasks is: which commit, which paths."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 
 from idumb.app.core import next_actions
 from idumb.app.core.services import Services
-from idumb.domain import paths
+from idumb.domain import outcome, paths
 from idumb.domain.errors import InputError, Interrupted, Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.proof import ledger
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
+from idumb.domain.settings import COMMIT_TASK
+from idumb.lazy_dataclass import dataclass
 
 
 def why_stopped(services: Services, interrupted: Interrupted) -> str:
@@ -123,3 +126,71 @@ def find_task(task: str) -> tuple[str, str]:
         )
     phase = match[1].upper() + match[2]
     return phase, f"T{phase}-{match[3]}"
+
+
+FILES = "worktree"
+"""The path of the files in a hidden checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where work is: a commit. Else `paths` of the hidden checkpoint `snapshot`, on the commit `head`."""
+
+    commit: str | None
+    snapshot: str | None = None
+    head: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+def place_of_task(state: RunState, task: TaskState) -> Place | None:
+    """Return where the work of a task is; None if neither a commit nor a checkpoint has it.
+
+    A completed task that changed nothing, or that a person built, is in the commit that was HEAD after it.
+    """
+    kept = task.checkpoint
+    head = kept.git_hash if kept is not None and state.policy == COMMIT_TASK else None
+    commit = task.accepted_commit or (kept.commit if kept is not None else None) or head
+    if commit is not None:
+        return Place(commit)
+    if kept is None:
+        return None
+    return Place(None, kept.snapshot, kept.git_hash, _paths_until(state, kept.seq))
+
+
+def _paths_until(state: RunState, seq: int) -> tuple[str, ...]:
+    """Return the paths of the tasks that were completed until an event and that no commit has."""
+    done = (task for task in state.tasks.values() if task.status in outcome.DONE)
+    kept = ((task, task.checkpoint) for task in done if task.checkpoint is not None)
+    return tuple(
+        sorted({path for task, one in kept if one.seq <= seq and not one.commit for path in task.work.touched})
+    )
+
+
+def place_of_run(services: Services, state: RunState) -> Place | None:
+    """Return where the work of all completed tasks of a run is: its newest commit or checkpoint."""
+    done = [task for task in state.tasks.values() if task.status in outcome.DONE]
+    kept = sorted((t for t in done if t.checkpoint), key=lambda t: t.checkpoint.seq if t.checkpoint else 0)
+    place = place_of_task(state, kept[-1]) if kept else None
+    for commit in filter(None, (task.accepted_commit for task in done)):
+        if place is None or place.commit is None or services.history.descends(place.commit, commit):
+            place = Place(commit)
+    return place
+
+
+def left_paths(state: RunState) -> frozenset[str]:
+    """Return the paths that the tasks of a run left in their checkpoints."""
+    return frozenset(p for t in state.tasks.values() if t.checkpoint is not None for p in t.checkpoint.files)
+
+
+def has_changed(services: Services, run: str, tree: str, path: str) -> bool:
+    """Return whether a run changed a path: in a task, or since it started. False before the first run."""
+    state = run_of(services, run)
+    if path in left_paths(state):
+        return True
+    if not state.base.tree:
+        return False
+    try:
+        base = services.history.tree_of(state.base.commit)
+    except KeyError:  # the user rewrote history, and git removed the commit
+        return True
+    return services.trees.entry(base, path) != services.trees.entry(tree, path)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from idumb.domain import agent, outcome
 from idumb.domain.contract import Contract
@@ -19,41 +18,15 @@ MOST_CONTEXTS = 3
 _FINAL = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 
-class Schedule:
-    """A heap of positions in the order. Each task enters it once, when its last dependency is done.
+def ready(contract: Contract, state: RunState) -> Iterator[str]:
+    """Yield the tasks that can start, one after the other, while `state` follows what becomes of them.
 
-    `state` is the state that the run keeps up to date.
+    A task comes after all that it depends on, so one pass is enough.
     """
-
-    def __init__(self, contract: Contract, state: RunState) -> None:
-        self._order = contract.order
-        self._tasks = state.tasks
-        self._position = {task: i for i, task in enumerate(contract.order)}
-        self._successors: dict[str, list[str]] = {}
-        self._missing: dict[str, int] = {}
-        self._ready: list[int] = []
-        for task in contract.order:
-            needed = {d for d in contract.dependencies[task] if state.tasks[d].status not in outcome.UNBLOCKING}
-            self._missing[task] = len(needed)
-            for dependency in needed:
-                self._successors.setdefault(dependency, []).append(task)
-            if not needed and state.tasks[task].status in RUNNABLE:
-                heapq.heappush(self._ready, self._position[task])
-
-    def next(self) -> str | None:
-        """Return the next task that can start; tasks that a condition omitted meanwhile only unblock others."""
-        while self._ready:
-            task = self._order[heapq.heappop(self._ready)]
-            if self._tasks[task].status != outcome.OMITTED:
-                return task
-            self.completed(task)
-        return None
-
-    def completed(self, task: str) -> None:
-        for successor in self._successors.pop(task, ()):
-            self._missing[successor] -= 1
-            if not self._missing[successor]:
-                heapq.heappush(self._ready, self._position[successor])
+    for task in contract.order:
+        done = (state.tasks[needed].status in outcome.UNBLOCKING for needed in contract.dependencies[task])
+        if state.tasks[task].status in RUNNABLE and all(done):
+            yield task
 
 
 def statuses(contract: Contract, state: RunState) -> dict[str, str]:

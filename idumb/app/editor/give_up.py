@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import interruption, projections
+from idumb.app.attempt import projections
 from idumb.app.contract import loading
-from idumb.app.core import open_attempt, run_lookup
+from idumb.app.core import open_attempt, run_context, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, attempt_ref
-from idumb.app.session import open_run, operation
+from idumb.app.engine import unfinished_attempts
+from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
@@ -33,8 +34,9 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     with operation.owned(services, "give-up") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
-        context = open_run.run_context(services, journal, contract, in_place=True)
-        interruption.record_interruption(context, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
+        context = run_context.opened(services, journal, contract, in_place=True)
+        reason = f"given up by {by}: {' '.join(why.split())}"
+        unfinished_attempts.record_interruption(context, contract.tasks[task_id], reason)
         touched = list(state.tasks[task_id].work.touched)
         work = state.tasks[task_id].work
         conflicts = services.trees.restore(work.base or "", work.left_tree or "", touched) if touched else ()

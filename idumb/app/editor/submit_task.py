@@ -105,7 +105,7 @@ def _submitted(
 ) -> Result:
     state = journal.state
     task_state = state.tasks[task.id]
-    following = schedule.Schedule(contract, state).next()
+    following = next(schedule.ready(contract, state), None)
     ended = None
     if ending is not moves.READY and (ending.kind != "done" or following is None):
         ended = run_lifecycle.close(services, journal, contract, request, ending)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from idumb.app.attempt import (
-    entry,
-    interruption,
-    pipeline,
-    projections,
-)
+from idumb.app.attempt import entry, pipeline, projections
 from idumb.app.consent import needs, phase_grants
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.engine import moves
+from idumb.app.engine import moves, unfinished_attempts
 from idumb.app.engine.moves import Ending
 from idumb.app.ports.checks import Checks
 from idumb.app.worktree import rewritten, task_base
@@ -29,9 +24,8 @@ EDITOR = agent.EDITOR
 
 def run_tasks(context: RunContext) -> Ending:
     """Work through the schedule."""
-    tasks = schedule.Schedule(context.contract, context.journal.state)
     waiting: Ending | None = None
-    while (task_id := tasks.next()) is not None:
+    for task_id in schedule.ready(context.contract, context.journal.state):
         stopped = _paused(context) or _lost(context)
         if stopped is not None:
             return stopped
@@ -39,11 +33,7 @@ def run_tasks(context: RunContext) -> Ending:
         projections.progress(context)
         if ending is not None and ending.kind != "waiting":
             return ending
-        if ending is not None:
-            waiting = ending
-            continue
-        if context.journal.state.tasks[task_id].status in outcome.UNBLOCKING:
-            tasks.completed(task_id)
+        waiting = ending or waiting
     if waiting is None and any(t.status == outcome.WAITING for t in context.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
     return waiting or Ending("done")
@@ -92,7 +82,8 @@ def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext
         # editor is unchanged, and is submitted again.
         if not task_state.intended and task_state.attempt.opened is None:
             took = context.services.clock.monotonic() - attempt.started
-            interruption.record_interruption(context, task, run_lookup.why_stopped(context.services, interrupted), took)
+            why = run_lookup.why_stopped(context.services, interrupted)
+            unfinished_attempts.record_interruption(context, task, why, took)
         raise
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from idumb import lazy_pattern
 from idumb.app.attempt import validator
 from idumb.app.contract import loading
+from idumb.app.contract.changed_contract import since_lock
 from idumb.app.contract.loading import Loaded
-from idumb.app.contract.plan_changes import since_lock
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest

@@ -163,12 +163,12 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> b
     killed = [t for t, task_state in journal.state.tasks.items() if task_state.attempt.running and t in contract.tasks]
     if not killed:
         return finished
-    from idumb.app.attempt import interruption
-    from idumb.app.session import open_run
+    from idumb.app.core import run_context
+    from idumb.app.engine import unfinished_attempts
 
-    context = open_run.run_context(services, journal, contract)
+    context = run_context.opened(services, journal, contract)
     for task in killed:
-        interruption.record_interruption(context, contract.tasks[task])
+        unfinished_attempts.record_interruption(context, contract.tasks[task])
     context.workspace.keep()
     return finished
 

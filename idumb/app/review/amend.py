@@ -9,8 +9,8 @@ from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
+from idumb.app.contract.changed_contract import ChangesSinceLock, since_lock
 from idumb.app.contract.contract_versions import NextVersion
-from idumb.app.contract.plan_changes import ChangesSinceLock, since_lock
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from idumb.app.consent import chosen_network, needs, phase_grants
+from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
@@ -53,7 +53,7 @@ def approve(services: Services, request: Request) -> Result:
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
     if contract.mode == STRICT:
-        chosen_network.require(services, contract)
+        needs.require_network(services, contract)
     expires = _expires(services, request)
     _require_known(contract, request)
     unjudged = plan_checks.open_questions(services, contract)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from idumb.app.consent import asking, chosen_network, irreversible, needs, phase_grants
+from idumb.app.consent import asking, irreversible, needs, phase_grants
 from idumb.app.consent.asking import Kept, Subject
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
@@ -47,7 +47,7 @@ def ensure(
     strict = STRICT in (contract.mode, mode)
     agreed = PhaseGrants(services, contract)
     if strict:
-        chosen_network.require(services, contract)
+        needs.require_network(services, contract)
         agreed.approval()
     need = needs.of_run(services, contract)
     missing = agreed.missing(need.parts)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import chosen_network, needs, phase_grants
+from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks, run_lock
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
@@ -109,14 +109,12 @@ def _weak_checks(services: Services, contract: Contract | None, mode: str | None
     """Yield what strict mode refuses about checks: a missing choice about the network."""
     if contract is None or STRICT not in (contract.mode, mode):
         return
-    place = chosen_network.refused_at(services)
+    place = needs.network_refused_at(services)
     if place is not None:
-        words = chosen_network.WORDS.capitalize()
+        words = needs.NETWORK_WORDS.capitalize()
         accepted = "checks: {network: none}"
-        fix = f"{chosen_network.FIX}."
-        yield Finding(
-            chosen_network.CODE, ERROR, run_lock.CONFIGURATION, *place, "checks.network", "", accepted, words, fix
-        )
+        fix = f"{needs.NETWORK_FIX}."
+        yield Finding(needs.NETWORK, ERROR, run_lock.CONFIGURATION, *place, "checks.network", "", accepted, words, fix)
 
 
 def _require_hash(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:

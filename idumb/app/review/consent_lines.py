@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from idumb.app.consent import binding_words, needs
+from idumb.app.consent import asking, needs
 from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
@@ -33,7 +33,7 @@ def lines(services: Services, contract: Contract, parts: Parts, most: int = SHOW
     for name, models in needs.models_by_agent(services.settings, contract).items():
         part = parts.get(grants.AGENT + name)
         argv = (part.value["program"], *part.value["arguments"]) if part is not None else None
-        yield f"agent {name}: {binding_words.describe(services, name, argv, models=models)}"
+        yield f"agent {name}: {asking.words_of_binding(services, name, argv, models=models)}"
     yield from prepare_lines(services)
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"

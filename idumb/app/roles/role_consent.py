@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from idumb.app.consent import asking, binding_words, needs
+from idumb.app.consent import asking, needs
 from idumb.app.consent.asking import Subject
 from idumb.app.core.services import Services
 from idumb.domain import agent
@@ -55,7 +55,7 @@ def lines(services: Services, names: Sequence[str], open_parts: Sequence[Change]
 
 def _line(services: Services, filled: ResolvedRole) -> str:
     name, argv = filled.binding or "", needs.role_argv(services, filled)
-    words = binding_words.describe(services, name, argv, models={filled.role: filled.model})
+    words = asking.words_of_binding(services, name, argv, models={filled.role: filled.model})
     template = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
     named = needs.named_files(services, [argv]).items()
     files = "".join(f"; uses {path}, sha256 {sha[:16]}" for path, sha in named)

@@ -13,14 +13,14 @@ from typing import Any
 
 from idumb.app.attempt import record
 from idumb.app.contract import carried_tasks, contract_versions, run_lock
-from idumb.app.core import next_actions, previous_owner, questions, run_lookup, schedule
+from idumb.app.core import next_actions, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
-from idumb.app.worktree import run_branch
+from idumb.app.worktree import preconditions
 from idumb.domain import errors, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import SECRET, STOPPED, UNDECLARED, Choice
@@ -102,7 +102,7 @@ def _require_idle(services: Services) -> None:
             "lock.held",
             f"Process {holder['pid']} ({holder['command']}) is using this working tree.",
             hint="Wait for it to end, or stop it: idumb stop",
-            details=previous_owner.shown(holder),
+            details=preconditions.shown_owner(holder),
         )
 
 
@@ -123,7 +123,7 @@ def _run(
     with operation.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
         before = copy.trees.scan(also)
-        run_branch.begin(copy, contract, request.branch)
+        preconditions.begin_branch(copy, contract, request.branch)
         run_lifecycle.start_run(copy, journal, contract, request)
         earlier = _carry_over(journal, contract, None if request.force else newest)
         held = _skip_unrehearsable(journal, contract, earlier)

@@ -154,7 +154,7 @@ def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[st
     if not again.guidance:
         return ()
     attempted = (task for task in state.tasks.values() if task.attempt.number and _is_attempted(state, task, again))
-    guided = tuple(task.id for task in attempted) or tuple(filter(None, [schedule.Schedule(contract, state).next()]))
+    guided = tuple(task.id for task in attempted) or tuple(schedule.ready(contract, state))[:1]
     if not guided:
         retry = f"idumb resume {state.phase} --retry-failed --guidance {shlex.quote(again.guidance)}"
         raise Refusal(

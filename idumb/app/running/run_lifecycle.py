@@ -9,7 +9,7 @@ from typing import TypeVar
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
-from idumb.app.core import blocked_tasks, next_actions, run_lookup, schedule
+from idumb.app.core import blocked_tasks, next_actions, run_context, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
@@ -18,9 +18,9 @@ from idumb.app.engine import moves, runner
 from idumb.app.roles import opinions
 from idumb.app.running import admission, run_result
 from idumb.app.running.run_request import Request
-from idumb.app.session import failure_report, open_run, operation
+from idumb.app.session import failure_report, operation
 from idumb.app.verify import verdict, verify_work
-from idumb.app.worktree import final_state, preconditions, rewritten, run_branch, task_base
+from idumb.app.worktree import final_state, preconditions, rewritten, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import wording
 from idumb.domain.contract import Contract
@@ -41,7 +41,7 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
     preconditions.accept_guarded(services, journal, request.accept_git)
     if state is None:
         admission.require_unverified(services, contract, force=request.force)
-        run_branch.begin(services, contract, request.branch)
+        preconditions.begin_branch(services, contract, request.branch)
         start_run(services, journal, contract, request)
     else:
         changed_contract.require_same(services, contract, state)
@@ -116,7 +116,7 @@ def supervise(
     services: Services, journal: Journal, contract: Contract, request: Request, work: Callable[[RunContext], T]
 ) -> T:
     """Do `work` on a run. Record what stops it, add the next command to the error, and raise it again."""
-    context = open_run.run_context(
+    context = run_context.opened(
         services,
         journal,
         contract,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import next_actions, previous_owner, run_lookup
+from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
@@ -51,7 +51,7 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
             "stop.no-answer",
             f"Process {holder['pid']} ({holder['command']}) was asked to stop, but still has the working tree.",
             hint="idumb stop --force kills it; then idumb resume recovers the run",
-            details=previous_owner.shown(holder),
+            details=preconditions.shown_owner(holder),
         )
     services.owner.end(holder)
     return _result(holder, KILLED, _fence_off(services, by, why))
@@ -64,7 +64,7 @@ def _after_task(services: Services, holder: Mapping[str, Any], by: str, why: str
             "stop.no-tasks",
             f"Process {holder['pid']} ({holder['command']}) has this working tree, but runs no tasks.",
             hint="idumb stop stops it now",
-            details=previous_owner.shown(holder),
+            details=preconditions.shown_owner(holder),
         )
     services.owner.ask_to_stop_after_task(holder, by, why)
     return _result(holder, ASKED, None)
@@ -76,7 +76,7 @@ def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
         f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has owned this working tree since"
         f" {holder.get('since', '?')}, and cannot be reached from here.",
         hint="Run idumb stop there. If that process has ended, run idumb stop --force here",
-        details=previous_owner.shown(holder),
+        details=preconditions.shown_owner(holder),
     )
 
 
@@ -121,7 +121,7 @@ def _result(
             "stopped": ended in (INTERRUPTED, KILLED, FENCED),
             "ended": ended,
             "forced": ended in (KILLED, FENCED),
-            "owner": previous_owner.shown(holder),
+            "owner": preconditions.shown_owner(holder),
             "run": run.id if run else None,
             "phase": run.phase if run else None,
             "checkpoint": kept,

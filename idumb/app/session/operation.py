@@ -8,9 +8,10 @@ from dataclasses import field, replace
 
 from idumb.app.attempt import projections
 from idumb.app.contract import contract_versions
-from idumb.app.core import kept_runs, open_attempt, previous_owner
+from idumb.app.core import kept_runs, open_attempt
 from idumb.app.core.journal import Journal, operation_id
 from idumb.app.core.services import Services, run_ref
+from idumb.app.worktree import preconditions
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.runs import run
 from idumb.domain.runs.event import BESIDE
@@ -87,7 +88,7 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
         operation = operation_id(services.log, services.worktree, command, services.clock.now())
         holder = Owned(services, operation, fence, command)
         try:
-            previous_owner.remove_stale_files(services)
+            preconditions.remove_stale_files(services)
             open_attempt.refuse(services, command)
             yield holder
             holder.close(None)

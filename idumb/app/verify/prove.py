@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import loading
-from idumb.app.core import run_lookup, task_commits
+from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
+from idumb.app.core.run_lookup import Place
 from idumb.app.core.services import Services
-from idumb.app.core.task_commits import Place
 from idumb.app.verify import prove_head, reruns
 from idumb.app.verify.reruns import Proof, Row
-from idumb.app.worktree import preconditions, work_of_run
+from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.contract import Contract
@@ -122,10 +122,10 @@ def _targets(
     services: Services, state: RunState, tasks: Sequence[TaskState], *, each: bool
 ) -> tuple[list[_Target], list[TaskState]]:
     """Return what to prove where, and the tasks whose work is nowhere."""
-    places = {task.id: task_commits.of_task(state, task) for task in tasks}
+    places = {task.id: run_lookup.place_of_task(state, task) for task in tasks}
     without = [task for task in tasks if places[task.id] is None]
     if not each:
-        place = task_commits.of_run(services, state)
+        place = run_lookup.place_of_run(services, state)
         there = [task for task in tasks if places[task.id] is not None]
         return ([_Target(place, there, phase=True)] if place is not None else []), without
     targets: dict[Place, list[TaskState]] = {}
@@ -144,7 +144,7 @@ def _prove(
     if place.commit is not None and not services.history.is_named(place.commit):
         why = f"commit {place.commit[:10]} is on no branch and no tag, so a clone does not have it"
         return [_without_commit(task, why, place) for task in target.tasks], [], []
-    opened = services.open_as_stranger(place.commit or place.head, work_of_run.paths(state))
+    opened = services.open_as_stranger(place.commit or place.head, run_lookup.left_paths(state))
     with services.interrupts.armed(), opened as (clone, checks):
         tree = _tree(services, clone, place)
         if tree is None:

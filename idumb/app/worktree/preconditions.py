@@ -1,21 +1,26 @@
-"""The conditions that a repository must meet before idumb works in it, and commits under the user's settings."""
+"""The conditions that a repository must meet before idumb works in it, and commits under the user's settings.
+
+Also the branch on which a new run begins, and the files that a killed command left.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from idumb.app.core import next_actions, previous_owner
+from idumb.app.core import next_actions
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
 from idumb.app.worktree import rewritten
 from idumb.domain import wording
+from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs import guarded_names
+from idumb.domain.runs import guarded_names, project_key
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import COMMIT_TASK
+from idumb.domain.settings import BRANCH_PHASE, COMMIT_TASK
 
 INDEX_LOCKED = "git.index-locked"
 
@@ -70,7 +75,7 @@ def require_repository(services: Services) -> None:
     """Refuse while a merge or a similar operation is in progress, or if commits are to be made without an identity."""
     obstacle = services.history.obstacle()
     if obstacle is not None and obstacle[0] == INDEX_LOCKED:
-        previous_owner.acquire_and_remove_stale_files(services)
+        acquire_and_remove_stale_files(services)
         obstacle = services.history.obstacle()
     _refuse(obstacle)
     problem = services.history.identity_problem() if services.settings.git.commit == COMMIT_TASK else None
@@ -210,3 +215,82 @@ def commit_or_fail(services: Services, state: RunState, paths: Sequence[str], me
             "git.commit-refused", f"{failed}: {committed.words}", hint="Fix what git names, then run the command again"
         )
     return committed.commit
+
+
+_BRANCHES = "refs/heads/"
+
+
+def chosen_branch(services: Services, contract: Contract, requested: str | None) -> str | None:
+    """Return the branch on which a new run begins; None for that of HEAD."""
+    settings = services.settings.git
+    configured = settings.branch_name if settings.branch == BRANCH_PHASE else None
+    return requested or (configured and configured.replace("{phase}", contract.phase)) or None
+
+
+def begin_branch(services: Services, contract: Contract, requested: str | None) -> None:
+    """Switch to the branch that was requested for a new run, unless HEAD is on it."""
+    name = chosen_branch(services, contract, requested)
+    if name and services.history.head().branch != name:
+        _require_free(name, services.history.refs(_BRANCHES))
+        services.history.begin_branch(name)
+        services.reporter.note(f"on the new branch {name}")
+
+
+def _require_free(name: str, refs: Iterable[str]) -> None:
+    """Refuse a whole ref name, and a name below or above an existing branch."""
+    if name.startswith("refs/"):
+        short = name.removeprefix(_BRANCHES)
+        raise Refusal(
+            "git.branch-name",
+            f"{name} is the full name of a ref; omit refs/heads/.",
+            hint="--branch NAME" if short.startswith("refs/") else f"--branch {shlex.quote(short)}",
+        )
+    branches = [ref.removeprefix(_BRANCHES) for ref in refs]
+    inside = next((b for b in branches if name.startswith(f"{b}/") or b.startswith(f"{name}/")), None)
+    if inside is not None:
+        raise Refusal(
+            "git.branch-exists",
+            f"Branch {inside} exists, and git cannot also have {name}: one name would be a folder of the other.",
+            hint=f"Choose another name: --branch {shlex.quote(name.replace('/', '-') if '/' in name else name + '-1')}",
+        )
+
+
+def shown_owner(holder: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the owner as answers show it."""
+    names = ("pid", "host", "since", "command", "standing")
+    return None if holder is None else {name: holder.get(name) for name in names}
+
+
+def killed_operation_start(services: Services) -> str | None:
+    """Return when the newest operation in this working tree, of any project, began if it never finished; else None.
+
+    Call this as the owner, or before acquiring ownership: a running operation looks the same as a killed one.
+    """
+    here, _ = project_key.place(services.worktree)
+    for started in services.log.events(kind="operation.started", newest_first=True):
+        if project_key.place(started.payload.get("worktree", here))[0] == here:
+            ended = services.log.events(
+                operation=started.operation, kind="operation.finished", after=started.seq, limit=1
+            )
+            return None if any(ended) else started.at
+    return None
+
+
+def remove_stale_files(services: Services) -> None:
+    """Remove locks and temporary files of a killed operation. Only for the owner of the working tree."""
+    removed = services.history.remove_stale_files(killed_operation_start(services))
+    if removed:
+        services.reporter.note(
+            f"The previous command was killed; its leftover files were removed: {wording.listed(removed)}"
+        )
+
+
+def acquire_and_remove_stale_files(services: Services) -> None:
+    """Do the same for a command that is not the owner yet. Refusal `lock.held` if another process is."""
+    if killed_operation_start(services) is None:
+        return
+    services.owner.acquire("recovery")
+    try:
+        remove_stale_files(services)
+    finally:
+        services.owner.release()
