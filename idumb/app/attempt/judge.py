@@ -5,23 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from idumb.app.attempt import build, measure, negative_control, own_checks, step_evidence, validator
+from idumb.app.attempt import build, measure, negative_control, step_evidence, task_checks, validator
 from idumb.app.core import questions
 from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.checks import Checks
-from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import git_files, preconditions, task_base
 from idumb.domain import contract, failures, outcome, wording
 from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Plan, Task
+from idumb.domain.plans.plan import CHANGED, HUMAN, STEPS, STRICT, Task
 from idumb.domain.proof import evidence, gate, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import Entry
-from idumb.domain.settings import Settings
 
 _MOST_READ = 1024 * 1024
 """Bytes of a changed file that may name paths of this machine; larger ones are data."""
@@ -81,7 +78,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
         return attempt, ()
     checks, tree = context.checks, attempt.proven or attempt.candidate
     try:
-        run = check_after(checks, task, attempt.plan, services.settings, tree, services.interrupts)
+        run = task_checks.check_after(services, checks, task, attempt.plan, tree)
         checked: Sequence[Evidence] = [*run]
     except Refusal as refusal:
         if refusal.code != NOT_PREPARED:
@@ -90,10 +87,8 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
         return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     checked = _with_places_of_machine(context, attempt, checked)
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
-        from idumb.app.attempt import culprits
-
         state, base = context.journal.state, attempt.base
-        checked = culprits.explain(services, context.checks, state, checked, task.id, base)
+        checked = task_checks.explain(services, context.checks, state, checked, task.id, base)
     return attempt, negative_control.compare(attempt, checked)
 
 
@@ -155,38 +150,6 @@ def _require_strict_evidence(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt
     words = f"{wording.listed(changed)} changed during the run; in strict mode, checks need the programs and settings"
     return attempt.ended(outcome.FAILED, f"{words} that the run started with")
-
-
-def check_after(
-    checks: Checks,
-    task: Task,
-    plan: Plan,
-    settings: Settings,
-    tree: str | None,
-    interrupts: Interrupts,
-) -> Iterator[Evidence]:
-    """Run criteria, Verify, tests, postconditions and invariants, each once, on the frozen files."""
-    limit = float(settings.run.check_timeout)
-    effective = contract.proofs(task)
-    checks.renew()
-    own = {check.subject: check for check in own_checks.of_task(task)}
-    for criterion in task.acceptance:
-        if (proof := effective[criterion.id]) in _UNCHECKED:
-            yield Evidence(criterion.id, criterion.text, _UNCHECKED[proof], tree=tree)
-        elif criterion.id in own:
-            with interrupts.armed():
-                yield own.pop(criterion.id).run(checks, limit, tree)
-    chosen = None if task.invariants is None else set(task.invariants)
-    kept = [i for i in plan.invariants if chosen is None or i.id in chosen]
-    invariants = [own_checks.OwnCheck(f"invariant {i.id}", i.text, i.check) for i in kept]
-    conditions = [check for check in own.values() if check.condition is not None]
-    for check in (*(c for c in own.values() if c.condition is None), *invariants, *conditions):
-        with interrupts.armed():
-            yield check.run(checks, limit, tree)
-
-
-_UNCHECKED = {OPINION: evidence.OPINION, UNPROVEN: evidence.UNPROVEN}
-"""Results of criteria that no command proves."""
 
 
 def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> Iterator[Evidence]:
@@ -355,7 +318,7 @@ def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
 def checked_again(context: RunContext, attempt: Attempt, tree: str) -> tuple[Evidence, ...]:
     """Run the checks of the task on another tree, and end what they leave."""
     services = context.services
-    run = check_after(context.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)
+    run = task_checks.check_after(services, context.checks, attempt.task, attempt.plan, tree)
     checked = tuple(run)
     context.checks.end_processes()
     return checked

@@ -44,8 +44,13 @@ def _set_aside(services: Services, path: str) -> None:
     mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
     text = services.reports.read(path) if mark and path.startswith(f"{projection_paths.BRAIN}/execution/") else None
     if text and mark not in text:
-        kept = services.backups.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
-        services.reporter.note(f"{path} was not written by idumb; its content is kept in {kept}")
+        set_aside(services, path, text)
+
+
+def set_aside(services: Services, path: str, text: str) -> None:
+    """Keep the text of a file that is about to be replaced, and say where."""
+    kept = services.backups.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
+    services.reporter.note(f"{path} is not as idumb wrote it; its content is kept in {kept}")
 
 
 _MADE = {"progress.json": '"contract_hash":', "": "\nrun: "}
@@ -66,8 +71,7 @@ def write_report(services: Services, path: str, text: str) -> None:
     ref, name = f"refs/idumb/worktrees/{services.worktree}/{WRITTEN}", path.rpartition("/")[2]
     written = services.trees.kept_blobs(ref)
     if existing and not _is_known(services, path, existing, written.get(name)):
-        kept = services.backups.keep(SET_ASIDE, path, existing.encode("utf-8", "surrogateescape"))
-        services.reporter.note(f"{path} was changed after idumb wrote it; its content is kept in {kept}")
+        set_aside(services, path, existing)
     write(services, path, text)
     blob = services.trees.store(text.encode("utf-8", "surrogateescape"))
     services.trees.keep_blobs(ref, {**written, name: blob}, "reports as idumb wrote them")

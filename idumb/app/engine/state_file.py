@@ -1,4 +1,4 @@
-"""`state.json` of this working tree, rebuilt from the log. What an older file holds in addition is recorded first."""
+"""`state.json` of this working tree, rebuilt from the log. What somebody else wrote there is kept first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from idumb.app.attempt import projections
 from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.domain.runs import legacy, state_file
+from idumb.domain.runs import legacy
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import ACTIVE, RunState
@@ -40,32 +40,24 @@ def record(services: Services, journal: Journal) -> None:
     new = last is None or {name: last.payload.get(name) for name in summary} != summary
     if not new and services.reports.exists(projection_paths.STATE_FILE):
         return
-    kept = _is_kept(services, journal)
+    replaced = _is_replaced(services)
     if new:
         journal.write(journal.event(RECORDED, **summary))
-    if kept:
+    if replaced:
         projections.write(services, projection_paths.STATE_FILE, text(services) or "")
 
 
-def _is_kept(services: Services, journal: Journal) -> bool:
-    """Return False if the present file cannot be read or kept, and so must not be replaced."""
+def _is_replaced(services: Services) -> bool:
+    """Keep the present file if it is not as idumb wrote it; return False if it cannot be read or kept."""
+    path = projection_paths.STATE_FILE
     try:
-        keep(services, journal)
+        present = services.reports.read(path)
+        if present and present != text(services):
+            projections.set_aside(services, path, present)
     except OSError as problem:
-        services.reporter.note(f"{projection_paths.STATE_FILE} is left as it is: {problem.strerror or problem}")
+        services.reporter.note(f"{path} is left as it is: {problem.strerror or problem}")
         return False
     return True
-
-
-def keep(services: Services, journal: Journal) -> None:
-    """Record what the present file holds beyond the log, and keep its bytes, before it is replaced."""
-    imported = of_path(services, projection_paths.STATE_FILE)
-    if imported is not None:
-        write(services, journal, (imported,))
-
-
-def beyond(services: Services, present: dict[str, Any]) -> ImportedState | None:
-    return state_file.missing_from_log(present, _lines(services))
 
 
 def runs_here(services: Services) -> list[str]:
@@ -100,20 +92,13 @@ def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
 
 
 def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
-    """Return what an old file contains, with its bytes; of `state.json`, only what the log lacks.
-
-    None if there is nothing.
-    """
-    text = services.reports.read(path)
-    data = (text or "").encode("utf-8", "surrogateescape")
-    old = None if text is None else services.plans.old_state(path, data)
-    if old is None or old.kind != legacy.STATE:
-        return None if old is None else (old, data)
-    unrecorded = beyond(services, dict(old.content))
-    if unrecorded is None:
+    """Return what an old file contains, with its bytes; None if it is none, or is as idumb writes it."""
+    present = services.reports.read(path)
+    if present is None or (path == projection_paths.STATE_FILE and present == text(services)):
         return None
-    only = {**unrecorded.state, "anchors": list(unrecorded.anchors), "history": list(unrecorded.history)}
-    return dataclasses.replace(old, content=only), data
+    data = present.encode("utf-8", "surrogateescape")
+    old = services.plans.old_state(path, data)
+    return None if old is None else (old, data)
 
 
 def write(services: Services, journal: Journal, old_files: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:

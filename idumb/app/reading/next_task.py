@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.contract import loading
-from idumb.app.core import blocked_tasks, open_attempt, run_lookup
+from idumb.app.core import open_attempt, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
@@ -40,7 +40,7 @@ def view(services: Services, phase: str) -> Result:
             "open": None if open_now is None else open_now.as_dict(),
             "task": None if first is None else task_brief.in_run(services, contract, current, first),
             "others": [status.other_task(contract, current, statuses, t) for t in others],
-            "blocked": blocked_tasks.groups(contract, current, statuses),
+            "blocked": next_steps.blocked_groups(contract, current, statuses),
             "decisions": waiting,
             "next": _commands(services, contract, current, statuses, first, open_now, waiting),
         }
@@ -71,7 +71,7 @@ def _commands(
     if first is None:
         failed = (t for t in contract.order if statuses[t] == outcome.FAILED and _in_editor(services, contract, t))
         retries = [f"idumb start {task} --retry" for task in failed]
-        unblocking = [way for row in blocked_tasks.groups(contract, state, statuses) for way in row["actions"]]
+        unblocking = [way for row in next_steps.blocked_groups(contract, state, statuses) for way in row["actions"]]
         return list(dict.fromkeys([*answer_first, *retries, *unblocking])) or ["idumb next"]
     start = f"idumb start {first}" if _in_editor(services, contract, first) else f"idumb execute-phase {contract.phase}"
     return [*answer_first, start] if any(row["kind"] == status.CONSENT for row in waiting) else [start]

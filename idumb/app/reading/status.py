@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.loading import Loaded
-from idumb.app.core import blocked_tasks, kept_runs, open_attempt, questions, run_lookup, schedule
+from idumb.app.core import kept_runs, open_attempt, questions, run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import next_steps
@@ -210,7 +210,7 @@ def _planned(
         "tasks": {"total": len(statuses), **counts},
         "next": [_row(contract, t, statuses) for t in ready[:SHOWN]],
         "others": [other_task(contract, current, statuses, t) for t in others[:SHOWN]],
-        "blocked": [_cut(group) for group in blocked_tasks.groups(contract, current, statuses)[:SHOWN]],
+        "blocked": [_cut(group) for group in next_steps.blocked_groups(contract, current, statuses)[:SHOWN]],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
         "decisions": next_steps.pending(current, services.clock.now()) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
@@ -315,7 +315,7 @@ def _cut(group: dict[str, Any]) -> dict[str, Any]:
 def other_task(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
     """Return a task that is not next, with the reason, and commands that unblock it."""
     row = {**_row(contract, task, shown), "why": waiting_reason(contract, state, shown, task)}
-    ways = blocked_tasks.actions(contract, state, shown, task)
+    ways = next_steps.unblocking(contract, state, shown, task)
     return {**row, "actions": ways} if ways else row
 
 
@@ -324,7 +324,7 @@ def waiting_reason(contract: Contract, state: RunState | None, shown: Mapping[st
     status = shown[task]
     task_state = state.tasks.get(task) if state else None
     if status in (outcome.BLOCKED, outcome.PENDING):
-        return blocked_tasks.why(contract, state, shown, task)
+        return next_steps.why_blocked(contract, state, shown, task)
     if status == outcome.WAITING:
         decision_ids = ", ".join(task_state.decisions) if task_state else ""
         return f"waits for an answer: {decision_ids}" if decision_ids or task_state is None else task_state.reason
@@ -451,5 +451,5 @@ def _continuation_of_run(row: Mapping[str, Any], number: str) -> tuple[str, str]
         return f"idumb resume {number} --retry-failed", f"{failed} failed"
     if row.get("blocked") and not row["next"] and not row["tasks"].get(outcome.WAITING):
         groups = row["blocked"]
-        return groups[0]["actions"][0], blocked_tasks.summary(groups)
+        return groups[0]["actions"][0], next_steps.blocked_summary(groups)
     return f"idumb resume {number}", row.get("reason") or "its run is not finished"

@@ -9,7 +9,7 @@ from typing import TypeVar
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
-from idumb.app.core import blocked_tasks, next_actions, run_context, run_lookup, schedule
+from idumb.app.core import next_actions, run_context, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
@@ -18,7 +18,7 @@ from idumb.app.engine import moves, runner
 from idumb.app.roles import opinions
 from idumb.app.running import admission, run_result
 from idumb.app.running.run_request import Request
-from idumb.app.session import failure_report, operation
+from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import verdict, verify_work
 from idumb.app.worktree import final_state, preconditions, rewritten, task_base
 from idumb.domain import contract as contracts
@@ -188,9 +188,9 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     contract = plan_answers.append_answers(services, journal, contract)
     statuses = schedule.statuses(contract, journal.state)
     done = schedule.settled(statuses)
-    if ending.kind == "done" and blocked_tasks.is_stuck(statuses):
+    if ending.kind == "done" and next_steps.is_stuck(statuses):
         ending = dataclasses.replace(
-            ending, words=blocked_tasks.summary(blocked_tasks.groups(contract, journal.state, statuses))
+            ending, words=next_steps.blocked_summary(next_steps.blocked_groups(contract, journal.state, statuses))
         )
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     final = final_state.at_end(services, journal.state, contract) if done else final_state.FinalState()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.contract import run_lock
-from idumb.app.core import blocked_tasks, next_actions, projection_paths, schedule
+from idumb.app.core import next_actions, projection_paths, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import moves, runner
@@ -53,7 +53,7 @@ def build(
             services, (p.path for p in contract.plans), reports=state.commits_reports
         ),
         "decisions": questions,
-        "blocked": blocked_tasks.groups(contract, state, statuses),
+        "blocked": next_steps.blocked_groups(contract, state, statuses),
         "next": next_steps.next_commands(
             contract, state, statuses, ending.kind, verification, has_question=bool(questions), first=ending.task
         ),

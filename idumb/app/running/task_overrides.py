@@ -9,7 +9,7 @@ from typing import Any
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import changed_contract, loading
-from idumb.app.core import blocked_tasks, next_actions, run_lookup, schedule
+from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, attempt_ref
@@ -138,9 +138,9 @@ def _override(
     statuses = schedule.statuses(contract, state)
     row = next_steps.task_row(state, contract, task_id, statuses)
     touched = list(state.tasks[task_id].work.touched)
-    blocked = blocked_tasks.groups(contract, state, statuses)
+    blocked = next_steps.blocked_groups(contract, state, statuses)
     next_commands = [f"idumb resume {state.phase}"]
-    if blocked_tasks.is_stuck(statuses):  # resuming would change nothing
+    if next_steps.is_stuck(statuses):  # resuming would change nothing
         next_commands = list(dict.fromkeys(way for group in blocked for way in group["actions"]))
     data = {"task": row, "commit": fields["commit"], "left": touched, "blocked": blocked, "next": next_commands}
     uncommitted = services.history.uncommitted(guarded)

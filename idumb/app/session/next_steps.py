@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import blocked_tasks, projection_paths, questions, schedule
-from idumb.domain import failures, outcome
+from idumb.app.core import projection_paths, questions, schedule
+from idumb.domain import failures, outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import CONFLICT, HISTORY, PHASE, SECRET, seconds_until
-from idumb.domain.plans.plan import IRREVERSIBLE
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import IRREVERSIBLE, STRICT
 from idumb.domain.runs import gap
 from idumb.domain.runs.run import RunState
 
@@ -35,8 +36,8 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
         }
     if shown[task] == outcome.BLOCKED:
         row["blocked_by"] = list(schedule.blockers(contract, shown, task))
-        row["reason"] = blocked_tasks.why(contract, state, shown, task)
-        row["actions"] = blocked_tasks.actions(contract, state, shown, task)
+        row["reason"] = why_blocked(contract, state, shown, task)
+        row["actions"] = unblocking(contract, state, shown, task)
     return row
 
 
@@ -77,9 +78,9 @@ def _over(state: RunState, question: Mapping[str, Any]) -> bool:
 
 def _past_skipped(contract: Contract, state: RunState, shown: Mapping[str, str]) -> list[str]:
     """Return what to do about skipped tasks that others need; empty if something can still run."""
-    if not blocked_tasks.is_stuck(shown):
+    if not is_stuck(shown):
         return []
-    held = blocked_tasks.groups(contract, state, shown)
+    held = blocked_groups(contract, state, shown)
     return [*(way for group in held for way in group["actions"]), f"idumb skip {held[0]['tasks'][0]} --why REASON"]
 
 
@@ -139,3 +140,85 @@ def _ways_back(contract: Contract, shown: Mapping[str, str]) -> list[str]:
     done = (contract.tasks[task] for task, status in shown.items() if status in outcome.DONE)
     refused = any(task.rollback.kind == IRREVERSIBLE and not task.is_human for task in done)
     return [] if refused else [f"idumb rollback {contract.phase} --to start"]
+
+
+REASON = "REASON"
+_DONE_TO = {outcome.FAILED: "failed", outcome.SKIPPED: "was skipped"}
+
+
+def why_blocked(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
+    """`waits for T1-01 (skipped: no time)`, with the tasks in between."""
+    words = []
+    for needed in schedule.blockers(contract, shown, task):
+        task_state = state.tasks.get(needed) if state is not None else None
+        reason = task_state.reason if task_state is not None and shown[needed] in _DONE_TO else ""
+        words.append(f"{needed} ({shown[needed]}{f': {reason}' if reason else ''})")
+    return f"waits for {wording.listed(words)}"
+
+
+def unblocking(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
+    """Commands that unblock a task and can succeed now; [] if the task is not blocked."""
+    if shown[task] != outcome.BLOCKED:
+        return []
+    causes = schedule.roots(contract, shown, task)
+    retries = any(shown[cause] == outcome.FAILED for cause in causes)
+    retry = [f"idumb resume {contract.phase} --retry-failed"] if retries else []
+    accept = [f"idumb accept {cause} --why {REASON}" for cause in causes]
+    return [*retry, *accept, *_drop_dependency(contract, state, shown, task)]
+
+
+def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
+    """The amendment that drops the dependency.
+
+    A strict plan is approved as a whole, so only its author changes it. Plans of workflows are never amended.
+    """
+    plan = contract.plan_of(task)
+    if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == step_plan.DIALECT or plan.workflow:
+        return []
+    droppable = [d for d in schedule.blockers(contract, shown, task) if d in contract.tasks[task].depends_on]
+    if not droppable:
+        return []
+    return [" ".join([f"idumb amend {contract.phase}", *(f"--drop-dependency {task} {d}" for d in droppable)])]
+
+
+def blocked_groups(contract: Contract, state: RunState | None, shown: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Each failed or skipped task that blocks others: `by`, `status`, `reason`, `tasks`, `actions`."""
+    held: dict[str, list[str]] = {}
+    for task in contract.order:
+        if shown[task] == outcome.BLOCKED:
+            for cause in schedule.roots(contract, shown, task):
+                held.setdefault(cause, []).append(task)
+    return [_group(contract, state, shown, cause, tasks) for cause, tasks in held.items()]
+
+
+def _group(
+    contract: Contract, state: RunState | None, shown: Mapping[str, str], cause: str, tasks: list[str]
+) -> dict[str, Any]:
+    task_state = state.tasks.get(cause) if state is not None else None
+    ways = [way for task in tasks for way in unblocking(contract, state, shown, task) if _is_about(way, cause)]
+    return {
+        "by": cause,
+        "status": shown[cause],
+        "reason": task_state.reason if task_state is not None else "",
+        "tasks": tasks,
+        "actions": list(dict.fromkeys(ways)),
+    }
+
+
+def _is_about(action: str, cause: str) -> bool:
+    return cause in action.split() or action.endswith("--retry-failed")
+
+
+def blocked_summary(groups: list[dict[str, Any]]) -> str:
+    """One line that says why nothing more can run."""
+    return "; ".join(
+        f"{wording.listed(group['tasks'])} {'stays' if len(group['tasks']) == 1 else 'stay'} blocked,"
+        f" because {group['by']} {_DONE_TO[group['status']]}{f': {reason}' if (reason := group['reason']) else ''}"
+        for group in groups
+    )
+
+
+def is_stuck(shown: Mapping[str, str]) -> bool:
+    """Whether every unfinished task is blocked, so that nothing can run until the user decides about skipped tasks."""
+    held = {outcome.BLOCKED, *outcome.ENDED}
+    return outcome.BLOCKED in shown.values() and set(shown.values()) <= held

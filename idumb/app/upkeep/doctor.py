@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from idumb.app.core import projection_paths
-from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log, tasks_in_commits
 from idumb.domain import health
@@ -100,20 +97,11 @@ def _fix(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tu
     if rest and not _log_fails(services, failed):
         with operation.owned(services, "doctor") as owned:
             journal = owned.journal(RunState())
-            _try_to_keep(services, journal, failed)
             for result in rest:
                 _try(result, done, failed)
             if done:
                 journal.write(journal.event("doctor.fixed", done=done, failed=failed))
     return done, tuple(failed)
-
-
-def _try_to_keep(services: Services, journal: Journal, failed: list[str]) -> None:
-    """Record what only `state.json` contains before it is rebuilt."""
-    try:
-        state_file.keep(services, journal)
-    except OSError as problem:
-        failed.append(f"{projection_paths.STATE_FILE}: {problem}")
 
 
 def _log_fails(services: Services, failed: list[str]) -> bool:

@@ -204,11 +204,6 @@ class _Look:
 
     def _state_file(self) -> Iterator[Symptom]:
         path, expected = projection_paths.STATE_FILE, state_file.text(self.services)
-        more = state_file.of_path(self.services, path)
-        if more is not None and more[0].kind == legacy.STATE and expected is not None:
-            words = "the file has entries that the event log does not have"
-            yield health.warn(words, path, means="they are recorded before the file is rebuilt", fixes=True)
-            return
         why = "" if expected is None else self._differs(path, expected)
         if why:
             yield _rebuildable(why, path)

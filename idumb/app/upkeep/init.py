@@ -140,9 +140,7 @@ def pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
     }
     read = (state_file.of_path(services, path) for path in services.reports.files(state_file.FOLDER))
     files = (file for file in read if file is not None)
-    return tuple(
-        (old, data) for old, data in files if old.kind == legacy.STATE or (old.path, old.digest) not in imported
-    )
+    return tuple((old, data) for old, data in files if (old.path, old.digest) not in imported)
 
 
 def import_files(services: Services) -> Mapping[str, Any] | None:

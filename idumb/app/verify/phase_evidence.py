@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from idumb.app.attempt import culprits, own_checks
+from idumb.app.attempt import task_checks
 from idumb.app.core import projection_paths, questions, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
@@ -40,8 +40,8 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
         services.interrupts.check()
         with services.interrupts.armed():
             gathered.append(checks.command(subject, text, command, timeout=limit, tree=tree))
-    if any(map(culprits.is_broken, gathered)):
-        gathered = culprits.explain(services, checks, journal.state, gathered)
+    if any(map(task_checks.is_broken, gathered)):
+        gathered = task_checks.explain(services, checks, journal.state, gathered)
         checks.renew()
     return gathered
 
@@ -59,7 +59,7 @@ def of_tasks(
     done = [id for id, one in journal.state.tasks.items() if one.status in outcome.DONE]
     for task in (contracts.without_replaced(contract, each, done) for each in contract.tasks.values()):
         status = journal.state.tasks[task.id].status
-        all_own = own_checks.of_task(task, f"{task.id} ", "")
+        all_own = task_checks.of_task(task, f"{task.id} ", "")
         own = [check for check in all_own if check.is_test or status == outcome.COMPLETED]
         if status not in outcome.DONE or all(check.command in repeated for check in own):
             continue
@@ -70,7 +70,7 @@ def of_tasks(
             with services.interrupts.armed():
                 results.append(check.run(checks, limit, tree))
         if any(result.result in evidence.BROKEN for result in results):
-            results = culprits.explain_own(services, checks, journal.state, task, own, results)
+            results = task_checks.explain_own(services, checks, journal.state, task, own, results)
         for check, result in zip(own, results, strict=True):
             if check.condition is not None or check.command not in repeated:
                 (tests if check.is_test else others).append(result)

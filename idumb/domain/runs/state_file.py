@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from idumb.domain.runs import legacy
 from idumb.lazy_dataclass import dataclass
 
 VERSION = "1.0.0"
 MOST_HISTORY = 50
 AGENT = "idumb"
 _VERIFIED = "verified"
-_COUNTED = ("lastValidation", "validationCount")
 _LISTS = ("history", "anchors")
 
 
@@ -37,7 +35,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class ImportedState:
-    """What a file contained and the log did not: lines of history, anchors, and the values of other keys."""
+    """What an imported file contained: lines of history, anchors, and the values of other keys."""
 
     timestamp: str = ""
     state: Mapping[str, Any] = field(default_factory=dict)
@@ -97,40 +95,3 @@ def file_content(report: HistoryReport) -> dict[str, Any]:
     content = fields(report)
     came = sum(len(entry.history) for entry in report if isinstance(entry, ImportedState))
     return {**content, "history": content["history"][-max(MOST_HISTORY, came) :]}
-
-
-def runs(report: HistoryReport) -> frozenset[str]:
-    """Return the runs that have a line."""
-    lines = (entry.history if isinstance(entry, ImportedState) else (entry.as_dict(),) for entry in report)
-    return frozenset(name for some in lines for line in some if isinstance(name := _run_of(line), str))
-
-
-def missing_from_log(present: Mapping[str, Any], report: HistoryReport) -> ImportedState | None:
-    """Return what a file contains and the log does not, or None."""
-    recorded, ran = fields(report), runs(report)
-    lines = [
-        line
-        for line in legacy.lines(present, "history")
-        if line not in recorded["history"] and _run_of(line) not in ran
-    ]
-    anchors = [anchor for anchor in legacy.lines(present, "anchors") if anchor not in recorded["anchors"]]
-    state = {key: value for key, value in present.items() if key not in (*_LISTS, *_COUNTED, "phase")}
-    state = {key: value for key, value in state.items() if _is_new(key, value, recorded)}
-    if _whole(present.get("validationCount")) > _whole(recorded["validationCount"]):
-        state |= {key: present[key] for key in _COUNTED if present.get(key) is not None}
-    if not any(isinstance(entry, HistoryEntry) for entry in report) and present.get("phase") not in (
-        None,
-        recorded["phase"],
-    ):
-        state["phase"] = present["phase"]
-    return ImportedState("", state, anchors, lines) if state or anchors or lines else None
-
-
-def _is_new(key: str, value: object, recorded: Mapping[str, Any]) -> bool:
-    """Whether a value is new; null does not replace a value."""
-    return key not in recorded or (value is not None and recorded[key] != value)
-
-
-def _run_of(line: object) -> str | None:
-    name = line.get("run") if isinstance(line, Mapping) else None
-    return name if isinstance(name, str) else None

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from idumb.domain.runs import state_file
+from idumb.domain.runs import legacy, state_file
 from idumb.domain.runs.state_file import HistoryEntry, ImportedState
 
 OLD: dict[str, Any] = {
@@ -25,10 +21,9 @@ def line(run: str, at: str = "t", phase: str = "executed", result: str = "pass")
     return HistoryEntry(at, "execute-phase:1", result, run, phase)
 
 
-def imported(present: dict[str, Any], report: state_file.HistoryReport = ()) -> ImportedState:
-    missing = state_file.missing_from_log(present, report)
-    assert missing is not None
-    return missing
+def imported(present: dict[str, Any]) -> ImportedState:
+    rest = {key: value for key, value in present.items() if key not in {"history", "anchors"}}
+    return ImportedState("", rest, legacy.lines(present, "anchors"), legacy.lines(present, "history"))
 
 
 def test_data_of_the_file_that_the_log_lacks_stays_in_it() -> None:
@@ -45,7 +40,6 @@ def test_data_of_the_file_that_the_log_lacks_stays_in_it() -> None:
         "version", "initialized", "framework", "phase", "lastValidation", "validationCount", "anchors", "history",
         "activeStyle", "styleHistory",
     ]  # fmt: skip
-    assert state_file.missing_from_log(content, reports) is None
 
 
 def test_a_continued_run_stays_one_line_of_the_history() -> None:
@@ -66,29 +60,10 @@ def test_values_that_are_not_lists_and_null_are_kept_too() -> None:
     content = state_file.file_content(reports)
     assert (content["history"], content["anchors"]) == (["gone"], [{"id": "a"}])
     assert ("mine" in content, content["mine"], content["framework"]) == (True, None, "idumb")
-    assert state_file.missing_from_log(content, reports) is None
 
 
 def test_fifty_lines_are_shown_and_never_fewer_than_the_file_had() -> None:
     reports = tuple(line(f"r{n}") for n in range(60))
     assert (len(state_file.file_content(reports)["history"]), len(state_file.fields(reports)["history"])) == (50, 60)
-    assert state_file.missing_from_log(state_file.file_content(reports), reports) is None
     long = imported({"history": [{"n": n} for n in range(70)]})
     assert len(state_file.file_content((long,))["history"]) == 70
-
-
-_PLAIN = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
-_ROWS = _PLAIN | st.lists(_PLAIN, max_size=3) | st.dictionaries(st.text(max_size=5), _PLAIN, max_size=3)
-JSON = _ROWS | st.lists(_ROWS, max_size=2)
-KEYS = st.sampled_from(["history", "anchors", "phase", "validationCount", "lastValidation", "initialized", "version"])
-
-
-@given(st.dictionaries(KEYS | st.text(max_size=4), JSON, max_size=4), st.lists(st.sampled_from("abc"), max_size=4))
-def test_any_file_content_is_migrated_once(present: dict[str, Any], runs: list[str]) -> None:
-    """R-LOG-9: recorded data is in the next file, and none of it counts as new."""
-    reports: tuple[HistoryEntry | ImportedState, ...] = tuple(line(run) for run in runs)
-    missing = state_file.missing_from_log(present, reports)
-    after = (*reports, missing) if missing is not None else reports
-    fields = state_file.fields(after)
-    assert state_file.missing_from_log(present, after) is None
-    assert state_file.missing_from_log(json.loads(json.dumps(fields)), after) is None

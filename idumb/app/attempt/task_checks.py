@@ -1,21 +1,83 @@
-"""Names the task that broke a check that passed before: it runs on the trees that the tasks of the run left."""
+"""The checks of one task, in the order in which they run, and which task broke one that passed before.
+
+For that, it runs on the trees that the tasks of the run left.
+"""
 
 from __future__ import annotations
 
 import bisect
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from idumb.app.attempt.own_checks import OwnCheck
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.worktree import task_base
+from idumb.domain import contract as contracts
 from idumb.domain import outcome
-from idumb.domain.plans.plan import Task
+from idumb.domain.plans.plan import CHECK, OPINION, UNPROVEN, Condition, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
+
+
+class OwnCheck(NamedTuple):
+    """A criterion's check, a Verify command, a test (`is_test`) or, with `condition`, a postcondition."""
+
+    subject: str
+    text: str
+    command: str
+    condition: Condition | None = None
+    is_test: bool = False
+
+    def run(self, checks: Checks, timeout: float, tree: str | None) -> Evidence:
+        if self.condition is not None:
+            return checks.condition(self.subject, self.condition, timeout=timeout, tree=tree)
+        return checks.command(self.subject, self.text, self.command, timeout=timeout, tree=tree)
+
+
+def of_task(task: Task, before: str = "", after: str = " after") -> Iterator[OwnCheck]:
+    """Yield the checks in the order in which an attempt runs them: a later one may use what an earlier one built.
+
+    Their subjects begin with `before`, and those of tests end with `after`.
+    """
+    proofs = contracts.proofs(task)
+    for criterion in task.acceptance:
+        if criterion.command and proofs[criterion.id] == CHECK:
+            yield OwnCheck(f"{before}{criterion.id}", criterion.text, criterion.command)
+    for i, command in enumerate(task.verify, 1):
+        yield OwnCheck(f"{before}verify {i}", command, command)
+    for i, test in enumerate(task.tests, 1):
+        yield OwnCheck(f"{before}test {i}{after}", test.intent or test.command, test.command, is_test=True)
+    for i, condition in enumerate(task.postconditions, 1):
+        yield OwnCheck(f"{before}postcondition {i}", condition.subject, "", condition)
+
+
+def check_after(services: Services, checks: Checks, task: Task, plan: Plan, tree: str | None) -> Iterator[Evidence]:
+    """Run criteria, Verify, tests, postconditions and invariants, each once, on the frozen files."""
+    limit, interrupts = float(services.settings.run.check_timeout), services.interrupts
+    effective = contracts.proofs(task)
+    checks.renew()
+    own = {check.subject: check for check in of_task(task)}
+    for criterion in task.acceptance:
+        if (proof := effective[criterion.id]) in _UNCHECKED:
+            yield Evidence(criterion.id, criterion.text, _UNCHECKED[proof], tree=tree)
+        elif criterion.id in own:
+            with interrupts.armed():
+                yield own.pop(criterion.id).run(checks, limit, tree)
+    chosen = None if task.invariants is None else set(task.invariants)
+    kept = [i for i in plan.invariants if chosen is None or i.id in chosen]
+    invariants = [OwnCheck(f"invariant {i.id}", i.text, i.check) for i in kept]
+    conditions = [check for check in own.values() if check.condition is not None]
+    for check in (*(c for c in own.values() if c.condition is None), *invariants, *conditions):
+        with interrupts.armed():
+            yield check.run(checks, limit, tree)
+
+
+_UNCHECKED = {OPINION: evidence.OPINION, UNPROVEN: evidence.UNPROVEN}
+"""Results of criteria that no command proves."""
+
 
 SUBJECT = "invariant "
 BROKE = " broke it"
