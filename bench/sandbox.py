@@ -16,7 +16,7 @@ import time
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.runs.sandbox import Fence
 from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
-from idumb.system.processes import no_network
+from idumb.system.processes import launcher
 
 ROUNDS = 101
 
@@ -31,11 +31,11 @@ def main() -> int:
             launchers["landlock"] = available.launcher(SANDBOX_LANDLOCK, fence)
         if support.bwrap:
             launchers["bwrap"] = available.launcher(SANDBOX_BWRAP, fence)
-        launchers["no network"] = no_network.command()
+        launchers["no network"] = launcher.without_network()
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in launchers}
         for _ in range(ROUNDS):
-            for name, launcher in launchers.items():
-                times[name].append(_start((*launcher, "/bin/true"), folder))
+            for name, words in launchers.items():
+                times[name].append(_start((*words, "/bin/true"), folder))
     print("| sandbox | wall | CPU |", "|---|---|---|", sep="\n")
     for name, rows in times.items():
         wall, cpu = (statistics.median(values) * 1000 for values in zip(*rows, strict=True))

@@ -162,7 +162,6 @@ class PresetAgent(ProgramAgent):
                     environment=variables,
                     timeout=_LISTS,
                     agent=True,
-                    guarded=True,
                     separate_errors=True,
                 )
         except (OSError, AdapterError):

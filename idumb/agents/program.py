@@ -113,7 +113,6 @@ class ProgramAgent(Adapter):
             idle_timeout=request.idle_timeout,
             limits=request.limits,
             agent=True,
-            guarded=True,
             **how,
         )
 

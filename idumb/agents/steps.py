@@ -309,7 +309,6 @@ class ToolCalls:
                 timeout=min(limits, default=None),
                 idle_timeout=request.idle_timeout,
                 limits=request.limits,
-                guarded=True,
                 separate_errors=of_workflow,
             )
         except OSError as problem:

@@ -329,7 +329,6 @@ class Container:
         """The agents of a run. Unless they work `aside` of a run, homes of other runs are removed."""
         from idumb.app.history.recordings import Recordings
         from idumb.store import local_data
-        from idumb.system.processes import started_program
 
         folder = self.project.state_dir
         equipment = Equipment(
@@ -348,8 +347,6 @@ class Container:
             sandboxes=lambda: self.sandboxes,
             guarded=self.guarded(self.repository, self.user_repository),
         )
-        started_program.expect_guarded()
-        self._closing.callback(started_program.end_free_guardians)
         return registry.build(equipment, aside=aside)
 
     @cached_property
@@ -386,7 +383,7 @@ class Container:
         return self._checks.as_a_stranger(head, work)
 
     def close(self) -> None:
-        """Remove what only checks need, and end the free guardians."""
+        """Remove what only checks need."""
         self._closing.close()
 
 

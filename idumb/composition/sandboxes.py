@@ -15,7 +15,8 @@ from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, Support, is_below
 from idumb.domain.settings import NO_NETWORK, SANDBOX_BWRAP, SANDBOX_LANDLOCK, USER_HOME, CheckSettings
 from idumb.system.files import links
-from idumb.system.processes import bubblewrap, child_process, landlock, no_network
+from idumb.system.processes import bubblewrap, child_process, landlock
+from idumb.system.processes import launcher as limiter
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -110,7 +111,7 @@ class CheckSandbox:
         words = list[str]()
         alone = self._settings.network == NO_NETWORK
         if alone:
-            launcher = no_network.command()
+            launcher = limiter.without_network()
         if self._chosen is not None:
             fence = self._fence(root, variables)
             level, why = sandbox.choose(self._chosen.level, fence, self._sandboxes.support())

@@ -237,8 +237,8 @@ class ShellChecks:
         self.guard()
         ended = process_tree.end_strays() if self._searched else None
         self._searched = True
-        cookie = self._cookies[child_process.PLACE_COOKIE]
-        return process_tree.end_all(child_process.PLACE_COOKIE, cookie) if ended is None else ended
+        name, folder = child_process.PLACE_COOKIE, self.proving.root if self.proving else ""
+        return process_tree.end_all(name, self._cookies[name], folder=folder) if ended is None else ended
 
 
 def _under(conditions: Conditions, result: Evidence) -> Evidence:

@@ -90,7 +90,7 @@ class Controls:
                 self._results[command] = self._remembered[key] = made.result
 
     def _started(self, pid: int) -> None:
-        with contextlib.suppress(ProcessLookupError):  # it has ended, and its guardian knows that already
+        with contextlib.suppress(ProcessLookupError):  # it has ended
             self._process = pid, os.pidfd_open(pid) if sys.platform == "linux" else None
         if self._stopped.is_set():
             raise _StoppedError

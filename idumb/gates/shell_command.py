@@ -50,7 +50,6 @@ class Shell:
                 timeout=timeout,
                 idle_timeout=self.idle_timeout,
                 limits=self.limits,
-                guarded=True,
                 beside=self.beside,
             )
         except OSError as problem:

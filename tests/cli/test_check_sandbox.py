@@ -13,7 +13,7 @@ import pytest
 
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
-from idumb.system.processes import no_network
+from idumb.system.processes import launcher
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import IDUMB, Project, task, write
@@ -120,7 +120,7 @@ except OSError:
 def test_checks_reach_the_network_only_if_it_is_open(
     settings: dict[str, Any], code: int, words: str | None, project: Project
 ) -> None:
-    if subprocess.run([*no_network.command(), "/bin/true"], capture_output=True, check=False).returncode:
+    if subprocess.run([*launcher.without_network(), "/bin/true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not make a network of its own")
     missing = {SANDBOX_LANDLOCK: SUPPORT.no_landlock, SANDBOX_BWRAP: SUPPORT.no_bwrap}.get(settings.get("sandbox", ""))
     if missing:
@@ -154,13 +154,13 @@ def test_strict_mode_with_a_sandbox_needs_a_choice_about_the_network(project: Pr
 def test_a_check_that_cannot_have_no_network_does_not_run(tmp_path: Path) -> None:
     """In a namespace that may hold no other network; its exit code is that of a program that was not started."""
     forbid = 'echo 0 > /proc/sys/user/max_net_namespaces; exec "$@"'
-    argv = ["unshare", "--user", "--map-root-user", "--", "sh", "-c", forbid, "sh", *no_network.command()]
+    argv = ["unshare", "--user", "--map-root-user", "--", "sh", "-c", forbid, "sh", *launcher.without_network()]
     argv += ["/bin/mkdir", f"{tmp_path}/ran"]
     ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     if "max_net_namespaces" in ended.stderr or "unshare:" in ended.stderr:
         pytest.skip("this machine allows no user namespaces (unshare --user)")
     assert ended.returncode == 126
-    assert "could not start this check without a network: [Errno 28]" in ended.stderr
+    assert "could not start this program: [Errno 28]" in ended.stderr
     assert not (tmp_path / "ran").exists()
 
 

@@ -17,6 +17,7 @@ HERE = os.environ.get("CASE", "")
 PYTHON = sys.executable
 _LONGEST = 40.0
 MOVING = "moves from process to process"
+UNKNOWN = "elsewhere, deaf, no environment"
 
 # $N records the name and the id of the shell that runs it.
 SHELL = {

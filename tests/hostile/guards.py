@@ -6,6 +6,7 @@ A guard that can be switched off has the `configuration` that does so; any other
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from idumb.gates.check_environment import Computed
 from idumb.gates.checks import ShellChecks
 from idumb.git.trees import GitTrees
 from idumb.system.processes import process_tree
-from idumb.system.processes.started_program import GuardedProgram
 
 
 class Guard(NamedTuple):
@@ -55,19 +55,16 @@ def _shared_temporary(name: str, value: str) -> Callable[[], None]:
 
 
 def _processes_live() -> None:
-    """Leave alone what programs started; guardians and idumb end it after a program, idumb again after a builder."""
-    alive = list[Any]()  # a guardian that idumb forgets ends everything
+    """Leave alone what programs started; idumb ends it after a program, and again after a builder."""
 
     def end_program(child: Any, *_: Any) -> tuple[()]:
         if child is not None and child.poll() is None:
-            child.kill()
+            process_tree.send_group(child.pid, signal.SIGKILL)
         return ()
 
     for owner, name, value in (
         (process_tree, "end_program", end_program),
         (process_tree, "end_strays", _nothing),
-        (GuardedProgram, "end_left", _nothing),
-        (GuardedProgram, "close", lambda program: alive.append(program)),  # noqa: PLW0108 - only a function is a method
         (ShellChecks, "end_processes", _nothing),
     ):
         setattr(owner, name, value)

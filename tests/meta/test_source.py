@@ -30,8 +30,6 @@ WITH_A_REASON = {
     "idumb/gates/project/own.py": {"pickle"},
     "idumb/gates/project/entry_point.py": {"pickle"},
     # Through a pair of sockets between idumb and a process that it started; no other process has them.
-    "idumb/system/processes/started_program.py": {"pickle"},
-    "idumb/system/processes/guardian.py": {"pickle"},
     # A hint that a person may follow; idumb itself never does.
     "idumb/app/worktree/task_base.py": {"the stash"},
     "idumb/domain/refusals/choices.py": {"the stash"},

@@ -336,7 +336,7 @@ class Checkout:
             return
         if (run := _RUN.search(ref)) is not None:
             cookies = child_process.run_cookies(run[1], self._home)
-            process_tree.end_all(child_process.PLACE_COOKIE, cookies[child_process.PLACE_COOKIE])
+            process_tree.end_all(child_process.PLACE_COOKIE, cookies[child_process.PLACE_COOKIE], folder=self.top)
         if self._folder.is_same:
             self._folder.accept()
             self.trees.snapshot(ref, "what a killed attempt left")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import process_tree, signals, stalls, supervision
+from idumb.system.processes import launcher, process_tree, signals, stalls, supervision
 from idumb.system.processes.duplex_pipe import Talk, Talking
 from idumb.system.processes.process_tree import GRACE, PROCESS_COOKIE
 from idumb.system.processes.supervision import (
@@ -29,7 +29,7 @@ from idumb.system.processes.supervision import (
 )
 
 if TYPE_CHECKING:
-    from idumb.system.processes.process_tree import Program
+    from idumb.system.processes.started_program import Program
 
 RUN_COOKIE = "IDUMB_RUN"
 PLACE_COOKIE = "IDUMB_PLACE"
@@ -37,15 +37,6 @@ PLACE_COOKIE = "IDUMB_PLACE"
 _SIGNALLED = 128  # a shell adds the number of the signal that ended its last program
 _NOT_STARTED = frozenset({126, 127})
 """Exit codes of a shell, `env` or `timeout` for a program that it cannot run or cannot find."""
-
-_LIMITS: Mapping[str, str] = {
-    "memory": "RLIMIT_AS",
-    "cpu": "RLIMIT_CPU",
-    "processes": "RLIMIT_NPROC",
-    "file_size": "RLIMIT_FSIZE",
-    "open_files": "RLIMIT_NOFILE",
-}
-"""The system's names of resource limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +104,6 @@ def run(
     idle_timeout: float | None = None,
     limits: Mapping[str, int] | None = None,
     agent: bool = False,
-    guarded: bool = False,
     separate_errors: bool = False,
     sink: Sink | None = None,
     grace: float = GRACE,
@@ -126,7 +116,7 @@ def run(
 
     `environment` is all that the child gets, plus a cookie that marks its processes. `timeout`, `idle_timeout` (time
     without output and without work) and `grace` (from SIGTERM to SIGKILL) are in seconds. `limits` has the names of
-    `idumb.domain.settings.Limits`. A `guarded` program ends when this process is killed. `agent` names the kind of
+    `idumb.domain.settings.Limits`. `agent` names the kind of
     worker, which decides what its waiting means. If the output exceeds what is kept, `sink` receives all of it in
     pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it receives the output and replies;
     when it is over, the program is ended unless it exits by itself. A `watch` is polled while the program runs.
@@ -146,24 +136,27 @@ def run(
         variables = {**environment, PROCESS_COOKIE: cookie}
         source = stdin if talking is None else talking.reader
         with signals.held():  # until everything that the cleanup needs is known
-            child = _started(
-                argv, cwd, variables, source, cookie, limits or {}, guarded=guarded, separate=separate_errors
-            )
+            words = (*launcher.limited(limits or {}), *argv)
+            child = _started(words, cwd, variables, source, cookie, separate=separate_errors)
             captures = supervision.captures(child, sink, talking, progress)
             watching = None if watch is None else Watching(watch)
             supervisor = Supervisor(
-                child, captures, talking, watching, TimeLimits(started, timeout, idle_timeout, agent=agent)
+                child,
+                captures,
+                talking,
+                watching,
+                TimeLimits(started, timeout, idle_timeout, agent=agent),
+                (lambda: None) if beside else functools.partial(process_tree.reap, cookie, before),
             )
         if beside is not None:
-            beside(child.group)
-        tree = functools.partial(process_tree.program_tree, child)
-        over = supervisor.until_over(tree)
+            beside(child.pid)
+        over = supervisor.until_over(child.tree)
         if not over:
-            process_tree.send(tree(), signal.SIGTERM)
+            process_tree.send(child.tree(), signal.SIGTERM)
         if not over or talking is not None:
             supervisor.until_exit(time.monotonic() + grace)
     finally:
-        leftovers = process_tree.end_program(child, cookie, None if beside else before, grace)
+        leftovers = process_tree.end_program(child, cookie, None if beside else before, grace, os.path.realpath(cwd))
         if supervisor is not None:
             supervisor.close()
         if talking is not None:
@@ -194,14 +187,6 @@ def run(
     )
 
 
-def _ceilings(limits: Mapping[str, int]) -> Sequence[tuple[int, int]]:
-    """Return (system number, value) of each limit; omit names that the system does not have."""
-    import resource
-
-    numbers = ((getattr(resource, _LIMITS[name], None), value) for name, value in limits.items())
-    return [(number, value) for number, value in numbers if number is not None]
-
-
 def run_cookies(run: str, root: str) -> dict[str, str]:
     """Return the cookie that every process of a run carries.
 
@@ -216,19 +201,13 @@ def _started(
     environment: Mapping[str, str],
     stdin: bytes | int | None,
     cookie: str,
-    limits: Mapping[str, int],
     *,
-    guarded: bool,
     separate: bool,
 ) -> Program:
-    child: Program
-    with _opened(stdin) as source, process_tree.spawning:
-        from idumb.system.processes.started_program import GuardedProgram, PlainProgram
+    from idumb.system.processes.started_program import Program  # `subprocess` is slow to import
 
-        if guarded or limits:
-            child = GuardedProgram(argv, cwd, environment, source, _ceilings(limits), separate=separate)
-        else:
-            child = PlainProgram(argv, cwd, environment, source, separate=separate)
+    with _opened(stdin) as source, process_tree.spawning:
+        child = Program(argv, cwd, environment, source, separate=separate)
         process_tree.running[cookie] = child.pid
     return child
 

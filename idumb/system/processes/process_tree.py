@@ -11,46 +11,20 @@ import os
 import sys
 import time
 
-# Each guardian loads this module at its start, which `typing`, `signal`, `threading` and `contextlib` would double.
+# `idumb status` loads this module, whose start `typing`, `signal` and `threading` would double.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import IO, Protocol
+
+    from idumb.system.processes.started_program import Program
 
     Find = Callable[[], list[int]]
-
-    class Program(Protocol):
-        """A program that was started. `stderr` is None if it shares standard output.
-
-        `pid` is the program's, or its guardian's. `group` is the id of its process group, whose leader it is. `end` is
-        a descriptor that can be read when it may have ended, -1 where the system has none. `poll` and `wait` are those
-        of `subprocess.Popen`.
-        """
-
-        pid: int
-        group: int
-        end: int
-        stdout: IO[bytes] | None
-        stderr: IO[bytes] | None
-
-        def poll(self) -> int | None: ...
-
-        def wait(self) -> int: ...
-
-        def end_left(self, grace: float) -> tuple[int, ...]:
-            """End what it left below its guardian, which watches that until then. Return the ids."""
-
-        def kill(self) -> None:
-            """Kill its process group, and what is below its guardian."""
-
-        def close(self) -> None:
-            """Call this after the end."""
-
 
 PROCESS_COOKIE = "IDUMB_PROCESS"
 GRACE = 2.0
 
 _TERM, _KILL = 15, 9  # on every system, see kill(1)
+
 _COOKIE = PROCESS_COOKIE.encode()
 _PR_SET_CHILD_SUBREAPER = 36
 _ROUNDS = 50
@@ -143,10 +117,17 @@ def _environment(pid: int) -> bytes:
     return b""
 
 
-def carrying(name: str, value: str) -> list[int]:
-    """Return every live process started with `name=value`, except this one and its ancestors."""
+def carrying(name: str, value: str, folder: str = "") -> list[int]:
+    """Return every live process started with `name=value`, except this one and its ancestors.
+
+    Also those without a home that work below `folder`, if it is given: they cleared their environment.
+    """
     seen = {os.getpid(), *ancestors(os.getpid())}
     entry = b"\0" + os.fsencode(f"{name}={value}") + b"\0"
+
+    def belongs(pid: int, environment: bytes) -> bool:
+        return entry in b"\0" + environment + b"\0" or _works_bare(pid, environment, folder)
+
     carriers: list[int] = []
     blank: list[int] = []
     for _ in range(_SCANS):
@@ -158,11 +139,22 @@ def carrying(name: str, value: str) -> list[int]:
             environment = _environment(pid)
             if not environment:
                 blank.append(pid)
-            elif entry in b"\0" + environment + b"\0" and is_alive(pid):
+            elif belongs(pid, environment) and is_alive(pid):
                 carriers.append(pid)
         seen.update(fresh)
     # During exec a process briefly has no environment.
-    return carriers + [pid for pid in blank if entry in b"\0" + _environment(pid) + b"\0" and is_alive(pid)]
+    return carriers + [pid for pid in blank if belongs(pid, _environment(pid)) and is_alive(pid)]
+
+
+def _works_bare(pid: int, environment: bytes, folder: str) -> bool:
+    """Return whether a process without a home works below a folder, if there is one."""
+    if not folder or b"\0HOME=" in b"\0" + environment:
+        return False
+    try:
+        place = os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return False
+    return f"{place}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def every_process() -> list[int]:
@@ -309,60 +301,52 @@ def out_of_memory_kills() -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
 
 
-def end_program(child: Program | None, cookie: str, before: frozenset[int] | None, grace: float) -> tuple[int, ...]:
+def end_program(
+    child: Program | None, cookie: str, before: frozenset[int] | None, grace: float, folder: str
+) -> tuple[int, ...]:
     """End a program if it still runs, then everything it left behind. Return the ids of the latter.
 
     `child` is None if it could not start, or if an interrupt arrived at that moment; it is then an orphan. Without
-    `before`, the children that existed before it, only what carries its cookie is known to be its own.
+    `before`, the children that existed before it, only what carries its cookie is known to be its own, and what works
+    in its `folder` without a home.
     """
     try:
         if child is not None and child.poll() is None:
             _end_child(child, grace)
     finally:
-        below = child.end_left(grace) if child is not None else ()
         running.pop(cookie, None)
-    return (*below, *_end_adopted(child, cookie, before, grace))
-
-
-def _end_adopted(child: Program | None, cookie: str, before: frozenset[int] | None, grace: float) -> tuple[int, ...]:
-    """End what a program left that no guardian watches, or no longer."""
     if before is None and adopt_orphans():
-        return end(lambda: _carriers(cookie), grace)
+        return end(lambda: _carriers(cookie, folder), grace)
     if before is not None and adopt_orphans():
         # What a program leaves behind is adopted before the program itself can be seen as ended.
         if not _strays(cookie, before):
             return ()
         return end(lambda: _living(cookie, before), grace, lambda: _collect(cookie, before))
     leftovers = end_all(PROCESS_COOKIE, cookie, grace)
-    if child is not None and send_group(child.group, _TERM):
-        wait_gone([child.group], 0)
-        send_group(child.group, _KILL)
+    if child is not None and send_group(child.pid, _TERM):
+        wait_gone([child.pid], 0)
+        send_group(child.pid, _KILL)
     return leftovers
 
 
 def _end_child(child: Program, grace: float) -> None:
     try:
-        send(program_tree(child), _TERM)
+        send(child.tree(), _TERM)
         if child.end >= 0:
             _ready([child.end], grace)
     finally:
-        send(program_tree(child), _KILL)
-        child.kill()
+        send(child.tree(), _KILL)
+        send_group(child.pid, _KILL)
         child.wait()
 
 
-def program_tree(child: Program) -> list[int]:
-    """Return a program and its descendants, without its guardian. Some systems show no descendants."""
-    return descendants([child.group, *children(child.pid)])
-
-
-def end_all(name: str, value: str, grace: float = GRACE) -> tuple[int, ...]:
-    """End every process started with `name=value` in its environment, whatever its parent. Return their ids."""
+def end_all(name: str, value: str, grace: float = GRACE, *, folder: str = "") -> tuple[int, ...]:
+    """End every process that is `carrying` the cookie, whatever its parent. Return their ids."""
 
     def find() -> list[int]:
-        return descendants(carrying(name, value))
+        return descendants(carrying(name, value, folder))
 
-    return end(find, grace) if carrying(name, value) else ()
+    return end(find, grace) if carrying(name, value, folder) else ()
 
 
 def end_strays() -> tuple[int, ...] | None:
@@ -376,10 +360,11 @@ def end_strays() -> tuple[int, ...] | None:
     return end(find, GRACE, lambda: _reap(_dead("", frozenset())))
 
 
-def _carriers(cookie: str) -> list[int]:
-    """Return live processes below adopted orphans that carry the cookie."""
+def _carriers(cookie: str, folder: str) -> list[int]:
+    """Return live processes below adopted orphans that carry the cookie, or work in the folder without a home."""
     name = cookie.encode()
-    return list(filter(is_alive, descendants(pid for pid in children() if variable(pid, _COOKIE) == name)))
+    roots = [p for p in children() if variable(p, _COOKIE) == name or _works_bare(p, _environment(p), folder)]
+    return list(filter(is_alive, descendants(roots)))
 
 
 def _strays(cookie: str, before: frozenset[int]) -> list[int]:
@@ -409,6 +394,12 @@ def _living(cookie: str, before: frozenset[int]) -> list[int]:
 
 def _dead(cookie: str, before: frozenset[int]) -> list[int]:
     return [pid for pid in _strays(cookie, before) if not is_alive(pid)]
+
+
+def reap(cookie: str, before: frozenset[int]) -> None:
+    """Collect orphans of a program that ended while it runs: it may wait until their ids are gone."""
+    if adopt_orphans():
+        _reap(_dead(cookie, before))
 
 
 def _collect(cookie: str, before: frozenset[int]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import select
 
     from idumb.system.processes.duplex_pipe import Talking
-    from idumb.system.processes.process_tree import Program
+    from idumb.system.processes.started_program import Program
 
 HEAD = 8 * 1024
 TAIL = 24 * 1024
@@ -266,13 +266,16 @@ class Supervisor:
         talking: Talking | None,
         watching: Watching | None,
         limits: TimeLimits,
+        reap: Callable[[], None],
     ) -> None:
+        """`reap` is called whenever nothing happened for half a second."""
         import select
 
         self._child = child
         self._talking = talking
         self._watching = watching
         self.limits = limits
+        self._reap = reap
         self._captures = {capture.handle: capture for capture in captures}
         self._poll: select.poll = select.poll()
         for handle in self._captures:
@@ -314,7 +317,10 @@ class Supervisor:
         most = _TICK if self._child.end < 0 else _SIGNALS
         limit = most if limit is None else min(limit, most)
         ended = self._child.end < 0
-        for handle, _ in self._poll.poll(max(1, limit * 1000)):
+        events = self._poll.poll(max(1, limit * 1000))
+        if not events:
+            self._reap()
+        for handle, _ in events:
             if handle == self._child.end:
                 ended = True
             elif self._talking is not None and self._talking.owns(handle):

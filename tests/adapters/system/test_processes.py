@@ -186,25 +186,24 @@ def test_an_interrupt_at_the_start_leaves_nothing_running(tmp_path: Path, monkey
 
 
 INTERRUPTED_START = """
-import os, signal, socket, sys
+import os, signal, sys
 from idumb.system.processes import child_process, process_tree
 from idumb.system.processes.signals import SignalInterrupts
 
 class Interrupted(Exception):
     def __init__(self, number): super().__init__(number)
 
-def come(*arguments):
-    sent = send(*arguments)
+def come(pid):
     os.kill(os.getpid(), signal.SIGTERM)
-    return sent
+    return opened(pid)
 
-send, socket.send_fds = socket.send_fds, come
+opened, os.pidfd_open = os.pidfd_open, come
 interrupts = SignalInterrupts(Interrupted)
 interrupts.install()
 try:
     with interrupts.armed():
         argv, environment = ["sh", "-c", "echo $$ > pid; exec sleep 1000"], {"PATH": sys.argv[2]}
-        child_process.run(argv, cwd=sys.argv[1], environment=environment, timeout=30, guarded=True)
+        child_process.run(argv, cwd=sys.argv[1], environment=environment, timeout=30)
 except Interrupted as interrupted:
     print("interrupted", interrupted, process_tree.children())
 """
@@ -223,6 +222,38 @@ def test_a_signal_while_a_program_starts_leaves_nothing_running(tmp_path: Path) 
     )
     assert (done.stdout, done.stderr) == ("interrupted 15 []\n", "")
     assert not (tmp_path / "pid").exists() or not process_tree.is_alive(noted(tmp_path))
+
+
+@LINUX_ONLY
+def test_an_orphan_that_ends_during_the_work_leaves_no_zombie(tmp_path: Path) -> None:
+    """idumb adopts orphans, so it must collect them: a program may wait until their ids are gone."""
+    script = (
+        "(sh -c 'echo $$ > dead; exit 0' &); while [ ! -s dead ]; do :; done; while kill -0 $(cat dead); do :; done"
+    )
+    assert run(f"{script} 2>/dev/null", tmp_path).exit_code == 0
+
+
+@LINUX_ONLY
+def test_a_daemon_without_environment_of_a_program_in_another_thread_is_ended(tmp_path: Path) -> None:
+    """Its folder tells whose it is."""
+    script = "(env -i setsid sh -c 'echo $$ > pid; exec sleep 1000' >/dev/null 2>&1 &); until [ -s pid ]; do :; done"
+    finished = child_process.run(
+        ["/bin/sh", "-c", script], cwd=str(tmp_path), environment=ENVIRONMENT, grace=0.2, beside=lambda _: None
+    )
+    assert noted(tmp_path) in finished.leftovers
+    assert not process_tree.is_alive(noted(tmp_path))
+
+
+@LINUX_ONLY
+def test_a_later_process_finds_a_daemon_without_environment_by_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    script = "echo $$ > ../pid; exec sleep 1000"
+    daemon = subprocess.Popen(["env", "-i", "sh", "-c", script], cwd=tmp_path / "work", start_new_session=True)
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        pass
+    assert process_tree.end_all("IDUMB_PLACE", "no such run", folder=str(tmp_path / "other")) == ()
+    assert process_tree.end_all("IDUMB_PLACE", "no such run", folder=str(tmp_path / "work")) == (daemon.pid,)
+    assert daemon.wait() == -signal.SIGTERM
 
 
 @LINUX_ONLY

@@ -16,7 +16,7 @@ from idumb.composition import sandboxes
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.runs.sandbox import DETECTION, Fence
 from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
-from idumb.system.processes import bubblewrap, landlock, no_network
+from idumb.system.processes import bubblewrap, landlock, launcher
 
 USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 """A user without capabilities, who still owns the files of the test."""
@@ -38,12 +38,12 @@ class Place:
         return self.run("/bin/sh", "-c", script)
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        launcher = LocalSandboxes().launcher(self.level, self.fence)
+        words = LocalSandboxes().launcher(self.level, self.fence)
         if self.level == SANDBOX_LANDLOCK:
-            version = min(self.version, int(launcher[4]))
-            launcher = (*launcher[:4], str(version), *launcher[5:])
+            version = min(self.version, int(words[4]))
+            words = (*words[:4], str(version), *words[5:])
         return subprocess.run(
-            [*self.prefix, *launcher, *argv], cwd=self.root, capture_output=True, text=True, check=False, timeout=60
+            [*self.prefix, *words, *argv], cwd=self.root, capture_output=True, text=True, check=False, timeout=60
         )
 
 
@@ -256,19 +256,19 @@ def test_a_bubblewrap_that_tasks_or_others_could_have_written_is_ignored(
 
 def test_other_systems_cannot_take_the_network_from_a_check() -> None:
     """The exit code of a program that was not started: the check is an error, not a failure of the work."""
-    start = "import runpy, sys; sys.platform = 'darwin'; sys.argv[1:] = ['/bin/true'];"
-    start += f"runpy.run_path({no_network.command()[-1]!r}, run_name='__main__')"
+    start = "import runpy, sys; sys.platform = 'darwin'; sys.argv[1:] = ['alone', '--', '/bin/true'];"
+    start += f"runpy.run_path({launcher.__file__!r}, run_name='__main__')"
     ended = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (
-        126, "idumb could not start this check without a network: only Linux has network namespaces\n",
+        126, "idumb could not start this program: only Linux has network namespaces\n",
     )  # fmt: skip
 
 
 LISTED = """import subprocess, sys
-from idumb.system.processes import landlock, no_network
-def networks(*launcher):
+from idumb.system.processes import landlock, launcher
+def networks(*words):
     joined = ["nsenter", f"--net=/proc/{sys.argv[1]}/ns/net", "readlink", "/proc/self/ns/net"]
-    return subprocess.run([*no_network.command(), *launcher, *joined], capture_output=True, text=True).stdout
+    return subprocess.run([*launcher.without_network(), *words, *joined], capture_output=True, text=True).stdout
 print(networks(*landlock.without_capabilities()) or "none")
 """
 

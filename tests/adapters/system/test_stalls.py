@@ -130,7 +130,6 @@ def test_an_agent_with_an_idle_connection_waits_for_its_model(tmp_path: Path) ->
             environment=ENVIRONMENT,
             timeout=1.0,
             agent=True,
-            guarded=True,
             grace=0.2,
         )
     assert finished.cause == MODEL_STALL, finished.why

@@ -1,0 +1,110 @@
+"""Runs a program with limits: of its resources, and in a network of its own, in which it reaches nothing but itself.
+
+idumb starts this file as a script: it sets the limits, makes a network namespace, starts the loopback device, and
+becomes the program. So nothing runs between a fork and an exec of a process with threads. It uses only the standard
+library without `site`, so that it starts quickly, and no program of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ctypes
+    from collections.abc import Mapping, Sequence
+
+_ALONE, _END = "alone", "--"
+_FAILED = 126
+_NOT_FOUND = 127
+_NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
+_INTERNET, _DATAGRAMS = 2, 2
+_SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
+
+NAMES: Mapping[str, str] = {
+    "memory": "RLIMIT_AS",
+    "cpu": "RLIMIT_CPU",
+    "processes": "RLIMIT_NPROC",
+    "file_size": "RLIMIT_FSIZE",
+    "open_files": "RLIMIT_NOFILE",
+}
+"""The system's names of resource limits."""
+
+
+def without_network() -> tuple[str, ...]:
+    """Return what to write before the arguments of a program that is to have no network."""
+    return _command(_ALONE)
+
+
+def limited(limits: Mapping[str, int]) -> tuple[str, ...]:
+    """Return what to write before the arguments of a program with limits; nothing if there are none.
+
+    The names are those of `NAMES`; a limit that the system does not have is omitted.
+    """
+    import resource
+
+    known = (f"{NAMES[name]}={value}" for name, value in limits.items() if hasattr(resource, NAMES[name]))
+    return _command(*known) if limits else ()
+
+
+def _command(*settings: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", os.path.abspath(__file__), *settings, _END)
+
+
+def _main(words: Sequence[str]) -> int:
+    end = words.index(_END)
+    for setting in words[:end]:
+        if setting == _ALONE:
+            _leave_network()
+        else:
+            _limit(*setting.split("="))
+    os.execvp(words[end + 1], list(words[end + 1 :]))  # noqa: S606 - no shell
+
+
+def _limit(name: str, value: str) -> None:
+    import resource
+
+    number, hard = getattr(resource, name), int(value)
+    most = resource.getrlimit(number)[1]
+    resource.setrlimit(number, (hard, hard) if most == resource.RLIM_INFINITY else (min(hard, most),) * 2)
+
+
+def _leave_network() -> None:
+    import ctypes
+
+    if sys.platform != "linux":
+        raise OSError("only Linux has network namespaces")
+    libc = ctypes.CDLL(None, use_errno=True)
+    user, group = os.geteuid(), os.getegid()
+    if libc.unshare(_NEW_NETWORK | (_NEW_USER if user else 0)):
+        raise _failure("no network namespace")
+    if user:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as stream:
+                stream.write(text)
+    _start_loopback(libc)
+
+
+def _start_loopback(libc: ctypes.CDLL) -> None:
+    """Start the device. `socket` and `fcntl` would take longer to import than everything else together."""
+    device = libc.socket(_INTERNET, _DATAGRAMS, 0)
+    request = b"lo".ljust(16, b"\0") + _UP_AND_RUNNING.to_bytes(2, sys.byteorder) + bytes(22)
+    if device < 0 or libc.ioctl(device, _SET_FLAGS, request):
+        raise _failure("no loopback device")
+    os.close(device)
+
+
+def _failure(words: str) -> OSError:
+    import ctypes
+
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), words)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(_main(sys.argv[1:]))
+    except OSError as problem:
+        sys.stderr.write(f"idumb could not start this program: {problem}\n")
+        sys.exit(_NOT_FOUND if isinstance(problem, FileNotFoundError) else _FAILED)
