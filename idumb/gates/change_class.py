@@ -1,12 +1,12 @@
 """The gate `change-class`: the public names of the changed files allow the class of change that the task declares.
 
 Signatures show the least class of a change: only tests show whether an unchanged signature behaves as before.
-What may break a caller is unknown; that is never `preserving`, but fails nothing. idumb reads Python and Go.
+What may break a caller is unknown; that is never `preserving`, but fails nothing. idumb reads Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from idumb.domain import wording
 from idumb.domain.plans import run_files
@@ -15,7 +15,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates.languages import public_python
-from idumb.gates.languages.public_python import BREAKING, CLASSES, EXTENDING, PRESERVING, UNKNOWN, Difference
+from idumb.gates.languages.public_python import BREAKING, CLASSES, PRESERVING, UNKNOWN, Difference
 
 _MOST_FILES = 500
 _NOT_JUDGED = "not judged"
@@ -36,7 +36,7 @@ def judge(inputs: Inputs) -> Judged | None:
     if not wrong and uncertain and declared != BREAKING:
         return _unproven(f"unknown whether the change is {declared}: {wording.listed(uncertain, 10, between='; ')}")
     others = wording.listed(path for path, one in judged if one.change == _NOT_JUDGED)
-    unread = f"{_NOT_JUDGED}, because idumb reads the public names of Python and Go: {others}" if others else ""
+    unread = f"{_NOT_JUDGED}, because idumb reads the public names of Python only: {others}" if others else ""
     classes = [CLASSES.index(one.change) for _, one in judged if one.change in CLASSES]
     if others and not classes:
         return _unproven(unread, level=0)
@@ -58,21 +58,19 @@ def _words(least: str, declared: str) -> str:
 
 def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
     """Yield what happened to the public names of each changed file, by its path; PRESERVING if nothing did."""
-    modules: dict[tuple[str, str], list[Change]] = {}
+    modules: dict[str, list[Change]] = {}
     for change in inputs.changes:
         if run_files.has_no_callers(change.path):
             continue
         bare, _, suffix = change.path.rpartition(".")
         if suffix == "py":
-            modules.setdefault((suffix, bare.removesuffix("__init__").rstrip("/")), []).append(change)
-        elif suffix == "go":
-            modules.setdefault((suffix, change.path.rpartition("/")[0]), []).append(change)
+            modules.setdefault(bare.removesuffix("__init__").rstrip("/"), []).append(change)
         elif suffix.lower() in _OTHER_CODE:
             yield change.path, Difference(_NOT_JUDGED, "")
-    for (suffix, module), changes in list(modules.items())[:_MOST_FILES]:
+    for module, changes in list(modules.items())[:_MOST_FILES]:
         path = next((change.path for change in changes if change.new is not None), changes[0].path)
         before, after = (_text(inputs, changes, old=old) for old in (True, False))
-        found = None if before is None or after is None else _compared(suffix, module, before, after)
+        found = None if before is None or after is None else _compared(module, before, after)
         if found is None:
             yield path, Difference(UNKNOWN, "idumb cannot read the file")
         else:
@@ -82,9 +80,9 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
 
 
 _OTHER_CODE = frozenset(
-    {"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "rs", "java", "c", "h", "sh", "bash", "cc", "cpp", "cxx",
-     "hh", "hpp", "hxx", "m", "mm", "cs", "kt", "kts", "swift", "scala", "rb", "php", "pl", "lua", "ex", "exs", "erl",
-     "hs", "clj", "dart", "r", "jl", "zig", "vue", "svelte", "proto"}
+    {"go", "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "rs", "java", "c", "h", "sh", "bash", "cc", "cpp",
+     "cxx", "hh", "hpp", "hxx", "m", "mm", "cs", "kt", "kts", "swift", "scala", "rb", "php", "pl", "lua", "ex", "exs",
+     "erl", "hs", "clj", "dart", "r", "jl", "zig", "vue", "svelte", "proto"}
 )  # fmt: skip
 
 
@@ -95,28 +93,8 @@ def _text(inputs: Inputs, changes: Sequence[Change], *, old: bool) -> str | None
     return None if None in parts else "\n".join(filter(None, parts))
 
 
-def _compared(suffix: str, module: str, before: str, after: str) -> list[Difference] | None:
+def _compared(module: str, before: str, after: str) -> list[Difference] | None:
     parts = module.split("/")
-    if suffix == "go":
-        return [*_of_go(_go_names(before, module), _go_names(after, module))]
     if any(part.startswith("_") and part != "__main__" for part in parts):
         return []
     return public_python.compare(parts[-1] or "module", before, after)
-
-
-def _go_names(text: str, path: str) -> Mapping[str, tuple[str, str]]:
-    """Return the exported names of a package, with their kinds and what callers rely on."""
-    from idumb.gates.languages import go_source
-
-    if go_source.has_no_callers(text, path):
-        return {}
-    return {each.name: (each.kind, each.contract) for each in go_source.declarations(text) if each.is_exported}
-
-
-def _of_go(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str, str]]) -> Iterator[Difference]:
-    for name, old in before.items():
-        if name not in after:
-            yield Difference(BREAKING, f"{name} was removed")
-        elif after[name] != old and {old[0], after[name][0]} != {"var", "const"}:
-            yield Difference(UNKNOWN, f"{name} is declared in another way")
-    yield from (Difference(EXTENDING, f"{name} was added") for name in after if name not in before)

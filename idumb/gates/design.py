@@ -1,4 +1,4 @@
-"""The gate `design`: a task adds no import cycle in Python. Go refuses them itself; other languages are not judged.
+"""The gate `design`: a task adds no import cycle in Python. Other languages are not judged.
 
 Coupling and complexity are compared with the base as a score, which fails nothing unless a threshold is configured.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from idumb.domain.plans import run_files
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged, Violation
-from idumb.gates.languages import go_source, python_imports, python_source
+from idumb.gates.languages import python_imports, python_source
 from idumb.gates.languages.python_imports import Import
 
 _MOST_FILES = 3000
@@ -54,7 +54,7 @@ class _Tree:
         self.changed = [
             path
             for path, change in self._all.items()
-            if path.endswith((".py", ".go"))
+            if path.endswith(".py")
             and change.new is not None
             and change.new.oid not in moved
             and not run_files.has_no_callers(path)
@@ -66,7 +66,7 @@ class _Tree:
         if key not in self._read:
             change = self._all.get(path)
             entry = self._inputs.entry(path) if change is None else change.old if old else change.new
-            self._read[key] = _read(path, self._inputs.text(entry) or "")
+            self._read[key] = _read(self._inputs.text(entry) or "")
         return self._read[key]
 
     def _exists(self, path: str) -> bool:
@@ -103,10 +103,8 @@ class _Tree:
         return None
 
 
-def _read(path: str, text: str) -> _Read:
+def _read(text: str) -> _Read:
     lines = sum(map(bool, map(str.strip, text.splitlines())))
-    if path.endswith(".go"):
-        return _Read(lines, go_source.branches(text), len(go_source.imported(text)))
     return python_source.read(text, partial(_of_python, lines)) or _Read()
 
 

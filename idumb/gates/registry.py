@@ -56,7 +56,7 @@ class StepGates:
 
     def can_read(self, path: str) -> bool:
         """Return whether the symbols of a file can be found, by its name."""
-        return path.endswith((".py", ".pyi", ".go"))
+        return path.endswith((".py", ".pyi"))
 
     def definitions(self, path: str, data: bytes) -> Definitions | None:
         """Return what a file defines, members as `Class.member`; None if that cannot be determined."""
@@ -103,7 +103,7 @@ def _declares_class(inputs: Inputs) -> bool:
 
 
 def _has_tests(inputs: Inputs) -> bool:
-    return any(c.new is not None and "test" in c.path and c.path.endswith((".py", "_test.go")) for c in inputs.changes)
+    return any(c.new is not None and "test" in c.path and c.path.endswith(".py") for c in inputs.changes)
 
 
 GATES: tuple[StepGate, ...] = (

@@ -1,6 +1,6 @@
 """The gate `specification`: public functions that a task adds or changes say what callers must know.
 
-That is inputs, outputs, errors and side effects in Python, and a doc comment in Go; other languages are not judged.
+That is inputs, outputs, errors and side effects in Python; other languages are not judged.
 Only what the source shows counts. Problems that a function had before are none of the task.
 """
 
@@ -42,12 +42,10 @@ def judge(inputs: Inputs) -> Judged | None:
 
 
 def _functions(inputs: Inputs, change: Change, *, old: bool) -> Mapping[str, Function]:
-    is_go = change.path.endswith(".go")
-    is_read = is_go or change.path.endswith(".py")
-    text = inputs.text(change.old if old else change.new) if is_read else None
+    text = inputs.text(change.old if old else change.new) if change.path.endswith(".py") else None
     if text is None or any(words in text[:_HEADER] for words in _GENERATED):
         return {}
-    return dict(_of_go(text, change.path) if is_go else _of_python(text, change.path))
+    return dict(_of_python(text, change.path))
 
 
 _HEADER = 1000
@@ -60,24 +58,3 @@ def _of_python(text: str, path: str) -> Iterator[tuple[str, Function]]:
 
     for each in python_functions.public(text, path):
         yield each.name, Function(each.line, each.text, tuple(each.problems()))
-
-
-_KNOWN = frozenset(
-    {"String", "Error", "Unwrap", "Is", "As", "Len", "Less", "Swap", "Read", "Write", "Close", "Scan", "Value",
-     "Format", "ServeHTTP", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
-)  # fmt: skip
-"""Methods that interfaces of Go's own library document."""
-
-
-def _of_go(text: str, path: str) -> Iterator[tuple[str, Function]]:
-    from idumb.gates.languages import go_source
-
-    if go_source.has_no_callers(text, path):
-        return
-    lines = ["", *text.split("\n")]
-    for each in go_source.declarations(text):
-        owner, _, name = each.name.rpartition(".")
-        if each.kind == "func" and each.is_exported and not (owner and name in _KNOWN):
-            above = lines[each.first].rstrip()
-            problems = () if above.startswith("//") or above.endswith("*/") else ("has no doc comment",)
-            yield each.name, Function(each.first + 1, "\n".join(lines[each.first + 1 : each.last + 1]), problems)

@@ -1,6 +1,6 @@
 """The gate `test-intent`: a changed or new test asserts something. Whether it fails before the work, a check shows.
 
-idumb reads the tests of Python and Go; others are not judged.
+idumb reads the tests of Python; others are not judged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from idumb.domain import wording
 from idumb.domain.proof.gate import Before, Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.gates.languages import go_source, python_tests
+from idumb.gates.languages import python_tests
 from idumb.gates.languages.python_tests import ReadTest
 
 Tests = Mapping[str, ReadTest]
@@ -35,41 +35,15 @@ def _tests(inputs: Inputs, change: Change, entry: Entry | None) -> Tests | None:
     """Return the tests of one side by name; none for an absent file, None if they cannot be read."""
     name = change.path.rpartition("/")[2]
     is_python = name.endswith("_test.py") or name == "tests.py" or (name.startswith("test_") and name.endswith(".py"))
-    if entry is None or not (is_python or name.endswith("_test.go")):
+    if entry is None or not is_python:
         return {}
     text = inputs.text(entry)
     if text is None:
         return None
     tests: dict[str, ReadTest] = {}
-    for name, test in python_tests.read(text) if is_python else _of_go(text):
+    for name, test in python_tests.read(text):
         tests[name] = test._replace(asserts=None) if name in tests else test
     return tests
-
-
-_FREE = frozenset(("Parallel", "Helper", "Log", "Logf", "Setenv", "TempDir", "Cleanup", "Name", "Context", "Chdir", ""))
-_ENDS = frozenset(("panic", "log.Fatal", "log.Fatalf", "os.Exit"))
-
-
-def _of_go(text: str) -> Iterator[tuple[str, ReadTest]]:
-    """Whatever gets the `*testing.T` may fail the test."""
-    lines = text.split("\n")
-    for each in go_source.declarations(text):
-        name, _, given = each.head.removeprefix("func ").partition("(")
-        t, _, kind = given.partition(" ")
-        if each.kind != "func" or not name.startswith("Test") or name[4:5].islower() or kind != "*testing.T)":
-            continue
-        words = go_source.words(each.body)
-        used = {word.removeprefix(f"{t}.") for word in words if word.startswith(f"{t}.")}
-        skips = any(name.startswith("Skip") for name in used)
-        asserts = t in words or not _ENDS.isdisjoint(words) or not used <= _FREE
-        source = "\n".join(lines[each.first : each.last])
-        is_unknown = skips or (not asserts and python_tests.only_runs(_spaced(source)))
-        first = words[0] if words else ""
-        yield name, ReadTest(each.first + 1, source, None if is_unknown else asserts, first.startswith(f"{t}.Skip"))
-
-
-def _spaced(name: str) -> str:
-    return "".join(f" {c}" if c.isupper() else c for c in name)
 
 
 def _silent(change: Change, before: Tests | None, after: Tests, elsewhere: Before[ReadTest]) -> Iterator[Violation]:

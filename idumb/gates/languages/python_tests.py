@@ -16,7 +16,7 @@ from typing import NamedTuple
 from idumb import lazy_pattern
 from idumb.gates.languages import python_source
 
-ASSERTING = lazy_pattern.compile(
+_ASSERTING = lazy_pattern.compile(
     r"assert|expect|verif|check|ensure|should|must|requir|raises|raise_|warns|throw|wait_?for|wait_?until|fail|abort"
     r"|compar|equal|match|valid|approx|snapshot|golden|regression|benchmark|reject|cmp|diff|panic",
     re.IGNORECASE,
@@ -62,7 +62,7 @@ def _tests(tree: ast.Module, text: str) -> Iterator[tuple[str, ReadTest]]:
             yield node.name, file.read(node)
 
 
-def only_runs(words: str) -> bool:
+def _only_runs(words: str) -> bool:
     """Return whether a name or text says that a test has only to end."""
     listed = words.lower().replace("_", " ").split()
     negative = any(one in _NEGATIVE and other.startswith(_FAILURES) for one, other in pairwise(listed))
@@ -99,13 +99,13 @@ class _File:
         # A function that gets and gives values is one for callers, and its name only begins like that of a test.
         gives = any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(node))
         is_unknown = skips or (
-            not asserts and (only_runs(source) or "import" in node.name or (gives and bool(node.args.args)))
+            not asserts and (_only_runs(source) or "import" in node.name or (gives and bool(node.args.args)))
         )
         return ReadTest(node.lineno, ast.unparse(node), None if is_unknown else asserts, "skip" in decorators)
 
     def _asserts(self, node: _Function) -> bool:
         arguments = (*node.args.args, *node.args.kwonlyargs)
-        return any(ASSERTING.search(each.arg) for each in arguments) or any(map(self._may_fail, _reached(node)))
+        return any(_ASSERTING.search(each.arg) for each in arguments) or any(map(self._may_fail, _reached(node)))
 
     def _may_fail(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Assert):
@@ -116,7 +116,7 @@ class _File:
         while isinstance(owner, ast.Attribute | ast.Call):
             owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
         root = owner.id if isinstance(owner, ast.Name) else ""
-        may_fail = name.startswith("test") or ASSERTING.search(name) is not None or root in self._imported
+        may_fail = name.startswith("test") or _ASSERTING.search(name) is not None or root in self._imported
         of_base = root in {"self", "cls"} and name not in self._defined
         if not name or may_fail or of_base or any(map(_asks_to_fail, node.keywords)):
             return True
@@ -177,4 +177,4 @@ def _always_holds(test: ast.expr) -> bool:
 def _asks_to_fail(keyword: ast.keyword) -> bool:
     """Return whether a call fails if something is wrong, as with `check=True`."""
     off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
-    return keyword.arg is not None and ASSERTING.search(keyword.arg) is not None and not off
+    return keyword.arg is not None and _ASSERTING.search(keyword.arg) is not None and not off

@@ -1,23 +1,22 @@
-"""The texts of what a file defines, by name: Python and Go. Other languages are not judged."""
+"""The texts of what a file defines, by name, in Python. Other languages are not judged."""
 
 from __future__ import annotations
 
 from idumb.domain.proof.symbols import Definitions
-from idumb.gates.languages import go_source, python_source
-from idumb.gates.languages.python_source import Place
+from idumb.gates.languages import python_source
 
 _LONGEST = 4 * 1024 * 1024
 
 
 def definitions(path: str, data: bytes) -> Definitions | None:
     """Return the texts by name; None if the language is unknown or the file cannot be parsed."""
-    if not path.endswith((".py", ".pyi", ".go")) or len(data) > _LONGEST:
+    if not path.endswith((".py", ".pyi")) or len(data) > _LONGEST:
         return None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    listed = _of_go(text) if path.endswith(".go") else python_source.places(text)
+    listed = python_source.places(text)
     if listed is None:
         return None
     lines = text.split("\n")
@@ -25,7 +24,3 @@ def definitions(path: str, data: bytes) -> Definitions | None:
     for name, first, last in listed:
         texts.setdefault(name, []).append("\n".join(line.rstrip("\r") for line in lines[first:last]))
     return {name: tuple(found) for name, found in texts.items()}
-
-
-def _of_go(text: str) -> list[Place]:
-    return [(each.name, each.first, each.last) for each in go_source.declarations(text)]

@@ -1,4 +1,4 @@
-"""The gate `test-intent`: tests that assert nothing, and honest ones, in Python and Go (R-GATE-3)."""
+"""The gate `test-intent`: tests that assert nothing, and honest ones, in Python (R-GATE-3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from tests.support.cases import every
 
 ASSERTS = "def test_a():\n    assert f() == 1\n"
 CASE = "import unittest\n\nclass AThing(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(f(), 1)\n"
-GO = "package a\n\nfunc TestA(t *testing.T) {\n\tif F() != 1 {\n\t\tt.Error(1)\n\t}\n}\n"
 
 # path, before (None: the file is new), after, words
 BROKEN = [
@@ -23,9 +22,6 @@ BROKEN = [
     ),
     ("a_test.py", None, "class TestA:\n    async def test_b(self):\n        await f()\n", "TestA.test_b is new"),
     ("test_a.py", None, "def help():\n    return 1\n\ndef test_a():\n    help()\n", "test_a is new"),
-    ("a_test.go", GO, GO.replace("t.Error", "t.Log"), "a_test.go:3: the test TestA asserts nothing any more"),
-    ("a_test.go", None, "package a\n\nfunc TestB(t *testing.T) {\n\tt.Parallel()\n\tF()\n}\n", "TestB is new"),
-    ("a_test.go", GO, GO + "\nfunc TestB(tt *testing.T) {\n\t_ = F()\n}\n", "TestB is new"),
 ]
 CALLS = "def test_a():\n    f()\n"
 BROKEN += [
@@ -42,8 +38,6 @@ BROKEN += [
         "asserts nothing",
     ),
     ("test_a.py", ASSERTS, "@pytest.mark.skip\n" + ASSERTS, "test_a is skipped now, whatever happens"),
-    ("a_test.go", GO, GO.replace("t.Error(1)", "// t.Error(1)"), "TestA asserts nothing any more"),
-    ("a_test.go", GO, GO.replace("\tif F", "\tt.Skip()\n\tif F"), "TestA is skipped now"),
 ]
 HONEST = [
     ("test_a.py", None, "def test_a():\n    subprocess.run(['x'], check=True)\n"),
@@ -58,7 +52,6 @@ HONEST = [
         "def test_a():\n    try:\n        f()\n    except ValueError:\n        pass\n    else:\n        assert 0\n",
     ),
     ("test_a.py", None, "def test_a():\n    def run():\n        assert f() == 1\n    each(run)\n"),
-    ("a_test.go", None, 'package a\n\nfunc TestA(t *testing.T) {\n\tget(t, "http://a")\n}\n'),
     ("test_a.py", ASSERTS, "def test_a():\n    assert f() == 2\n"),
     ("test_a.py", "def test_a():\n    f()\n", "def test_a():\n    g()\n"),  # it did not assert before
     ("test_a.py", None, "import pytest\n\ndef test_a():\n    with pytest.raises(ValueError):\n        f()\n"),
@@ -73,12 +66,6 @@ HONEST = [
     ("test_a.py", None, "def test_it_does_not_crash():\n    f()\n"),
     ("test_a.py", None, "def test_a(:\n"),
     ("conftest.py", None, "def test_a():\n    f()\n"),
-    ("a_test.go", GO, GO.replace("!= 1", "!= 2")),
-    ("a_test.go", None, "package a\n\nfunc TestA(t *testing.T) {\n\trequire.NoError(t, F())\n}\n"),
-    ("a_test.go", None, "package a\n\nfunc TestA(t *testing.T) {\n\tx := `\n}\n`\n\trun(t, x)\n}\n"),
-    ("a_test.go", None, 'package a\n\nfunc TestA(t *testing.T) {\n\tt.Run("a", func(t *testing.T) { f(t) })\n}\n'),
-    ("a_test.go", None, "package a\n\nfunc TestCloseDoesNotPanic(t *testing.T) {\n\tF()\n}\n"),
-    ("a_test.go", None, "package a\n\nfunc TestMain(m *testing.M) {\n\tF()\n}\n"),
 ]
 
 
@@ -101,6 +88,7 @@ def test_an_honest_test_passes(path: str, before: str | None, after: str) -> Non
 
 
 def test_another_language_is_not_judged() -> None:
+    assert judge("a_test.go", None, "package a\n\nfunc TestB(t *testing.T) {\n\tF()\n}\n") is None
     assert judge("a.test.js", None, "it('adds', () => {\n  add(1)\n})\n") is None
 
 
