@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from idumb import __version__
-from idumb.agents import answers, failure_words
+from idumb.agents import acp_agents, answers, failure_words
+from idumb.agents.acp_agents import ROWS
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, PermissionRequest
 from idumb.agents.adapter import Equipment
 from idumb.agents.program import (
     HOME,
     HOMES,
-    OWN_HOME,
+    JUDGING,
+    InputFiles,
     ProgramAgent,
-    Transcript,
     home_variables,
     last_words,
     make_home,
     with_request,
+    write_home,
 )
+from idumb.agents.state_file import StateFileWatch
+from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, StepRecord, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
+IDLE_TIMEOUT = 15 * 60
+"""Default seconds without a message before the agent is stopped; longer than models think."""
+
 _NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
-_REJECT, _ALLOW = "reject", "allow"
-_OPTIONS = ("mode", "commands", HOME)
-_LOGIN = "name its key in the binding's `environment`, or log in with the agent itself and set `home: user`"
+_OPTIONS = ("mode", "shell", "resume", HOME)
 _WRITES = frozenset({"edit", "delete", "move"})
 _HARMLESS = frozenset({"read", "search", "think"})
 _STOPS: Mapping[str, tuple[str, str, str | None]] = {
@@ -43,38 +50,58 @@ _OF_THE_WORK = frozenset({agent.MALFORMED, agent.CONTEXT_EXHAUSTED, agent.DECLIN
 
 
 class AcpAgent(ProgramAgent):
-    """Starts `binding.argv` for each request and speaks the protocol."""
-
-    name = "acp"
-    capabilities = Capabilities(sandboxed=True)
+    """Starts an agent of `acp_agents.ROWS` or the binding's own `argv` for each request, and speaks the protocol."""
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         super().__init__(binding, equipment)
+        self.name = binding.adapter
+        self._row = ROWS.get(binding.adapter, acp_agents.OTHER)
         self.version = self._version(lambda: self.describe()[0])
+        self.capabilities = Capabilities(
+            reports_progress=True,
+            resumable=binding.options.get("resume") is True,
+            idle_timeout=IDLE_TIMEOUT if self._row.argv else None,
+            sandboxed=True,
+        )
 
     def describe(self) -> Sequence[str]:
         """Return the argument list with the program as an absolute path. Raises AdapterError if it is unusable."""
-        argv, options = self._binding.argv, self._binding.options
+        options = self._binding.options
         self._require_options(options, _OPTIONS)
-        mode, commands = options.get("mode"), options.get("commands", _REJECT)
-        # A tuple, because lists and mappings have no hash.
-        wrong = commands not in (_REJECT, _ALLOW) or options.get(HOME, OWN_HOME) not in HOMES
-        if not argv or wrong or not isinstance(mode, str | None):
-            raise self._bad_option("needs `argv`; `commands` is reject or allow, `home` own or user, and `mode` a name")
+        for name, values in ((HOME, HOMES), ("shell", (True, False)), ("resume", (True, False))):
+            if name in options and (options[name] not in values or type(options[name]) is not type(values[0])):
+                words = " or ".join(str(value).lower() for value in values)
+                raise self._bad_option(f"has the wrong option {name}, which is {words}")
+        if not isinstance(options.get("mode"), str | None):
+            raise self._bad_option("has the wrong option mode, which is a name")
+        if self._row.argv:
+            program = self._resolve(self._binding.argv[0] if self._binding.argv else self._row.argv[0])
+            return (program, *self._row.argv[1:], *self._row.arguments(self._call(None)), *self._binding.argv[1:])
+        if not self._binding.argv:
+            raise self._bad_option("needs `argv`, the program and its arguments")
         return self._argv()
 
-    def run(self, request: AgentRequest) -> AgentResult:
+    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
             argv = self.describe()
         except AdapterError as problem:
             return agent.unusable(problem)
-        prompt = _prompt(request, commands=self._commands)
-        mode = self._binding.options.get("mode")
-        model = request.model or self._binding.model
-        client = Client(request.workspace, prompt, self._permits(request), __version__, mode, model)
+        client = Client(
+            request.workspace,
+            _prompt(request, commands=self._commands),
+            self._permits(request),
+            __version__,
+            self._binding.options.get("mode"),
+            None if self._row.model_at_start else request.model or self._binding.model,
+            resume=agent.session_id(request.session),
+        )
         transcript = self._transcript(request)
+        if transcript is not None:
+            client.tell = transcript.line
         try:
-            finished = self._talk(argv, request, client, transcript)
+            with self._inputs(request) as inputs, self._folders(request):
+                watch = StateFileWatch(inputs.state, self._redact, hear)
+                finished = self._talk(request, client, inputs, watch)
         except OSError as problem:
             return self._not_started(argv, problem)
         except AdapterError as problem:
@@ -83,23 +110,72 @@ class AcpAgent(ProgramAgent):
         return self._result(request, client, finished, kept)
 
     def _talk(
-        self, argv: Sequence[str], request: AgentRequest, client: Client, transcript: Transcript | None
+        self,
+        request: AgentRequest,
+        client: Client,
+        inputs: InputFiles,
+        watch: StateFileWatch,
     ) -> child_process.Finished:
         """Run the agent. Raises OSError if the program or its home cannot be set up."""
-        with self._inputs(request) as inputs:
-            environment = with_request(self._environment, request)
-            home = self._home(request, inputs.folder)
-            if home is not None:
-                make_home(home)
-                environment |= home_variables(home)
-            own = () if home is None else (home,)
-            return self._start(
-                argv, request, environment, inputs.folder, *own, separate_errors=True, sink=transcript, talk=client
-            )
+        row, call = self._row, self._call(request, self._home(request, inputs.folder))
+        environment = {**with_request(self._environment, request), **inputs.variables}
+        shared = self._shared(request) if call.home is not None else {}
+        if call.home is not None:
+            files = {name: json.dumps(content) for name, content in row.files(call).items()}
+            make_home(call.home, *(os.path.dirname(name) for name in files))
+            write_home(call.home, files)
+            environment |= {**home_variables(call.home), **shared}
+            state = [call.home, *shared.values()]
+        else:
+            environment |= self._equipment.environment(row.places)
+            home = environment.get("HOME", "")
+            state = [environment[name] for name in row.places if environment.get(name)]
+            state += [os.path.join(home, path) for path in row.state if home]
+        for folder in shared.values():
+            os.makedirs(folder, 0o700, exist_ok=True)
+        program, *_ = self.describe()
+        argv = self._argv() if not row.argv else (program, *row.argv[1:], *row.arguments(call), *self._binding.argv[1:])
+        return self._start(
+            argv,
+            request,
+            {**environment, **row.variables(call)},
+            inputs.folder,
+            *state,
+            separate_errors=True,
+            talk=client,
+            watch=watch,
+        )
+
+    def _call(self, request: AgentRequest | None, home: str | None = None) -> acp_agents.Call:
+        model = (request.model if request is not None else None) or self._binding.model
+        return acp_agents.Call(model, self._commands, home, self._environment)
+
+    def _shared(self, request: AgentRequest) -> dict[str, str]:
+        """Return the shared folders for unpacked files, which would otherwise be unpacked into each home."""
+        folder = self._equipment.unpacked
+        # Without a sandbox, a builder could change the installed program itself.
+        suffix = "-judging" if request.role in JUDGING and self._equipment.settings.sandboxed else ""
+        names = self._row.unpacked.items() if folder is not None else ()
+        return {variable: os.path.join(folder or "", f"{name}{suffix}") for variable, name in names}
+
+    @contextlib.contextmanager
+    def _folders(self, request: AgentRequest) -> Iterator[None]:
+        """Create the folders of declared files meanwhile, for an agent that cannot write into a missing folder."""
+        created: list[str] = []
+        if not self._row.makes_folders and request.role == BUILDER:
+            for path in request.allowed_paths:
+                if not paths.has_wildcard(path):
+                    created += _create(request.workspace, os.path.dirname(path).split("/"))
+        try:
+            yield
+        finally:
+            for folder in reversed(created):
+                with contextlib.suppress(OSError):  # it is no longer empty
+                    os.rmdir(folder)
 
     @property
     def _commands(self) -> bool:
-        return bool(self._binding.options.get("commands", _REJECT) == _ALLOW)
+        return self._binding.options.get("shell") is True
 
     def _permits(self, request: AgentRequest) -> Callable[[PermissionRequest], str]:
         """Return why a permission request is refused, or ""."""
@@ -120,7 +196,7 @@ class AcpAgent(ProgramAgent):
     ) -> AgentResult:
         reply = self._redact(client.reply)
         errors = finished.errors.text(self._redact) if finished.errors is not None else ""
-        ended, message, failure = _ending(client, finished, last_words(errors))
+        ended, message, failure = self._ending(client, finished, last_words(errors))
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
             ended, message, failure = answers.judged(client.reply)
         vetoed = [call for call in client.calls.values() if call.allowed is False]
@@ -145,6 +221,36 @@ class AcpAgent(ProgramAgent):
             failure=failure,
             reply=reply,
             model=client.model if client.used or client.stop is not None else None,
+            resumed=client.resumed,
+        )
+
+    def _ending(self, client: Client, finished: child_process.Finished, last: str) -> tuple[str, str, str | None]:
+        """Return (outcome, message, kind of failure) from the answer, or from the exit if the process ended early.
+
+        What an agent says when it is stopped is not its end.
+        """
+        if finished.timed_out:
+            return outcome.TIMED_OUT, finished.words(), agent.STALL
+        error, kind = client.error, failure_words.of_error(client.problem)
+        if self._row.error and client.last_chunk.startswith(self._row.error) and "outputTokens" not in client.used:
+            error, kind = answers.one_line(client.last_chunk), failure_words.of_words(client.last_chunk)
+        if client.stop is not None and (client.stop != "end_turn" or kind is None):
+            return _STOPS.get(client.stop, (outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
+        if error is None:
+            words = finished.words() or f"exit {finished.exit_code}"
+            message = f"{words} before its answer was complete" + (f": {last}" if last else "")
+            return outcome.ERRORED, message, failure_words.of_words(last.rpartition("\n")[2]) or agent.MALFORMED
+        if client.code == AUTH_REQUIRED or kind == agent.NOT_LOGGED_IN:
+            return outcome.ERRORED, f"{error}; {self._login()}", agent.NOT_LOGGED_IN
+        if client.refuses_model or kind == agent.UNKNOWN_MODEL:
+            accepted = answers.described_models(answers.plain_ids(client.offered))
+            return outcome.ERRORED, f"{error}; {accepted}", agent.UNKNOWN_MODEL
+        kind = kind or agent.MALFORMED
+        return outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED, error, kind
+
+    def _login(self) -> str:
+        return (
+            f"name {self._row.key} in the binding's `environment`, or log in with the agent itself and set `home: user`"
         )
 
     def _record(self, index: int, call: Call) -> StepRecord:
@@ -165,8 +271,6 @@ def _prompt(request: AgentRequest, *, commands: bool) -> str:
     prompt = request.prompt if commands else f"{request.prompt}\n\n{_NO_COMMANDS}"
     if request.schema is None:
         return prompt
-    import json
-
     return f"{prompt}\n\nAnswer with one JSON object of this JSON Schema:\n{json.dumps(dict(request.schema))}"
 
 
@@ -198,28 +302,21 @@ def _wrong(request: AgentRequest, path: str, inside: str) -> str:
     return f"{inside} is protected by {rule}" if rule is not None else ""
 
 
-def _ending(client: Client, finished: child_process.Finished, last: str) -> tuple[str, str, str | None]:
-    """Return (outcome, message, kind of failure) from the answer, or from the exit if the process ended early.
-
-    What an agent says when it is stopped is not its end.
-    """
-    if finished.timed_out:
-        return outcome.TIMED_OUT, finished.words(), agent.STALL
-    if client.stop is not None:
-        return _STOPS.get(client.stop, (outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
-    if client.error is not None:
-        message = client.error
-        if client.code == AUTH_REQUIRED:
-            return outcome.ERRORED, f"{message}; {_LOGIN}", agent.NOT_LOGGED_IN
-        kind = agent.UNKNOWN_MODEL if client.refuses_model else failure_words.of_words(message) or agent.MALFORMED
-        if kind == agent.UNKNOWN_MODEL:
-            accepted = answers.described_models(answers.plain_ids(client.offered))
-            return outcome.ERRORED, f"{message}; {accepted}", agent.UNKNOWN_MODEL
-        ended = outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED
-        return ended, message, kind
-    words = finished.words() or f"exit {finished.exit_code}"
-    message = f"{words} before its answer was complete" + (f": {last}" if last else "")
-    return outcome.ERRORED, message, agent.MALFORMED
+def _create(root: str, names: Sequence[str]) -> list[str]:
+    """Create one folder. Do not follow links or replace files: the agent then reports why it cannot write."""
+    created, place = [], root
+    for name in filter(None, names):
+        place = os.path.join(place, name)
+        if os.path.islink(place):
+            break
+        try:
+            os.mkdir(place)
+            created.append(place)
+        except FileExistsError:
+            continue
+        except OSError:
+            break
+    return created
 
 
 def usage_of(used: Mapping[str, object]) -> Usage:

@@ -21,12 +21,13 @@ MOST_CALLS = 10_000
 NO_METHOD = -32601
 AUTH_REQUIRED = -32000
 
-_INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL = 1, 2, 3, 4, 5
+_INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL, _LOAD = 1, 2, 3, 4, 5, 6
 _ONCE = "allow_once"
 _CLAUDE = "claude-agent-acp"
 _STEPS: Mapping[int, str] = {
     _INITIALIZE: "initialize",
     _NEW: "session/new",
+    _LOAD: "session/load",
     _MODEL: "choosing the model",
     _MODE: "session/set_mode",
     _PROMPT: "session/prompt",
@@ -65,7 +66,11 @@ class Call:
 class Client:
     """`permits` returns why a request is refused, or "". `mode` and `model` use the agent's ids, None for its defaults.
 
-    At the end, `stop` is the agent's stop reason, or `error` the problem with the agent's `code`, if any. `offered` are
+    `resume` is the id of the conversation to continue; if the agent cannot, a new one begins and `resumed` is false.
+    `tell` gets a short line for each thing that the agent does.
+
+    At the end, `stop` is the agent's stop reason, or `error` the problem with the agent's `code`, if any, and
+    `problem` its structured error. `offered` are
     the model ids that it lists; `refuses_model` is true if it rejects the chosen model.
     """
 
@@ -75,10 +80,15 @@ class Client:
     version: str = ""
     mode: str | None = None
     model: str | None = None
+    resume: str | None = None
+    tell: Callable[[str], None] = lambda _: None
     over: bool = False
     stop: str | None = None
     error: str | None = None
     code: int | None = None
+    problem: Mapping[str, Any] | None = None
+    resumed: bool = False
+    last_chunk: str = ""
     offered: tuple[str, ...] = ()
     refuses_model: bool = False
     session: str | None = None
@@ -144,22 +154,34 @@ class Client:
         result = message.get("result") or {}
         if message["id"] == _INITIALIZE:
             return self._initialized(result)
-        if message["id"] == _NEW:
-            self.session = str(result["sessionId"])
+        if message["id"] in {_NEW, _LOAD}:
+            self.resumed = message["id"] == _LOAD
+            self.session = self.resume if self.resumed else str(result["sessionId"])
+            self._forget()  # an agent repeats a conversation that it loads
             return self._set_model(result) if self.model is not None else self._set_mode()
         if message["id"] == _MODEL:
             return self._set_mode()
         if message["id"] == _MODE:
             return self._prompted()
         self.over, self.stop = True, str(result["stopReason"])
+        if self._reply:
+            self.tell(f"says: {self.reply}")
         self._count(result.get("usage"))
         return b""
 
+    def _forget(self) -> None:
+        self._reply.clear()
+        self._reply_length = 0
+        self.calls.clear()
+
     def _failed(self, about: int, error: Any) -> bytes:
+        if about == _LOAD:
+            return self._new()
         error_object = error if isinstance(error, dict) else {"message": str(error)}
         words = " ".join(str(part) for part in (error_object.get("message"), _detail(error_object.get("data"))) if part)
         self.refuses_model = about == _MODEL
         code = error_object.get("code")
+        self.problem = _structured(error_object, words)
         self._fail(f"{_STEPS[about]} failed: {words or 'without a word'}", code if isinstance(code, int) else None)
         return b""
 
@@ -170,6 +192,12 @@ class Client:
         info = result.get("agentInfo")
         if isinstance(info, dict):
             self.agent = " ".join(str(info[k]) for k in ("name", "version") if info.get(k))
+        capabilities = result.get("agentCapabilities")
+        if self.resume is not None and isinstance(capabilities, dict) and capabilities.get("loadSession") is True:
+            return _request(_LOAD, "session/load", {"sessionId": self.resume, "cwd": self.cwd, "mcpServers": []})
+        return self._new()
+
+    def _new(self) -> bytes:
         return _request(_NEW, "session/new", {"cwd": self.cwd, "mcpServers": [], **_chosen_by_claude(self.model)})
 
     def _set_model(self, session: Mapping[str, Any]) -> bytes:
@@ -233,15 +261,26 @@ class Client:
         if kind == "agent_message_chunk":
             content = update.get("content") or {}
             text = str(content.get("text", "")) if content.get("type") == "text" else ""
+            self.last_chunk = text
             self._reply_length += len(text)
             if self._reply_length <= LONGEST_REPLY:
                 self._reply.append(text)
         elif kind in {"tool_call", "tool_call_update"}:
-            self._note(update)
-            self._reply.clear()
-            self._reply_length = 0
+            self._said()
+            call = self._note(update)
+            if call.status in {"completed", "failed"}:
+                self.tell(f"{call.kind} {' '.join(call.paths) or call.title}: {call.status}")
         elif kind == "usage_update":
             self._count(update)
+            if isinstance(update.get("used"), int):
+                self.tell(f"{update['used']} tokens so far")
+
+    def _said(self) -> None:
+        """Begin another message."""
+        if self._reply:
+            self.tell(f"says: {self.reply}")
+        self._reply.clear()
+        self._reply_length = 0
 
     def _note(self, update: Mapping[str, Any]) -> Call:
         """Update the record of a tool call; later messages add to earlier ones."""
@@ -300,6 +339,14 @@ def _command(arguments: Any) -> str:
     if isinstance(command, list):
         return " ".join(map(str, command))
     return command if isinstance(command, str) else ""
+
+
+def _structured(error: Mapping[str, Any], words: str) -> dict[str, Any]:
+    """Return an error as an HTTP error, which agents put into the code; the codes of the protocol are negative."""
+    code = error.get("code")
+    vague = code == 500  # what Gemini CLI says if the server said nothing or something else
+    status = {"status": code} if isinstance(code, int) and 400 <= code < 600 and not vague else {}
+    return {"message": words, **status}
 
 
 def _detail(data: Any) -> str:

@@ -64,7 +64,8 @@ _PHRASES: Mapping[str, str] = {
         | not_found_error.{0,30}model:
     """,
     agent.CONTEXT_EXHAUSTED: r"""
-        prompt\ is\ too\ long | input\ token\ count\ .{0,30}exceeds | context_length_exceeded
+        prompt\ (is|as)\ too\ long | session\ too\ large\ to\ compact
+        | input\ token\ count\ .{0,30}exceeds | context_length_exceeded
         | maximum\ context\ length | exceeds?\ the\ (model'?s?\ )?context\ (window|length|limit)
         | ran\ out\ of\ room\ in\ the\ model's\ context\ window | reached\ its\ maximum\ length
     """,
@@ -90,7 +91,7 @@ _PHRASES: Mapping[str, str] = {
         \bE(CONN(REFUSED|RESET|ABORTED)|NOTFOUND|TIMEDOUT|AI_AGAIN)\b | ConnectionRefused | \bfetch\ failed
         | socket\ hang\ up | (unable\ to|could\ not|cannot)\ connect\ to\ (the\ |local\ )?(API|server|model)
         | unable\ to\ connect\.\ is\ the\ computer
-        | (^|:\ )connection\ error\b | error\ sending\ request | stream\ disconnected | stream\ closed\ before
+        | (^|:\ |\ )connection\ error(\.|$) | error\ sending\ request | stream\ disconnected | stream\ closed\ before
         | network\ error:? | waiting\ for\ network | premature\ close | internal\ server\ error | ^terminated$
         | server\ had\ an\ error | service\ unavailable | ^request\ timed\ out | connection\ to\ the\ API\ was\ lost
         | an\ internal\ error\ has\ occurred | server-side\ issue

@@ -5,7 +5,6 @@ Neither its exit nor its last message is proof: a success is a claim, as with ev
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -14,13 +13,12 @@ from importlib import import_module
 from typing import Any
 
 from idumb.agents import answers
-from idumb.agents.adapter import FORMAT, Equipment
+from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report, last_line, one_line
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.agents.program import (
     HOME,
     HOMES,
-    JUDGING,
     InputFiles,
     ProgramAgent,
     Transcript,
@@ -30,7 +28,7 @@ from idumb.agents.program import (
 )
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
-from idumb.domain import agent, outcome, paths, wording
+from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -87,13 +85,7 @@ class PresetAgent(ProgramAgent):
         with self._inputs(request) as inputs:
             call = self._invocation(request, self._home(request, inputs.folder), _schema(request, inputs))
             watch = StateFileWatch(inputs.state, self._redact, hear)
-            created = () if self._preset.makes_folders else _create_parents(request)
-            try:
-                return self._answered(request, call, inputs, watch)
-            finally:
-                for folder in reversed(created):
-                    with contextlib.suppress(OSError):  # it is no longer empty
-                        os.rmdir(folder)
+            return self._answered(request, call, inputs, watch)
 
     def _answered(
         self, request: AgentRequest, call: Invocation, inputs: InputFiles, watch: StateFileWatch
@@ -117,9 +109,8 @@ class PresetAgent(ProgramAgent):
         argv = self._arguments(call)
         kept = _Kept(self._transcript(request))
         try:
-            _write(call.home, self._preset.files(call))
-            for folder in self._shared(call).values() if call.home is not None else ():
-                os.makedirs(folder, 0o700, exist_ok=True)
+            if call.home is not None:
+                make_home(call.home, "codex")
             finished = self._start(
                 argv,
                 request,
@@ -203,7 +194,7 @@ class PresetAgent(ProgramAgent):
                 return outcome.TIMED_OUT, _joined(words, report.error if report.failure else ""), failure
             return outcome.FAILED, words, None
         exited = f"exit {finished.exit_code}" if finished.exit_code else ""
-        failure = self._preset.exits.get(finished.exit_code or 0) or report.failure
+        failure = report.failure
         if failure is not None:
             ended = outcome.FAILED if failure in _OF_WORK else outcome.ERRORED
             return ended, _joined(report.error, exited, self._next(failure)), failure
@@ -241,31 +232,21 @@ class PresetAgent(ProgramAgent):
             home=home,
             git_folder=_git_folder(request.workspace) if request is not None and request.role == BUILDER else None,
             environment=self._environment,
-            version=self.version.removeprefix(FORMAT).strip(),
-            judges=request is not None and request.role in JUDGING,
         )
 
     def _variables(self, call: Invocation) -> dict[str, str]:
         if call.home is None:
             return {**self._environment, **self._equipment.environment(self._preset.places)}
-        return {**self._environment, **home_variables(call.home), **self._shared(call)}
+        return {**self._environment, **home_variables(call.home)}
 
     def _state(self, call: Invocation) -> tuple[str, ...]:
         """Return the folders where the agent keeps its state: its own home, or its places in the user's home."""
         if call.home is not None:
-            return (call.home, *self._shared(call).values())
+            return (call.home,)
         variables = self._variables(call)
         home = variables.get("HOME", "")
         places = (variables[name] for name in self._preset.places if variables.get(name))
         return (*places, *(os.path.join(home, path) for path in self._preset.state if home))
-
-    def _shared(self, call: Invocation) -> dict[str, str]:
-        """Return the shared folders for unpacked files, which would otherwise be unpacked into each home."""
-        folder = self._equipment.unpacked
-        # Without a sandbox, a builder could change the installed program itself.
-        suffix = "-judging" if call.judges and self._equipment.settings.sandboxed else ""
-        names = {variable: f"{name}{suffix}" for variable, name in self._preset.shares.items()}
-        return {} if folder is None else {variable: os.path.join(folder, name) for variable, name in names.items()}
 
 
 def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
@@ -275,37 +256,6 @@ def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
         return "", ""
     text = json.dumps(schema)
     return text, inputs.write("schema.json", text)
-
-
-def _create_parents(request: AgentRequest) -> tuple[str, ...]:
-    """Create the parent folders of a builder's declared files, for agents that cannot write into a missing folder.
-
-    Return the new ones, outermost first.
-    """
-    if request.role != BUILDER:
-        return ()
-    created: list[str] = []
-    for path in request.allowed_paths:
-        if not paths.has_wildcard(path):
-            created += _create(request.workspace, os.path.dirname(path).split("/"))
-    return tuple(created)
-
-
-def _create(root: str, names: Sequence[str]) -> list[str]:
-    """Create one folder. Do not follow links or replace files: the agent then reports why it cannot write."""
-    created, place = [], root
-    for name in filter(None, names):
-        place = os.path.join(place, name)
-        if os.path.islink(place):
-            break
-        try:
-            os.mkdir(place)
-            created.append(place)
-        except FileExistsError:
-            continue
-        except OSError:
-            break
-    return created
 
 
 class _Kept:
@@ -330,18 +280,6 @@ class _Kept:
 
     def close(self) -> str | None:
         return self._transcript.close() if self._transcript is not None else None
-
-
-def _write(home: str | None, files: Mapping[str, str]) -> None:
-    """Create a private home; existing agent files stay."""
-    if home is None:
-        return
-    make_home(home, "codex", *(os.path.dirname(name) for name in files))
-    for name, content in files.items():
-        path = os.path.join(home, name)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
 
 
 def _joined(*parts: str) -> str:

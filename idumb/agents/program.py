@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, Self
 
+from idumb.agents import answers
 from idumb.agents.adapter import FORMAT, Adapter, Equipment, Stream
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult
@@ -164,6 +165,15 @@ def make_home(home: str, *more: str) -> None:
             if os.path.islink(place):
                 os.unlink(place)
             os.makedirs(place, 0o700, exist_ok=True)
+
+
+def write_home(home: str, files: Mapping[str, str]) -> None:
+    """Write files of an agent's settings into its private home."""
+    for name, content in files.items():
+        path = os.path.join(home, name)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
 
 
 def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:
@@ -336,6 +346,10 @@ class Transcript:
         if self._remaining > 0:
             self._file.write(self._stream.feed(data[: self._remaining]))
         self._remaining -= len(data)
+
+    def line(self, words: str) -> None:
+        """Add one short line."""
+        self(f"{answers.one_line(words)}\n".encode("utf-8", "replace"))
 
     def close(self) -> str | None:
         """Return the file's path, or None if there was no output."""

@@ -31,8 +31,10 @@ _PLACE = lazy_pattern.compile(r"~(?:/.*)?|(?:/[\w.@ -]+){2,}/?")  # a key in bas
 _LONG = 16  # part of a flag; longer values are not settings
 _MIXED = lazy_pattern.compile("[0-9]{5,}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{3}")
 
-PRESETS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
-"""Command-line agents that idumb knows."""
+PRESETS = ("claude", "codex")
+"""Command-line agents that report in a format of their own."""
+SPEAKERS = ("gemini", "opencode", "copilot", "qwen")
+"""Command-line agents that speak the Agent Client Protocol, the rows of `acp_agents`."""
 
 ADAPTERS: Mapping[str, str] = {
     "steps": "steps.StepsAgent",
@@ -40,7 +42,7 @@ ADAPTERS: Mapping[str, str] = {
     "human": "human.HumanAgent",
     **dict.fromkeys(PRESETS, "preset_agent.PresetAgent"),
     "model": "models.model_agent.ModelAgent",
-    "acp": "acp.AcpAgent",
+    **dict.fromkeys((*SPEAKERS, "acp"), "acp.AcpAgent"),
     "replay": "replay.ReplayAgent",
     "handoff": "handoff.HandoffAgent",
     EDITOR: "human.EditorAgent",

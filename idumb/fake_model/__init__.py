@@ -1,1 +1,1 @@
-"""A scripted model behind a loopback server: four protocols, one script. It needs no model, key or money."""
+"""A scripted model behind a loopback server: two protocols, one script. It needs no model, key or money."""

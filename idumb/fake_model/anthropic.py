@@ -21,7 +21,7 @@ from idumb.fake_model.conversation import (
     objects,
 )
 
-_ERRORS: Mapping[str, tuple[int, str, str]] = {
+ERRORS: Mapping[str, tuple[int, str, str]] = {
     script.RATE_LIMITED: (429, "rate_limit_error", "This request would exceed the rate limit of your account."),
     script.OVERLOADED: (529, "overloaded_error", "Overloaded"),
     script.SERVER_ERROR: (500, "api_error", "Internal server error"),
@@ -31,7 +31,7 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def read(body: Mapping[str, Any], _: str) -> Conversation:
+def read(body: Mapping[str, Any], _: str = "") -> Conversation:
     turns: list[Turn] = []
     for message in objects(body.get("messages")):
         content = message.get("content")
@@ -75,7 +75,7 @@ def events(reply: Reply) -> Iterator[Event]:
 
 def error(fault: str) -> tuple[int, dict[str, Any]]:
     """Return status and body for a fault, in the provider's own words."""
-    status, kind, message = _ERRORS[fault]
+    status, kind, message = ERRORS[fault]
     return status, {"type": "error", "error": {"type": kind, "message": message}}
 
 

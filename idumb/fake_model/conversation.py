@@ -1,4 +1,4 @@
-"""Requests and responses in one form for all four protocols."""
+"""Requests and responses in one form for both protocols."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import Any
 
 from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
-
-FUNCTION = "function"
-FREEFORM = "freeform"
 
 PROMPT = "prompt"
 RESULT = "result"
@@ -27,11 +24,10 @@ _FOLDER = lazy_pattern.compile(
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that the client offers. `schema` is the JSON Schema of its arguments; a freeform tool takes text."""
+    """A tool that the client offers. `schema` is the JSON Schema of its arguments."""
 
     name: str
     schema: Mapping[str, Any] = field(default_factory=dict)
-    kind: str = FUNCTION
 
     @property
     def properties(self) -> Mapping[str, Any]:
@@ -64,16 +60,13 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """`arguments` are an object, or the text of a freeform tool. `freeform`: the client offers the tool as one."""
-
     id: str
     name: str
-    arguments: Mapping[str, Any] | str
-    freeform: bool = False
+    arguments: Mapping[str, Any]
 
     @property
     def text(self) -> str:
-        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+        return json.dumps(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +89,10 @@ Event = tuple[str | None, Any]  # name and data
 def conversation(
     model: Any, turns: Sequence[Turn], system: Sequence[str], tools: Iterable[Tool], schema: Any, forced: Any = None
 ) -> Conversation:
-    """Return a request in the common form. `system` are the texts that precede the conversation."""
-    prompt, answered = _latest(turns)
-    full_text = "\n".join((*system, *(text for kind, text in turns if kind == PROMPT)))
-    wanted_schema = schema if isinstance(schema, dict) and schema else None
-    return Conversation(
-        str(model),
-        prompt,
-        answered,
-        tuple(tools),
-        full_text,
-        wanted_schema,
-        forced if isinstance(forced, str) else None,
-    )
+    """Return a request in the common form. `system` are the texts that precede the conversation.
 
-
-def _latest(turns: Sequence[Turn]) -> tuple[str, int]:
-    """Return the newest prompt, of one or more messages in a row, and the number of model messages after it."""
+    The newest prompt is that of one or more messages in a row.
+    """
     prompt: list[str] = []
     answered = 0
     for kind, text in turns:
@@ -122,20 +102,16 @@ def _latest(turns: Sequence[Turn]) -> tuple[str, int]:
             if answered:
                 prompt, answered = [], 0
             prompt.append(text)
-    return "\n".join(prompt), answered
+    said = "\n".join((*system, *(text for kind, text in turns if kind == PROMPT)))
+    wanted = schema if isinstance(schema, dict) and schema else None
+    forced_tool = forced if isinstance(forced, str) else None
+    return Conversation(str(model), "\n".join(prompt), answered, tuple(tools), said, wanted, forced_tool)
 
 
-def joined(parts: Any, key: str = "text") -> str:
+def joined(parts: Any) -> str:
     """Return the text of a message or of its parts."""
-    if isinstance(parts, str):
-        return parts
-    if not isinstance(parts, list):
-        return ""
-    return "\n".join(p[key] if isinstance(p, dict) else p for p in parts if _has_text(p, key))
-
-
-def _has_text(part: Any, key: str) -> bool:
-    return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get(key), str))
+    texts = [parts] if isinstance(parts, str) else [part.get("text") for part in objects(parts)]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The scripted model: turns a request of any protocol into a response. Does no network I/O."""
+"""The scripted model: turns a request of either protocol into a response. Does no network I/O."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, Protocol
 
 from idumb.domain import model_script as script
 from idumb.domain.model_script import Answer, AnswerCounts, ChosenAnswer, Script
-from idumb.fake_model import anthropic, chat, gemini, responses, tools
-from idumb.fake_model.conversation import FREEFORM, Conversation, Event, Reply, ToolCall
+from idumb.fake_model import anthropic, responses, tools
+from idumb.fake_model.conversation import Conversation, Event, Reply, ToolCall
 from idumb.lazy_dataclass import dataclass
 
-MODELS = ("fake-model",)
+_MODEL = {"id": "fake-model", "type": "model", "object": "model", "display_name": "fake-model", "created": 0,
+          "created_at": "2025-01-01T00:00:00Z", "owned_by": "idumb"}  # fmt: skip
 
 Events = Iterable[Event]
 
@@ -34,7 +35,7 @@ class Sent:
     note: Mapping[str, Any] | None = None
 
 
-class _Format(Protocol):
+class Format(Protocol):
     """A provider's protocol: one module each."""
 
     __name__: str
@@ -51,19 +52,17 @@ class _Format(Protocol):
 class FakeModel:
     """Answers requests from a script. Thread-safe."""
 
-    def __init__(self, scripted: Script) -> None:
+    def __init__(self, scripted: Script, more: Mapping[str, Format] | None = None) -> None:
         self._script = scripted
+        self._formats: Mapping[str, Format] = {**FORMATS, **(more or {})}
         self._used = AnswerCounts()
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
 
-    def get(self, path: str, *, anthropic_like: bool) -> Sent:
-        """Return the list of models."""
-        last = path.rstrip("/").rpartition("/")[2]
-        if last == "models":
-            return Sent(200, _models("v1beta" in path, anthropic_like=anthropic_like))
-        if "/models/" in path:
-            return Sent(200, {"id": last, "name": f"models/{last}", "object": "model", "inputTokenLimit": 1_000_000})
+    def get(self, path: str) -> Sent:
+        """Return the list of models, in a form that clients of both protocols read."""
+        if path.rstrip("/").endswith("/models"):
+            return Sent(200, {"object": "list", "has_more": False, "data": [_MODEL]})
         return Sent(200, {"server": "idumb fake-model"}) if path in {"", "/"} else _nowhere(path)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Sent:
@@ -71,14 +70,12 @@ class FakeModel:
         path = path.rstrip("/")
         if path.endswith("/count_tokens"):
             return Sent(200, {"input_tokens": len(json.dumps(body)) // 4})
-        if path.endswith(":countTokens"):
-            return Sent(200, {"totalTokens": len(json.dumps(body)) // 4})
-        protocol = next((module for end, module in _FORMATS.items() if path.endswith(end)), None)
+        protocol = next((module for end, module in self._formats.items() if path.endswith(end)), None)
         return _nowhere(path) if protocol is None else self._answer(protocol, body, path)
 
-    def _answer(self, protocol: _Format, body: Mapping[str, Any], path: str) -> Sent:
+    def _answer(self, protocol: Format, body: Mapping[str, Any], path: str) -> Sent:
         conversation = protocol.read(body, path)
-        stream = body.get("stream") is True or path.endswith(_STREAM)
+        stream = body.get("stream") is True or ":stream" in path
         with self._lock:
             number = next(self._numbers)
             chosen = script.choose(
@@ -111,7 +108,7 @@ class FakeModel:
         }
 
 
-def _sent(protocol: _Format, answer: Answer, reply: Reply, note: dict[str, Any], *, stream: bool) -> Sent:
+def _sent(protocol: Format, answer: Answer, reply: Reply, note: dict[str, Any], *, stream: bool) -> Sent:
     fault = answer.fault
     if fault in _SAID:
         status, body = protocol.error(fault)
@@ -122,16 +119,7 @@ def _sent(protocol: _Format, answer: Answer, reply: Reply, note: dict[str, Any],
     return Sent(200, protocol.whole(reply), None, fault, answer.seconds, note)
 
 
-_SAID = frozenset(
-    {
-        script.RATE_LIMITED,
-        script.OVERLOADED,
-        script.SERVER_ERROR,
-        script.UNAUTHORIZED,
-        script.UNKNOWN_MODEL,
-        script.CONTEXT,
-    }
-)
+_SAID = frozenset(anthropic.ERRORS)
 """Faults that the provider reports in a response of its own."""
 
 
@@ -146,11 +134,7 @@ def _reply(answer: Answer, conversation: Conversation, number: int) -> Reply:
             text = json.dumps(answer.data)
     if answer.fault == script.REFUSED:
         text = text or "I cannot help with that."
-    freeform = {tool.name for tool in conversation.tools if tool.kind == FREEFORM}
-    calls = tuple(
-        ToolCall(f"call_{number}_{i}", name, arguments, name in freeform)
-        for i, (name, arguments) in enumerate(tool_calls)
-    )
+    calls = tuple(ToolCall(f"call_{number}_{i}", name, given) for i, (name, given) in enumerate(tool_calls))
     text = text if text or calls else "Done."
     length = len(text) + sum(len(call.text) for call in calls)
     return Reply(
@@ -164,27 +148,10 @@ def _reply(answer: Answer, conversation: Conversation, number: int) -> Reply:
     )
 
 
-_STREAM = ":streamGenerateContent"
-_FORMATS: Mapping[str, _Format] = {
-    "/messages": anthropic,
-    "/chat/completions": chat,
-    "/responses": responses,
-    ":generateContent": gemini,
-    _STREAM: gemini,
-}
+FORMATS: Mapping[str, Format] = {"/messages": anthropic, "/responses": responses}
 """The protocol of each address."""
 
 
 def _nowhere(path: str) -> Sent:
     message = f"the scripted model does not serve {path}"
     return Sent(404, {"type": "error", "error": {"type": "not_found_error", "message": message, "code": 404}})
-
-
-def _models(gemini_like: bool, *, anthropic_like: bool) -> dict[str, Any]:  # noqa: FBT001
-    if gemini_like:
-        methods = ["generateContent", "countTokens"]
-        return {"models": [{"name": f"models/{m}", "supportedGenerationMethods": methods} for m in MODELS]}
-    if anthropic_like:
-        models = [{"type": "model", "id": m, "display_name": m, "created_at": "2025-01-01T00:00:00Z"} for m in MODELS]
-        return {"data": models, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
-    return {"object": "list", "data": [{"id": m, "object": "model", "created": 0, "owned_by": "idumb"} for m in MODELS]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.fake_model import chat
+from idumb.domain import model_script as script
 from idumb.fake_model.conversation import (
     MODEL,
     PROMPT,
@@ -13,6 +13,7 @@ from idumb.fake_model.conversation import (
     Conversation,
     Event,
     Reply,
+    Tool,
     ToolCall,
     Turn,
     conversation,
@@ -21,20 +22,45 @@ from idumb.fake_model.conversation import (
     objects,
 )
 
-error = chat.error
+_ERRORS: Mapping[str, tuple[int, str, str]] = {
+    script.RATE_LIMITED: (429, "rate_limit_exceeded", "Rate limit reached. Please try again in 1s."),
+    script.OVERLOADED: (503, "server_overloaded", "The engine is currently overloaded, please try again later."),
+    script.SERVER_ERROR: (500, "server_error", "The server had an error while processing your request."),
+    script.UNAUTHORIZED: (401, "invalid_api_key", "Incorrect API key provided."),
+    script.UNKNOWN_MODEL: (
+        404,
+        "model_not_found",
+        "The model `that-one` does not exist or you do not have access to it.",
+    ),
+    script.CONTEXT: (
+        400,
+        "context_length_exceeded",
+        "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+    ),
+}
 
 
-def read(body: Mapping[str, Any], _: str) -> Conversation:
+def read(body: Mapping[str, Any], _: str = "") -> Conversation:
     content = body.get("input")
     entries = [{"role": "user", "content": content}] if isinstance(content, str) else objects(content)
     return conversation(
         body.get("model", ""),
         _turns(entries),
-        [str(body.get("instructions") or ""), *chat.system_texts(entries)],
-        chat.offered_tools(body),
+        [str(body.get("instructions") or ""), *_system(entries)],
+        (Tool(str(t.get("name")), mapping(t.get("parameters"))) for t in objects(body.get("tools"))),
         mapping(mapping(body.get("text")).get("format")).get("schema"),
         mapping(body.get("tool_choice")).get("name"),
     )
+
+
+def error(fault: str) -> tuple[int, dict[str, Any]]:
+    """Return status and body for a fault, in the provider's own words."""
+    status, code, message = _ERRORS[fault]
+    return status, {"error": {"message": message, "type": code, "param": None, "code": code}}
+
+
+def _system(entries: list[dict[str, Any]]) -> list[str]:
+    return [joined(e.get("content")) for e in entries if e.get("role") in {"system", "developer"}]
 
 
 def _turns(entries: list[dict[str, Any]]) -> list[Turn]:
@@ -75,12 +101,10 @@ def _events(reply: Reply) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "response.output_text.delta", {**part, "delta": reply.text}
             yield "response.output_text.done", {**part, "text": reply.text}
             yield "response.content_part.done", {**part, "part": item["content"][0]}
-        elif item["type"] == "function_call":
+        else:
             yield "response.output_item.added", {**place, "item": {**item, "arguments": "", "status": "in_progress"}}
             yield "response.function_call_arguments.delta", {**about, "delta": item["arguments"]}
             yield "response.function_call_arguments.done", {**about, "arguments": item["arguments"]}
-        else:
-            yield "response.output_item.added", {**place, "item": {**item, "input": "", "status": "in_progress"}}
         yield "response.output_item.done", {**place, "item": item}
     done = "response.incomplete" if reply.refused else "response.completed"
     yield done, {"response": whole(reply)}
@@ -103,8 +127,6 @@ def _output(reply: Reply) -> list[dict[str, Any]]:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     common = {"id": f"item_{call.id}", "call_id": call.id, "name": call.name, "status": "completed"}
-    if call.freeform:
-        return {**common, "type": "custom_tool_call", "input": call.text}
     return {**common, "type": "function_call", "arguments": call.text}
 
 

@@ -16,7 +16,7 @@ from idumb.domain import canonical_json
 from idumb.domain import model_script as script
 from idumb.domain.errors import Refusal
 from idumb.domain.model_script import Script
-from idumb.fake_model.model import Events, FakeModel, Sent
+from idumb.fake_model.model import FakeModel, Format, Sent
 
 HOST = "127.0.0.1"
 LARGEST_REQUEST = 64 * 1024 * 1024
@@ -33,8 +33,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, scripted: Script, port: int, note: Note) -> None:
-        self.model = FakeModel(scripted)
+    def __init__(self, scripted: Script, port: int, note: Note, more: Mapping[str, Format] | None = None) -> None:
+        self.model = FakeModel(scripted, more)
         self.note = note
         self.over = threading.Event()
         try:
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self._is_for_us():
-            self._send(self.server.model.get(self._path(), anthropic_like="anthropic-version" in self.headers))
+            self._send(self.server.model.get(self._path()))
 
     do_HEAD = do_GET  # noqa: N815 - the name that the base class calls
 
@@ -137,95 +137,67 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def _body(self) -> bytes:
-        if "chunked" in self.headers.get("Transfer-Encoding", ""):
-            return b"".join(self._chunks())
         size = int(self.headers.get("Content-Length") or 0)
         if not 0 <= size <= LARGEST_REQUEST:
             raise ValueError("too large")
         return self.rfile.read(size)
 
-    def _chunks(self) -> Iterator[bytes]:
-        remaining = LARGEST_REQUEST
-        while size := int(self.rfile.readline(64).partition(b";")[0], 16):
-            remaining -= size
-            if remaining < 0:
-                raise ValueError("too large")
-            yield self.rfile.read(size)
-            self.rfile.readline(8)
-        self.rfile.readline(8)
-
     def _send(self, sent: Sent) -> None:
         self.server.note({"method": self.command, "path": self._path(), "status": sent.status, **(sent.note or {})})
+        whole = _bytes(sent)
         with contextlib.suppress(ConnectionError):
             if sent.fault in _SPOILED:
-                _SPOILED[sent.fault](self, sent)
-            elif sent.events is not None:
-                self._stream(sent.events)
-            else:
-                self._whole(sent.status, json.dumps(sent.body).encode("ascii"))
+                _SPOILED[sent.fault](self, sent, whole)
+                return
+            self._head(sent, len(whole))
+            if self.command != "HEAD":
+                self.wfile.write(whole)
 
-    def _whole(self, status: int, body: bytes) -> None:
-        self._head(status, "application/json", ("Content-Length", str(len(body))))
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def _stream(self, events: Events) -> None:
-        self._head(200, "text/event-stream", ("Transfer-Encoding", "chunked"))
-        for event in events:
-            self._chunk(_event(event))
-        self._chunk(b"")
-
-    def _head(self, status: int, kind: str, length: tuple[str, str]) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header(*length)
-        if status == 429:
+    def _head(self, sent: Sent, length: int) -> None:
+        self.send_response(sent.status)
+        self.send_header("Content-Type", "application/json" if sent.events is None else "text/event-stream")
+        self.send_header("Content-Length", str(length))
+        if sent.status == 429:
             self.send_header("Retry-After", "1")
         self.end_headers()
 
-    def _chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-        self.wfile.flush()
-
     # Faults
 
-    def closed(self, _: Sent) -> None:
+    def closed(self, _: Sent, __: bytes) -> None:
         """Send nothing; reset the connection."""
         self.close_connection = True
         with contextlib.suppress(OSError):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    def truncated(self, sent: Sent) -> None:
+    def truncated(self, sent: Sent, whole: bytes) -> None:
         """Send the first half, then close the connection."""
-        whole = _bytes(sent)
-        self._head(200, _kind(sent), ("Content-Length", str(len(whole))))
+        self._head(sent, len(whole))
         self.wfile.write(whole[: len(whole) // 2])
         self.wfile.flush()
         self.close_connection = True
 
-    def garbage(self, sent: Sent) -> None:
+    def garbage(self, sent: Sent, _: bytes) -> None:
         """Send bytes of no protocol with status 200."""
-        self._head(200, _kind(sent), ("Content-Length", str(len(_GARBAGE))))
+        self._head(sent, len(_GARBAGE))
         self.wfile.write(_GARBAGE)
 
-    def drip(self, sent: Sent) -> None:
+    def drip(self, sent: Sent, whole: bytes) -> None:
         """Send everything, a few bytes at a time, over `seconds`."""
-        whole = _bytes(sent)
         pieces = [whole[at : at + _DRIP_BYTES] for at in range(0, len(whole), _DRIP_BYTES)]
-        self._head(200, _kind(sent), ("Content-Length", str(len(whole))))
+        self._head(sent, len(whole))
         for piece in pieces:
             self.wfile.write(piece)
             self.wfile.flush()
             if self.server.over.wait(min(sent.seconds, script.LONGEST_SECONDS) / len(pieces)):
                 return
 
-    def silent(self, sent: Sent) -> None:
+    def silent(self, sent: Sent, _: bytes) -> None:
         """Read the request, send nothing for `seconds`, then close the connection."""
         self.server.over.wait(min(sent.seconds or script.LONGEST_SECONDS, script.LONGEST_SECONDS))
         self.close_connection = True
 
 
-_SPOILED: Mapping[str | None, Callable[[_Handler, Sent], None]] = {
+_SPOILED: Mapping[str | None, Callable[[_Handler, Sent, bytes], None]] = {
     script.CLOSED: _Handler.closed,
     script.TRUNCATED: _Handler.truncated,
     script.GARBAGE: _Handler.garbage,
@@ -234,18 +206,11 @@ _SPOILED: Mapping[str | None, Callable[[_Handler, Sent], None]] = {
 }
 
 
-def _kind(sent: Sent) -> str:
-    return "application/json" if sent.events is None else "text/event-stream"
-
-
 def _bytes(sent: Sent) -> bytes:
-    if sent.events is None:
-        return json.dumps(sent.body).encode("ascii")
-    return b"".join(map(_event, sent.events))
+    return json.dumps(sent.body).encode("ascii") if sent.events is None else b"".join(map(_event, sent.events))
 
 
 def _event(event: tuple[str | None, Any]) -> bytes:
     name, data = event
     head = f"event: {name}\n" if name else ""
-    text = data if isinstance(data, str) else json.dumps(data)
-    return f"{head}data: {text}\n\n".encode("ascii")
+    return f"{head}data: {json.dumps(data)}\n\n".encode("ascii")

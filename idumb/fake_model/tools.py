@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.domain import model_script as script
 from idumb.domain.model_script import Call
-from idumb.fake_model.conversation import FREEFORM, Conversation, Tool
+from idumb.fake_model.conversation import Conversation, Tool
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     script.WRITE: ("write", "write_file", "create_file", "create"),
@@ -28,9 +28,8 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 """Argument names."""
 _STRUCTURED = ("StructuredOutput", "structured_output", "final_result")
 _EMPTY: Mapping[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
-_PATCH = "apply_patch"
 
-Wanted = tuple[str, Mapping[str, Any] | str]  # the name of a tool and its arguments
+Wanted = tuple[str, Mapping[str, Any]]  # the name of a tool and its arguments
 
 
 def calls(actions: Sequence[Call], conversation: Conversation) -> list[Wanted]:
@@ -51,8 +50,6 @@ def _call(call: Call, conversation: Conversation) -> Wanted | None:
     if call.action == script.TOOL:
         return call.values["name"], call.values["arguments"]
     values = {name: str(value) for name, value in call.values.items()}
-    if call.action in {script.WRITE, script.EDIT} and (patched := _patched(call.action, values, conversation)):
-        return patched
     for tool in _offered(_NAMES[call.action], conversation):
         if (arguments := _arguments(tool, values, conversation)) is not None:
             return tool.name, arguments
@@ -96,29 +93,10 @@ def _type(schema: Any) -> str:
     return kind if isinstance(kind, str) else "string"
 
 
-def _patched(action: str, values: Mapping[str, str], conversation: Conversation) -> Wanted | None:
-    """Return the change as a patch, for clients that can write only with one."""
-    tool = next((tool for tool in conversation.tools if tool.name == _PATCH), None)
-    if tool is None or _offered(_NAMES[action], conversation):
-        return None
-    text = _patch(action, values)
-    if tool.kind == FREEFORM:
-        return tool.name, text
-    name = next((name for name in ("input", "patch", "patchText") if name in tool.properties), None)
-    return (tool.name, {name: text}) if name is not None else None
-
-
-def _patch(action: str, values: Mapping[str, str]) -> str:
-    path = values["path"]
-    if action == script.WRITE:
-        body = [f"*** Add File: {path}", *_prefixed("+", values["content"])]
-    else:
-        body = [f"*** Update File: {path}", "@@", *_prefixed("-", values["old"]), *_prefixed("+", values["new"])]
-    return "\n".join(("*** Begin Patch", *body, "*** End Patch", ""))
-
-
-def _prefixed(sign: str, text: str) -> list[str]:
-    return [sign + line for line in text.removesuffix("\n").split("\n")]
+def _perl(values: Mapping[str, str]) -> str:
+    """Return a program that replaces the text; both texts are in hexadecimal, so no byte of them is code."""
+    old, new = (values[name].encode().hex() for name in ("old", "new"))
+    return f"my $old = pack 'H*', '{old}'; my $new = pack 'H*', '{new}'; s/\\Q$old\\E/$new/"
 
 
 def _write(values: Mapping[str, str]) -> str:
@@ -130,7 +108,7 @@ def _write(values: Mapping[str, str]) -> str:
 
 _SHELL: Mapping[str, Callable[[Mapping[str, str]], str]] = {
     script.WRITE: _write,
-    script.EDIT: lambda values: f"{_PATCH} <<'EOF'\n{_patch(script.EDIT, values)}EOF",
+    script.EDIT: lambda values: f"perl -0pi -e {shlex.quote(_perl(values))} {shlex.quote(values['path'])}",
     script.READ: lambda values: f"cat {shlex.quote(values['path'])}",
     script.RUN: lambda values: values["command"],
 }

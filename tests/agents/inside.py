@@ -17,7 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from idumb.fake_model.model import Format
 from tests.adapters.agents.recorder import variables
+from tests.support import gemini_protocol
 from tests.support.fake_model import serving
 
 CLOSED = "closed-port"
@@ -27,7 +29,8 @@ _IDUMB = (sys.executable, "-m", "idumb")
 
 
 def run(folder: str, agent: str, rules: str, command: list[str]) -> dict[str, object]:
-    with _served(Path(rules)) as (address, notes):
+    more = gemini_protocol.FORMATS if agent == "gemini" else None
+    with _served(Path(rules), more) as (address, notes):
         environment = {**os.environ, **variables(agent, address)}
         done = subprocess.run(
             [*_IDUMB, *command],
@@ -42,14 +45,14 @@ def run(folder: str, agent: str, rules: str, command: list[str]) -> dict[str, ob
 
 
 @contextlib.contextmanager
-def _served(rules: Path) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+def _served(rules: Path, more: Mapping[str, Format] | None) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     """The address of the model and its requests, complete after the model has ended."""
     if rules.suffix == ".md":
         with _program(rules) as served:
             yield served
         return
     given = json.loads(rules.read_text(encoding="utf-8"))
-    with serving(*(given or ["answers: [{say: nobody asks}]"])) as served:
+    with serving(*(given or ["answers: [{say: nobody asks}]"]), more=more) as served:
         yield served.address if given else NOWHERE, served.notes
 
 

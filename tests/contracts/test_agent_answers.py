@@ -125,7 +125,6 @@ class Reporting:
 EXCEPT = {
     ("replay", "roles"): "builders and validators are recorded, the other roles are not",
     ("replay", "verdict"): "it says what was recorded",
-    ("copilot", "session"): "it tells the id of its conversation at its end alone",
 }
 """Promises that an adapter cannot keep, with the reason; each is shown not to hold."""
 
@@ -133,9 +132,6 @@ USED = {
     "acp": agent.Usage(12, 3),
     "claude": agent.Usage(9584, 50, 0.029502),
     "codex": agent.Usage(6347, 42),
-    "gemini": agent.Usage(7604, 43),
-    "opencode": agent.Usage(3601, 49),
-    "qwen": agent.Usage(11033, 50),
 }
 """What an answer here says it used, of those adapters whose other side tells; all else is unknown."""
 

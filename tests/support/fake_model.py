@@ -12,6 +12,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 from idumb.domain.model_script import Script
+from idumb.fake_model.model import Format
 from idumb.fake_model.server import Server
 from idumb.markdown.documents import model_script
 
@@ -59,9 +60,10 @@ def scripted(*rules: str) -> Script:
 
 
 @contextlib.contextmanager
-def serving(*rules: str) -> Iterator[Served]:
+def serving(*rules: str, more: Mapping[str, Format] | None = None) -> Iterator[Served]:
+    """`more` are protocols beside the two that the scripted model speaks."""
     notes: list[Mapping[str, Any]] = []
-    with Server(scripted(*rules) if rules else Script(), 0, notes.append) as server:
+    with Server(scripted(*rules) if rules else Script(), 0, notes.append, more) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -7,6 +7,7 @@ are made by the code that runs the steps of plans.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import inspect
 import ipaddress
@@ -88,12 +89,13 @@ class ModelAgent(Adapter):
         return ()
 
     def run(self, request: AgentRequest) -> AgentResult:
-        began = time.monotonic()
-        until = None if request.deadline is None else began + request.deadline
         try:
             options = self._options(request.model)
         except AdapterError as problem:
             return agent.unusable(problem)
+        importlib.import_module(f"{_PACKAGE}.models.fallback")  # it takes a second or more, which are not the model's
+        began = time.monotonic()
+        until = None if request.deadline is None else began + request.deadline
         work = ModelTools(request, self._redact, self._equipment.guard, until=until)
         talk = _Talk(options, request, work)
         try:

@@ -1,4 +1,4 @@
-"""Takes recordings of a real agent: `python -m tests.adapters.agents.recorder PRESET PROGRAM`.
+"""Takes recordings of a real agent: `python -m tests.adapters.agents.recorder NAME PROGRAM`.
 
 The agent is started as the adapter starts it, against the scripted model, in a network of its own that knows no other
 host. What it printed goes to `recorded/PRESET/VERSION/`, with neutral names for folders and addresses.
@@ -16,7 +16,10 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import patch
 
+from idumb.agents import acp, registry
+from idumb.agents.acp_client import Client
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report
 from idumb.agents.preset_agent import PresetAgent
@@ -25,6 +28,7 @@ from idumb.agents.program import installed_version
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
+from tests.support import gemini_protocol
 from tests.support.fake_model import serving
 
 PLACE = Path(__file__).parent / "recorded"
@@ -57,16 +61,21 @@ ADDRESSES: Mapping[str, Mapping[str, str]] = {
     "claude": {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_KEY": "k"},
     "codex": {"OPENAI_BASE_URL": "/v1", "OPENAI_API_KEY": "k"},
     "gemini": {"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_API_KEY": "k"},
-    "qwen": {"OPENAI_BASE_URL": "/v1", "OPENAI_API_KEY": "k"},
-    "copilot": {"COPILOT_PROVIDER_BASE_URL": "/v1", "COPILOT_PROVIDER_API_KEY": "k"},
-    "opencode": {"OPENAI_BASE_URL": "/v1", "OPENAI_API_KEY": "k"},
+    "qwen": {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_KEY": "k"},
+    "copilot": {
+        "COPILOT_PROVIDER_BASE_URL": "",
+        "COPILOT_PROVIDER_API_KEY": "k",
+        "COPILOT_PROVIDER_TYPE": "=anthropic",
+    },
+    "opencode": {"ANTHROPIC_BASE_URL": "/v1", "ANTHROPIC_API_KEY": "k"},
 }
 MODELS = {"claude": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
 
 
 def variables(name: str, address: str) -> dict[str, str]:
     """Return the variables that give the agent its server and key."""
-    return {k: "dummy" if v == "k" else address + v for k, v in ADDRESSES[name].items()}
+    known = ADDRESSES[name].items()
+    return {k: "dummy" if v == "k" else v[1:] if v.startswith("=") else address + v for k, v in known}
 
 
 def rule(name: str, scene: str) -> str:
@@ -79,13 +88,12 @@ def rule(name: str, scene: str) -> str:
 
 
 def record(name: str, program: str) -> None:
-    preset: Preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
     folder = PLACE / name / installed_version(program)
     folder.mkdir(parents=True, exist_ok=True)
     recordings = {}
     for scene in sys.argv[3:] or SCENES:
         with tempfile.TemporaryDirectory() as place:
-            result, printed = _run(preset, program, scene, Path(place))
+            result, printed = _run(name, program, scene, Path(place))
         output, errors = (neutral(data) for data in printed)
         (folder / f"{scene}.out").write_bytes(output)
         (folder / f"{scene}.err").write_bytes(errors)
@@ -96,21 +104,15 @@ def record(name: str, program: str) -> None:
     index.write_text(json.dumps({**exits, **recordings}, indent=1) + "\n", encoding="utf-8")
 
 
-def _run(preset: Preset, program: str, scene: str, place: Path) -> tuple[AgentResult, tuple[bytes, bytes]]:
-    printed = (b"", b"")
-
-    def read(output: bytes, errors: bytes) -> Report:
-        nonlocal printed
-        printed = (output, errors)
-        return preset.read(output, errors)
-
+def _run(name: str, program: str, scene: str, place: Path) -> tuple[AgentResult, tuple[bytes, bytes]]:
     work = place / "project"
     work.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=work, check=True)
-    with serving(rule(preset.name, scene) or "answers: [{say: x}]") as served:
+    more = gemini_protocol.FORMATS if name == "gemini" else None
+    with serving(rule(name, scene) or "answers: [{say: x}]", more=more) as served:
         address = served.address if scene != "closed-port" else "http://127.0.0.1:9"
-        environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables(preset.name, address)}
-        binding = Binding("it", preset.name, (program,), model=MODELS.get(preset.name, "fake-model"))
+        environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables(name, address)}
+        binding = Binding("it", name, (program,), model=MODELS.get(name, "fake-model"))
         equipment = Equipment(
             Settings(),
             str(work),
@@ -120,12 +122,43 @@ def _run(preset: Preset, program: str, scene: str, place: Path) -> tuple[AgentRe
             homes=str(place / "homes"),
         )
         request = AgentRequest(
-            BUILDER, plan.Task("T1-01", "Greet"), PROMPT, str(work), ("greeting.txt",), deadline=60, idle_timeout=35
+            BUILDER, plan.Task("T1-01", "Greet"), PROMPT, str(work), ("greeting.txt",), deadline=90, idle_timeout=45
         )
-        result = PresetAgent(binding, equipment, dataclasses.replace(preset, read=read)).run(request)
+        result, printed = (_by_protocol if name in registry.SPEAKERS else _by_report)(binding, equipment, request)
         print([(n.get("path"), n.get("rule"), n.get("calls"), n.get("status")) for n in served.notes][:6])  # noqa: T201
     print(sorted(p.name for p in work.iterdir() if p.name != ".git"), (place / "outside.txt").exists())  # noqa: T201
     return result, (_shorter(printed[0]), printed[1])
+
+
+def _by_protocol(
+    binding: Binding, equipment: Equipment, request: AgentRequest
+) -> tuple[AgentResult, tuple[bytes, bytes]]:
+    """What an agent of the protocol sent; its standard error is not recorded."""
+    sent: list[bytes] = []
+
+    class Recorded(Client):
+        def heard(self, data: bytes) -> bytes:
+            sent.append(data)
+            return super().heard(data)
+
+    with patch.object(acp, "Client", Recorded):
+        result = acp.AcpAgent(binding, equipment).run(request)
+    return result, (b"".join(sent), b"")
+
+
+def _by_report(
+    binding: Binding, equipment: Equipment, request: AgentRequest
+) -> tuple[AgentResult, tuple[bytes, bytes]]:
+    preset: Preset = importlib.import_module(f"idumb.agents.presets.{binding.adapter}").PRESET
+    printed = (b"", b"")
+
+    def read(output: bytes, errors: bytes) -> Report:
+        nonlocal printed
+        printed = (output, errors)
+        return preset.read(output, errors)
+
+    result = PresetAgent(binding, equipment, dataclasses.replace(preset, read=read)).run(request)
+    return result, printed
 
 
 def _shorter(output: bytes) -> bytes:

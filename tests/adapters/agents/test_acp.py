@@ -84,9 +84,9 @@ def equipment(root: Path) -> Equipment:
     return Equipment(Settings(), str(root), lambda *_: (False, ""), str)
 
 
-def held_to(root: Path, *, commands: str = "reject") -> Client:
+def held_to(root: Path, *, shell: bool = False) -> Client:
     """A client with the vetoes of a builder of `a.txt`."""
-    editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"commands": commands}), equipment(root))
+    editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"shell": shell}), equipment(root))
     request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "p", str(root), ("a.txt",), deadline=1.0)
     return Client(str(root), "x", editor._permits(request))
 
@@ -94,12 +94,12 @@ def held_to(root: Path, *, commands: str = "reject") -> Client:
 @every("kind", ["read", "search", "think", "execute"])
 def test_a_permission_request_with_a_diff_is_a_write_whatever_its_kind(tmp_path: Path, kind: str) -> None:
     """R-ADAPT-2."""
-    client = held_to(tmp_path, commands="allow")
+    client = held_to(tmp_path, shell=True)
     difference = {"type": "diff", "path": str(tmp_path / "other.txt"), "oldText": "", "newText": "x"}
     assert permission(client, kind, "allow_once", "reject_once", content=[difference])["optionId"] == "reject_once"
     assert client.calls["1"].why == "other.txt is not a file of this task"
     declared = {**difference, "path": str(tmp_path / "a.txt")}
-    client = held_to(tmp_path, commands="allow")
+    client = held_to(tmp_path, shell=True)
     assert permission(client, kind, "allow_once", "reject_once", content=[declared])["optionId"] == "allow_once"
 
 
@@ -113,7 +113,7 @@ def test_permissions_are_never_granted_for_always(tmp_path: Path, choices: tuple
 
 
 def test_commands_run_only_if_the_binding_allows_them(tmp_path: Path) -> None:
-    ask(tmp_path, "run", "touch a.txt", options={"commands": "allow"})
+    ask(tmp_path, "run", "touch a.txt", options={"shell": True})
     assert (tmp_path / "a.txt").exists()
 
 
@@ -124,13 +124,13 @@ def environment_in(place: Path) -> dict[str, str]:
 def test_the_agent_has_a_private_home_that_lasts_for_the_run(tmp_path: Path, home: Path) -> None:
     """R-ADAPT-2."""
     script = ("run", "env > a.txt; touch $HOME/kept $TMPDIR/here")
-    ask(tmp_path, *script, options={"commands": "allow"}, homes=tmp_path / "homes")
+    ask(tmp_path, *script, options={"shell": True}, homes=tmp_path / "homes")
     own = tmp_path / "homes/home-editor-builder"
     environment = environment_in(tmp_path / "a.txt")
     assert environment["HOME"] == str(own)
     assert {environment[name].startswith(f"{own}/") for name in environment if name.startswith("XDG_")} == {True}
     assert ((own / "kept").exists(), (own / "tmp/here").exists(), (home / "kept").exists()) == (True, True, False)
-    ask(tmp_path, *script, options={"commands": "allow"})
+    ask(tmp_path, *script, options={"shell": True})
     assert not Path(environment_in(tmp_path / "a.txt")["HOME"]).exists()
 
 
@@ -138,14 +138,14 @@ def test_a_judging_role_gets_a_new_home_each_time(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     script = ("run", "ls -A $HOME > a.txt; touch $HOME/left")
     for role in ("builder", "verifier", "verifier"):
-        ask(tmp_path, *script, role=role, options={"commands": "allow"}, homes=tmp_path / "homes")
+        ask(tmp_path, *script, role=role, options={"shell": True}, homes=tmp_path / "homes")
         assert "left" not in (tmp_path / "a.txt").read_text(encoding="utf-8").split()
     assert [place.name for place in (tmp_path / "homes").iterdir()] == ["home-editor-builder"]
 
 
 def test_the_user_s_home_is_used_only_on_request(tmp_path: Path, home: Path) -> None:
     """R-ADAPT-2."""
-    options = {"commands": "allow", "home": "user"}
+    options = {"shell": True, "home": "user"}
     ask(tmp_path, "run", "env > a.txt", options=options, homes=tmp_path / "homes")
     assert environment_in(tmp_path / "a.txt")["HOME"] == str(home)
     assert not (tmp_path / "homes").exists()
@@ -169,7 +169,7 @@ def test_other_roles_write_nothing(tmp_path: Path) -> None:
 
 def test_the_prompt_arrives_whole_at_any_length(tmp_path: Path) -> None:
     prompt = "".join(f"line {i} with some words\n" for i in range(20_000))
-    result = ask(tmp_path, "prompt", prompt=prompt, options={"mode": "plan", "commands": "allow"})
+    result = ask(tmp_path, "prompt", prompt=prompt, options={"mode": "plan", "shell": True})
     assert result.reply == "mode plan;" + prompt
 
 
@@ -211,7 +211,7 @@ def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:
 def test_the_prompt_says_that_commands_are_refused(tmp_path: Path) -> None:
     """R-ADAPT-2: some agents end at a veto."""
     assert "Run no commands" in ask(tmp_path, "prompt").reply
-    assert ask(tmp_path, "prompt", options={"commands": "allow"}).reply == "the prompt"
+    assert ask(tmp_path, "prompt", options={"shell": True}).reply == "the prompt"
 
 
 @every(
@@ -282,8 +282,8 @@ def test_a_validator_answers_with_its_verdict(tmp_path: Path) -> None:
     [
         ((), {}),
         (("no-such-agent-here",), {}),
-        (("sh",), {"commands": {"a": "b"}}),
-        (("sh",), {"commands": ["allow"]}),
+        (("sh",), {"shell": {"a": "b"}}),
+        (("sh",), {"shell": "yes"}),
         (("sh",), {"mode": ["plan"]}),
     ],
 )
@@ -377,3 +377,53 @@ def test_cached_input_tokens_are_counted() -> None:
     """R-ADAPT-3."""
     usage = {"inputTokens": 5, "cachedReadTokens": 700, "cachedWriteTokens": 30, "outputTokens": 2, "totalTokens": 737}
     assert acp.usage_of(usage) == agent.Usage(735, 2)
+
+
+def loading(client: Client, *, loads: bool) -> Any:
+    begun = {"protocolVersion": 1, "agentCapabilities": {"loadSession": loads}}
+    return json.loads(client.heard(json.dumps({"id": 1, "result": begun}).encode() + b"\n"))
+
+
+def test_a_conversation_is_loaded_if_the_agent_can_and_what_it_repeats_is_no_answer() -> None:
+    """R-ADAPT-2."""
+    client = Client("/work", "prompt", lambda _: "", resume="old")
+    asked = loading(client, loads=True)
+    assert (asked["method"], asked["params"]["sessionId"]) == ("session/load", "old")
+    send_update(client, sessionUpdate="tool_call", toolCallId="1", kind="edit", title="w", rawInput={"path": "a.txt"})
+    send_update(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "said before"})
+    prompted = json.loads(client.heard(json.dumps({"id": asked["id"], "result": None}).encode() + b"\n"))
+    assert (prompted["method"], prompted["params"]["sessionId"]) == ("session/prompt", "old")
+    assert (client.resumed, client.reply, client.calls) == (True, "", {})
+
+
+@every("loads", [True, False])
+def test_an_agent_that_lost_its_conversation_begins_a_new_one(*, loads: bool) -> None:
+    """R-ADAPT-2."""
+    client = Client("/work", "prompt", lambda _: "", resume="old")
+    asked = loading(client, loads=loads)
+    if loads:
+        refused = {"id": asked["id"], "error": {"code": -32002, "message": "no session old"}}
+        asked = json.loads(client.heard(json.dumps(refused).encode() + b"\n"))
+    assert asked["method"] == "session/new"
+    client.heard(json.dumps({"id": asked["id"], "result": {"sessionId": "new"}}).encode() + b"\n")
+    assert (client.resumed, client.session, client.over) == (False, "new", False)
+
+
+def test_a_conversation_is_continued_only_if_the_binding_says_so(tmp_path: Path) -> None:
+    asked: tuple[dict[str, Any], ...] = ({}, {"resume": True})
+    made = [acp.AcpAgent(Binding("e", "acp", ("x",), options=one), equipment(tmp_path)) for one in asked]
+    assert [each.capabilities.resumable for each in made] == [False, True]
+
+
+def test_the_transcript_has_short_lines_of_what_the_agent_does() -> None:
+    told: list[str] = []
+    client = Client("/work", "prompt", lambda _: "", tell=told.append)
+    loading(client, loads=False)
+    client.heard(b'{"id": 2, "result": {"sessionId": "s"}}\n')
+    send_update(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "I write a.txt."})
+    send_update(client, sessionUpdate="tool_call", toolCallId="1", kind="edit", title="w", rawInput={"path": "a.txt"})
+    send_update(client, sessionUpdate="tool_call_update", toolCallId="1", status="completed")
+    send_update(client, sessionUpdate="usage_update", used=900, size=128000)
+    send_update(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "Done."})
+    client.heard(b'{"id": 4, "result": {"stopReason": "end_turn"}}\n')
+    assert told == ["says: I write a.txt.", "edit a.txt: completed", "900 tokens so far", "says: Done."]

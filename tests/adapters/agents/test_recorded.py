@@ -1,4 +1,4 @@
-"""Recorded output of real agents, parsed again: two versions of each, six failures and a success (R-ADAPT-2)."""
+"""Recorded output of real agents, read again: six agents with five failures each and a success (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from idumb.agents import registry
+from idumb.agents import acp, registry
+from idumb.agents.acp_client import Client
+from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report
 from idumb.agents.presets.preset import Preset
-from idumb.domain import agent
+from idumb.domain import agent, outcome
+from idumb.domain.settings import Binding, Settings
+from idumb.system.processes.child_process import Finished
+from idumb.system.processes.supervision import Captured
 from tests.support.cases import every
 
 PLACE = Path(__file__).parent / "recorded"
@@ -33,7 +38,7 @@ SILENT = {
 
 
 def versions() -> Iterator[Path]:
-    for name in registry.PRESETS:
+    for name in (*registry.PRESETS, *registry.SPEAKERS):
         yield from sorted((PLACE / name).iterdir())
 
 
@@ -42,8 +47,27 @@ def recordings(*scenes: str) -> list[Path]:
 
 
 def read(place: Path) -> Report:
-    preset: Preset = importlib.import_module(f"idumb.agents.presets.{place.parts[-3]}").PRESET
-    return preset.read(place.read_bytes(), place.with_suffix(".err").read_bytes())
+    name = place.parts[-3]
+    if name in registry.PRESETS:
+        preset: Preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
+        return preset.read(place.read_bytes(), place.with_suffix(".err").read_bytes())
+    return heard(name, place.read_bytes())
+
+
+def heard(name: str, messages: bytes) -> Report:
+    """What the adapter concludes from an agent's messages."""
+    client = Client("/home/me/project", "Write the greeting.", lambda _: "")
+    client.begin()
+    client.heard(messages)
+    made = acp.AcpAgent(Binding("it", name), Equipment(Settings(), "/nowhere", lambda *_: (False, ""), str))
+    ended, words, failure = made._ending(
+        client,
+        Finished(0, None, timed_out=False, output=Captured(b"", b"", 0, ""), errors=None, seconds=1.0, leftovers=()),
+        "",
+    )
+    completed = ended == outcome.COMPLETED
+    return Report(client.reply, client.session, acp.usage_of(client.used), ended=client.over,
+                  error="" if completed else words, failure=failure)  # fmt: skip
 
 
 def shown(place: Path) -> str:
@@ -55,26 +79,24 @@ def exit_code(place: Path) -> int | None:
     return exit_status
 
 
-def test_two_versions_of_each_are_recorded() -> None:
-    names = [place.parts[-2] for place in versions()]
-    assert {name: names.count(name) for name in registry.PRESETS} == dict.fromkeys(registry.PRESETS, 2)
-
-
 @every("place", recordings("success"))
 def test_a_success_has_reply_session_and_usage(place: Path) -> None:
     report = read(place)
     assert (report.reply, report.ended, report.error, report.failure) == ("The greeting is written.", True, "", None)
     assert report.session
-    assert report.usage.tokens_out is not None or place.parts[-3] == "copilot"  # newer ones tell of no tokens
-    assert exit_code(place) == 0
+    assert report.usage.tokens_out is not None or place.parts[-3] in {"gemini", "qwen"}  # they tell of no tokens
 
 
 @every("place", recordings("denied"))
 def test_a_refused_permission_is_not_a_failure_of_the_agent(place: Path) -> None:
     """The agent skips the denied action, says so and ends normally; its claim is judged by the files."""
     report = read(place)
-    assert (report.reply, report.failure) == ("It was not permitted.", None)
-    if place.parts[-3] in {"claude", "copilot"}:
+    vetoed = place.parts[-3] == "copilot"  # a veto ends its turn
+    assert (report.reply, report.failure) == (
+        "Info: Operation cancelled by user" if vetoed else "It was not permitted.",
+        None,
+    )
+    if place.parts[-3] == "claude":
         assert report.denied
 
 
@@ -88,17 +110,17 @@ def test_the_kind_of_a_failure_does_not_depend_on_the_exit_code(place: Path) -> 
     assert report.error
 
 
-def test_a_server_error_is_recognized_with_exit_code_zero() -> None:
-    assert {place.parts[-3] for place in recordings("unauthorized") if exit_code(place) == 0} == {"opencode", "qwen"}
-
-
 @every("place", recordings("success", *KINDS))
 def test_a_report_cut_at_any_line_is_read_safely(place: Path) -> None:
-    data = place.read_bytes()
-    preset: Preset = importlib.import_module(f"idumb.agents.presets.{place.parts[-3]}").PRESET
-    whole = preset.read(data, b"")
+    name, data = place.parts[-3], place.read_bytes()
+    preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET if name in registry.PRESETS else None
+
+    def report_of(part: bytes) -> Report:
+        return heard(name, part) if preset is None else preset.read(part, b"")
+
+    whole = report_of(data)
     for cut in range(0, len(data), max(1, len(data) // 40)):
-        report = preset.read(data[:cut], b"")
+        report = report_of(data[:cut])
         assert not report.ended or (report.reply, report.error) == (whole.reply, whole.error), cut
 
 

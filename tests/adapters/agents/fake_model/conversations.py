@@ -42,19 +42,6 @@ def _anthropic(prompt: str, answered: int) -> dict[str, Any]:
     }
 
 
-def _chat(prompt: str, answered: int) -> dict[str, Any]:
-    call = {"id": "t", "type": "function", "function": {"name": "Write", "arguments": GIVEN}}
-    turns = [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "t", "content": "ok"},
-    ] * answered
-    return {
-        "model": "m",
-        "messages": [{"role": "system", "content": "be good"}, {"role": "user", "content": prompt}, *turns],
-        "tools": [{"type": "function", "function": {"name": "Write", "parameters": PARAMETERS}}],
-    }
-
-
 def _responses(prompt: str, answered: int) -> dict[str, Any]:
     turns = [
         {"type": "function_call", "name": "Write", "call_id": "t", "arguments": GIVEN},
@@ -69,28 +56,10 @@ def _responses(prompt: str, answered: int) -> dict[str, Any]:
     }
 
 
-def _gemini(prompt: str, answered: int) -> dict[str, Any]:
-    turns = [
-        {"role": "model", "parts": [{"functionCall": {"name": "Write", "args": {}}}]},
-        {"role": "user", "parts": [{"functionResponse": {"name": "Write", "response": {}}}]},
-    ] * answered
-    return {
-        "contents": [{"role": "user", "parts": [{"text": prompt}]}, *turns],
-        "tools": [{"functionDeclarations": [{"name": "Write", "parametersJsonSchema": PARAMETERS}]}],
-    }
-
-
 def _from_anthropic(events: list[tuple[str | None, Any]]) -> tuple[str, str]:
     deltas = [data["delta"] for name, data in events if name == "content_block_delta"]
     assert events[-1][0] == "message_stop"
     return "".join(d.get("text", "") for d in deltas), "".join(d.get("partial_json", "") for d in deltas)
-
-
-def _from_chat(events: list[tuple[str | None, Any]]) -> tuple[str, str]:
-    assert events[-1][1] == "[DONE]"
-    deltas = [choice["delta"] for _, data in events[:-1] for choice in data["choices"]]
-    calls = [call["function"]["arguments"] for d in deltas for call in d.get("tool_calls", ())]
-    return "".join(d.get("content") or "" for d in deltas), "".join(calls)
 
 
 def _from_responses(events: list[tuple[str | None, Any]]) -> tuple[str, str]:
@@ -98,14 +67,6 @@ def _from_responses(events: list[tuple[str | None, Any]]) -> tuple[str, str]:
     assert [data["sequence_number"] for _, data in events] == list(range(len(events)))
     text = "".join(data["delta"] for name, data in events if name == "response.output_text.delta")
     return text, "".join(data["delta"] for name, data in events if name == "response.function_call_arguments.delta")
-
-
-def _from_gemini(events: list[tuple[str | None, Any]]) -> tuple[str, str]:
-    import json
-
-    parts = [part for _, data in events for part in data["candidates"][0]["content"]["parts"]]
-    calls = [json.dumps(part["functionCall"]["args"]) for part in parts if "functionCall" in part]
-    return "".join(part.get("text", "") for part in parts), "".join(calls)
 
 
 def _usage(*names: str) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
@@ -129,16 +90,6 @@ ALL = (
         _from_anthropic,
     ),
     Protocol(
-        "chat",
-        "/v1/chat/completions",
-        _chat,
-        lambda answer: answer["choices"][0]["message"]["content"],
-        lambda answer: _function(answer["choices"][0]["message"]["tool_calls"][0]["function"]),
-        _usage("usage", "prompt_tokens", "completion_tokens"),
-        "/v1/chat/completions",
-        _from_chat,
-    ),
-    Protocol(
         "responses",
         "/v1/responses",
         _responses,
@@ -147,17 +98,5 @@ ALL = (
         _usage("usage", "input_tokens", "output_tokens"),
         "/v1/responses",
         _from_responses,
-    ),
-    Protocol(
-        "gemini",
-        "/v1beta/models/m:generateContent",
-        _gemini,
-        lambda answer: answer["candidates"][0]["content"]["parts"][0]["text"],
-        lambda answer: tuple(
-            answer["candidates"][0]["content"]["parts"][0]["functionCall"][k] for k in ("name", "args")
-        ),
-        _usage("usageMetadata", "promptTokenCount", "candidatesTokenCount"),
-        "/v1beta/models/m:streamGenerateContent",
-        _from_gemini,
     ),
 )

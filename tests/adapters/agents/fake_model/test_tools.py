@@ -10,7 +10,7 @@ from idumb.agents.models import model_tools
 from idumb.domain.agent import BUILDER
 from idumb.domain.model_script import Call
 from idumb.fake_model import tools
-from idumb.fake_model.conversation import FREEFORM, Conversation, Tool
+from idumb.fake_model.conversation import Conversation, Tool
 from tests.support.cases import every
 
 WRITE = Call("write", {"path": "src/a.txt", "content": "it's\n"})
@@ -60,17 +60,16 @@ def test_a_command_is_a_list_if_the_client_expects_one() -> None:
     assert tools.calls([RUN], conversation(offered)) == [("shell", {"command": ["bash", "-lc", "make test"]})]
 
 
-def test_a_patch_is_used_if_the_client_has_no_other_write_tool() -> None:
-    [(name, patch)] = tools.calls([EDIT], conversation(Tool("apply_patch", {}, FREEFORM), tool("exec_command", "cmd")))
-    assert name == "apply_patch"
-    assert patch == "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch\n"
-
-
 def test_a_shell_replaces_missing_tools(tmp_path: Path) -> None:
     [(_, given)] = tools.calls([WRITE], conversation(tool("exec_command", "cmd")))
     assert isinstance(given, dict)
     subprocess.run(["sh", "-c", given["cmd"]], cwd=tmp_path, check=True)
     assert (tmp_path / "src/a.txt").read_text(encoding="utf-8") == "it's\n"
+    (tmp_path / "a.txt").write_text("one $1 {\n", encoding="utf-8")
+    [(_, given)] = tools.calls([EDIT], conversation(tool("exec_command", "cmd")))
+    assert isinstance(given, dict)
+    subprocess.run(["sh", "-c", given["cmd"]], cwd=tmp_path, check=True)
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "two $1 {\n"
 
 
 def test_a_client_without_tools_gets_no_tool_calls() -> None:

@@ -1,7 +1,8 @@
-"""Gemini generateContent."""
+"""Gemini generateContent, for the rehearsal of Gemini CLI: the scripted model itself speaks two other protocols."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -39,7 +40,7 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def read(body: Mapping[str, Any], path: str) -> Conversation:
+def read(body: Mapping[str, Any], path: str = "") -> Conversation:
     turns: list[Turn] = []
     for content in objects(body.get("contents")):
         parts = objects(content.get("parts"))
@@ -90,3 +91,8 @@ def error(fault: str) -> tuple[int, dict[str, Any]]:
     """Return status and body for a fault, in the provider's own words."""
     status, kind, message = _ERRORS[fault]
     return status, {"error": {"code": status, "message": message, "status": kind}}
+
+
+_SELF = sys.modules[__name__]
+FORMATS: Mapping[str, Any] = {":generateContent": _SELF, ":streamGenerateContent": _SELF}
+"""What `serving` takes as `more`."""

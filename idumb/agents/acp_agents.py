@@ -1,0 +1,157 @@
+"""The agents that speak the Agent Client Protocol and that idumb knows, one row each.
+
+A row says how to start the agent in that mode so that it asks before it writes, chooses the binding's model, and
+neither updates itself nor reports to its vendor. Any other agent needs no row: `adapter: acp` with its `argv`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import Any
+
+from idumb.lazy_dataclass import dataclass
+
+_NO_UPDATE = {"general": {"disableAutoUpdate": True, "enableAutoUpdate": False, "maxAttempts": 2}}
+_PRIVATE = {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One start. `shell`: commands are allowed. `home` is the agent's private home, None for the user's.
+
+    `environment` are the variables that the agent sees.
+    """
+
+    model: str | None = None
+    shell: bool = False
+    home: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`argv` starts the agent, followed by `arguments`. `key` is the variable of its key.
+
+    `files` are written into a private home, by their path in it. `state` are the places of its state below the user's
+    home, `places` variables that name such folders. `unpacked` maps variables to folders for files that it unpacks,
+    which all its private homes share. `makes_folders` is false if it cannot write a file into a missing folder.
+    `model_at_start`: the model is chosen here, not over the protocol. `error` begins the last message of an agent that
+    ends its turn after a failure and reports it as text.
+    """
+
+    argv: tuple[str, ...]
+    key: str
+    arguments: Callable[[Call], tuple[str, ...]] = lambda _: ()
+    variables: Callable[[Call], Mapping[str, str]] = lambda _: {}
+    files: Callable[[Call], Mapping[str, Any]] = lambda _: {}
+    state: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    unpacked: Mapping[str, str] = field(default_factory=dict)
+    makes_folders: bool = True
+    model_at_start: bool = True
+    error: str = ""
+
+
+def _model(call: Call) -> tuple[str, ...]:
+    return ("--model", call.model) if call.model is not None else ()
+
+
+def _gemini_files(call: Call) -> dict[str, Any]:
+    auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}} if "GEMINI_API_KEY" in call.environment else {}
+    return {".gemini/settings.json": {**_NO_UPDATE, **_PRIVATE, **auth}}
+
+
+def _qwen_arguments(call: Call) -> tuple[str, ...]:
+    kind = next((k for k in ("openai", "anthropic") if f"{k.upper()}_API_KEY" in call.environment), None)
+    return (*(("--auth-type", kind) if kind is not None else ()), *_model(call))
+
+
+def _qwen_files(_: Call) -> dict[str, Any]:
+    return {".qwen/settings.json": {**_NO_UPDATE, **_PRIVATE, "model": {"generationConfig": {"maxRetries": 1}}}}
+
+
+_COPILOT_SERVER = "COPILOT_PROVIDER_BASE_URL"
+
+
+def _copilot_arguments(call: Call) -> tuple[str, ...]:
+    return () if _COPILOT_SERVER in call.environment else _model(call)
+
+
+def _copilot_variables(call: Call) -> dict[str, str]:
+    own = _COPILOT_SERVER in call.environment and call.model is not None
+    return {"COPILOT_MODEL": call.model or "", "COPILOT_OFFLINE": "true"} if own else {}
+
+
+_OPENCODE_FILE = "opencode.json"
+_OPENCODE_SERVERS: Mapping[str, str] = {"OPENAI": "@ai-sdk/openai-compatible", "ANTHROPIC": "@ai-sdk/anthropic"}
+
+
+def _opencode_settings(call: Call) -> dict[str, Any]:
+    """Return its settings. Unless told to ask, OpenCode allows everything."""
+    rules = {"edit": "ask", "bash": "ask" if call.shell else "deny", "webfetch": "deny", "external_directory": "deny"}
+    settings: dict[str, Any] = {"permission": rules, "autoupdate": False, "share": "disabled"}
+    if call.model is None:
+        return settings
+    vendor = next((v for v in _OPENCODE_SERVERS if f"{v}_BASE_URL" in call.environment), None)
+    name = call.model if vendor is None else f"endpoint/{call.model}"
+    if vendor is not None:
+        options = {"baseURL": f"{{env:{vendor}_BASE_URL}}", "apiKey": f"{{env:{vendor}_API_KEY}}"}
+        models = {call.model: {"name": call.model}}
+        provider = {"npm": _OPENCODE_SERVERS[vendor], "name": "endpoint", "options": options, "models": models}
+        settings |= {"provider": {"endpoint": provider}, "small_model": name}
+    return {**settings, "model": name}
+
+
+def _opencode_variables(call: Call) -> dict[str, str]:
+    variables = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
+    if any(f"{vendor}_BASE_URL" in call.environment for vendor in _OPENCODE_SERVERS):
+        variables["OPENCODE_DISABLE_MODELS_FETCH"] = "1"
+    if call.home is not None:
+        return {**variables, "OPENCODE_CONFIG": os.path.join(call.home, _OPENCODE_FILE)}
+    return {**variables, "OPENCODE_CONFIG_CONTENT": json.dumps(_opencode_settings(call))}
+
+
+ROWS: Mapping[str, Row] = {
+    "gemini": Row(
+        argv=("gemini", "--acp"),
+        key="GEMINI_API_KEY",
+        arguments=_model,
+        # Without this, Gemini treats an unknown folder as untrusted and does not work in it.
+        variables=lambda _: {"GEMINI_CLI_TRUST_WORKSPACE": "true"},
+        files=_gemini_files,
+        state=(".gemini",),
+    ),
+    "opencode": Row(
+        argv=("opencode", "acp"),
+        key="your provider's key",
+        variables=_opencode_variables,
+        files=lambda call: {_OPENCODE_FILE: _opencode_settings(call)},
+        state=(".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"),
+    ),
+    "copilot": Row(
+        argv=("copilot", "--acp", "--disable-builtin-mcps", "--no-auto-update", "--log-level", "none"),
+        key="GH_TOKEN",
+        arguments=_copilot_arguments,
+        variables=_copilot_variables,
+        state=(".copilot", ".cache/copilot"),
+        places=("COPILOT_HOME",),
+        unpacked={"COPILOT_PKG_CACHE_HOME": "copilot"},
+        makes_folders=False,
+        error="Error: ",
+    ),
+    "qwen": Row(
+        argv=("qwen", "--acp"),
+        key="OPENAI_API_KEY",
+        arguments=_qwen_arguments,
+        variables=lambda call: {"OPENAI_MODEL": call.model} if call.model is not None else {},
+        files=_qwen_files,
+        state=(".qwen",),
+    ),
+}
+"""What `adapter: NAME` starts."""
+
+OTHER = Row(argv=(), key="its key", model_at_start=False)
+"""An agent that a binding names by its `argv`."""

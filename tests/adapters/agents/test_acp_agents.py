@@ -1,0 +1,161 @@
+"""The known agents of the Agent Client Protocol: how each is started, and what its home holds (R-ADAPT-2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.agents import acp, acp_agents, registry
+from idumb.agents.acp_agents import ROWS, Call
+from idumb.agents.adapter import Equipment
+from idumb.domain import agent, outcome
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError
+from idumb.domain.plans import plan
+from idumb.domain.settings import Binding, SandboxSettings, Settings
+from tests.support import acp_agent
+from tests.support.cases import every
+
+REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", (), deadline=30.0, run_id="r")
+
+
+def as_one(name: str, folder: Path, *script: str, role: str = BUILDER, **of_request: Any) -> AgentResult:
+    """The answer of an agent that a script plays, after it noted its arguments and its variables."""
+    program = folder / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    played = shlex.join([sys.executable, acp_agent.__file__, *script])
+    program.write_text(
+        f'#!/bin/sh\nfor a in "$@"; do echo "$a"; done > {folder}/arguments\nenv > {folder}/seen\nexec {played}\n',
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    (folder / "work").mkdir(exist_ok=True)
+    return acp.AcpAgent(
+        Binding("it", name, (str(program),), options={"shell": True}, model="big"), equipped(folder)
+    ).run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
+
+
+def equipped(folder: Path) -> Equipment:
+    work, homes = str(folder / "work"), str(folder / "homes")
+    seen = {"PATH": os.environ["PATH"]}
+    return Equipment(
+        Settings(),
+        work,
+        lambda *_: (False, ""),
+        str,
+        environment=lambda _: seen,
+        homes=homes,
+        unpacked=str(folder / "unpacked"),
+    )
+
+
+def test_the_registry_names_every_row() -> None:
+    assert set(registry.SPEAKERS) == set(ROWS)
+
+
+@every("name", ROWS)
+def test_each_agent_is_started_in_its_protocol_with_its_model_and_a_home_of_its_own(name: str, tmp_path: Path) -> None:
+    result = as_one(name, tmp_path, "say", "Done.")
+    assert (result.outcome, result.reply) == (outcome.COMPLETED, "Done.")
+    given = (tmp_path / "arguments").read_text(encoding="utf-8").split()
+    assert given[: len(ROWS[name].argv) - 1] == list(ROWS[name].argv[1:])
+    home = tmp_path / "homes/home-it-builder"
+    seen = dict(line.split("=", 1) for line in (tmp_path / "seen").read_text(encoding="utf-8").splitlines())
+    assert seen["HOME"] == str(home)
+    settings = "".join(p.read_text(encoding="utf-8") for p in home.rglob("*.json"))
+    assert "big" in given or "big" in settings
+
+
+def test_opencode_is_told_to_ask_before_it_writes() -> None:
+    """R-ADAPT-2: it allows everything unless it is told."""
+    for shell in (True, False):
+        (settings,) = ROWS["opencode"].files(Call("m", shell=shell)).values()
+        assert settings["permission"]["edit"] == "ask"
+        assert settings["permission"]["bash"] == ("ask" if shell else "deny")
+    in_mine = ROWS["opencode"].variables(Call("m"))
+    assert json.loads(in_mine["OPENCODE_CONFIG_CONTENT"])["permission"]["edit"] == "ask"
+
+
+@every("vendor, package", [("OPENAI", "@ai-sdk/openai-compatible"), ("ANTHROPIC", "@ai-sdk/anthropic")])
+def test_opencode_gets_another_server_with_its_model(vendor: str, package: str) -> None:
+    (settings,) = ROWS["opencode"].files(Call("m", environment={f"{vendor}_BASE_URL": "http://x"})).values()
+    assert settings["provider"]["endpoint"]["npm"] == package
+    assert settings["model"] == "endpoint/m"
+
+
+def test_copilot_finds_folders_of_declared_files_and_empty_ones_are_removed(tmp_path: Path) -> None:
+    """R-ADAPT-2: Copilot writes no file into a folder that does not exist."""
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    (work / "old").mkdir(parents=True)
+    outside.mkdir()
+    (work / "link").symlink_to(outside)
+    (work / "file").write_bytes(b"")
+    declared = ("new/deep/a.txt", "new/other/b.txt", "old/c.txt", "link/d/e.txt", "file/f.txt", "glob/*/g.txt", "t.txt")
+    look = "find . -mindepth 1 -type d | sort > seen; echo x > new/deep/a.txt"
+    assert as_one("copilot", tmp_path, "run", look, allowed_paths=declared).outcome == outcome.COMPLETED
+    assert (work / "seen").read_text(encoding="utf-8").split() == ["./new", "./new/deep", "./new/other", "./old"]
+    assert sorted(p.name for p in work.rglob("*") if p.is_dir() and not p.is_symlink()) == ["deep", "new", "old"]
+    assert list(outside.iterdir()) == []
+    as_one("copilot", tmp_path, "run", "find . -type d > seen", role=VALIDATOR, allowed_paths=("more/h.txt",))
+    assert "more" not in (work / "seen").read_text(encoding="utf-8")
+
+
+def test_homes_share_what_copilot_unpacks(tmp_path: Path) -> None:
+    """R-ADAPT-2: the unpacked files are 240 MB, and a judging role has a new home each time."""
+    script = 'echo "$COPILOT_PKG_CACHE_HOME" >> seen; test -d "$COPILOT_PKG_CACHE_HOME" && echo there >> seen'
+    for role in (BUILDER, VALIDATOR):
+        as_one("copilot", tmp_path, "run", script, role=role)
+    shared = str(tmp_path / "unpacked/copilot")
+    assert (tmp_path / "work/seen").read_text(encoding="utf-8").split() == [shared, "there"] * 2
+
+
+@every("role, folder", [(BUILDER, "copilot"), (VALIDATOR, "copilot-judging")])
+def test_in_a_sandbox_judging_roles_unpack_apart_from_builders(tmp_path: Path, role: str, folder: str) -> None:
+    """What a builder changed there would judge its own work."""
+    equipment = dataclasses.replace(equipped(tmp_path), settings=Settings(sandbox=SandboxSettings()))
+    shared = acp.AcpAgent(Binding("it", "copilot"), equipment)._shared(dataclasses.replace(REQUEST, role=role))
+    assert [os.path.basename(place) for place in shared.values()] == [folder]
+
+
+@every("name", ["gemini", "opencode", "qwen"])
+def test_a_link_that_an_agent_left_in_its_home_is_not_followed(name: str, tmp_path: Path) -> None:
+    """idumb writes the agent's configuration without a sandbox: it must not land in the user's files."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    replace = f'cd "$HOME" && for f in .gemini .qwen .config config; do rm -rf "$f"; ln -s {mine} "$f"; done'
+    as_one(name, tmp_path, "run", replace)
+    [home] = (tmp_path / "homes").iterdir()
+    assert (home / "config").is_symlink()
+    as_one(name, tmp_path, "say", "x")
+    assert list(mine.iterdir()) == []
+    assert not (home / "config").is_symlink()
+
+
+def test_a_missing_agent_is_reported_with_its_install_command(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    equipment = dataclasses.replace(equipped(tmp_path), environment=lambda _: {"PATH": str(tmp_path)})
+    result = acp.AcpAgent(Binding("it", "gemini"), equipment).run(
+        dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"))
+    )
+    assert (result.outcome, result.failure) == (outcome.ERRORED, agent.MISSING)
+    assert "npm install -g @google/gemini-cli" in result.message
+
+
+@every("options", [{"hme": "own"}, {"home": "mine"}, {"shell": "yes"}, {"shell": 1}])
+def test_a_meaningless_option_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(AdapterError) as refused:
+        acp.AcpAgent(Binding("it", "gemini", options=options), equipped(tmp_path)).describe()
+    assert refused.value.code == "agent.bad-option"
+
+
+def test_other_agents_need_no_row(tmp_path: Path) -> None:
+    assert acp_agents.OTHER.argv == ()
+    with pytest.raises(AdapterError, match="needs `argv`"):
+        acp.AcpAgent(Binding("it", "acp"), equipped(tmp_path)).describe()
