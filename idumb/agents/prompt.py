@@ -39,21 +39,25 @@ def render(request: PromptRequest) -> str:
     source = template(request.name or request.role) if request.template is None else request.template
     texts = values(request)
     text = filled(without_frontmatter(source), texts)
-    if request.role == BUILDER:
-        placeholders = {match[1] or match[2] for match in _PLACEHOLDER.finditer(source)}
-        for name, title in _REQUIRED_SECTIONS.items():
-            text = text if name in placeholders else _with_section(text, title, texts[name])
+    placeholders = {match[1] or match[2] for match in _PLACEHOLDER.finditer(source)}
+    for name, title in (_REQUIRED_SECTIONS if request.role == BUILDER else _PURPOSE).items():
+        text = text if name in placeholders else _with_section(text, title, texts[name])
     if request.role == VALIDATOR and _EVIDENCE not in source:
         text = _with_section(text, "Evidence", _EVIDENCE_FORM)
     return text
 
 
+_PURPOSE = {"goal": "The goal of the phase", "requirements": "Requirements that the task serves"}
 _REQUIRED_SECTIONS = {
+    **_PURPOSE,
     "assumptions": "The plan assumes",
     "decisions": "Decided by people",
     "values": "Values of this step (environment variables), and your answer",
 }
-"""Sections that a builder's prompt gets even if its template lacks them: templates are bound by approvals."""
+"""Sections that a builder's prompt gets even if its template lacks them: templates are bound by approvals.
+
+Every judge gets those of `_PURPOSE`.
+"""
 
 
 def _with_section(prompt: str, title: str, text: str) -> str:
@@ -106,7 +110,8 @@ def values(request: PromptRequest) -> dict[str, str]:
         "id": task.id,
         "title": task.title,
         "description": task.description.strip(),
-        "goal": plan.goal,
+        "goal": plan.goal.strip(),
+        "requirements": _bullets(request.requirements),
         "attempt": str(request.attempt),
         "acceptance": _bullets(_criterion(c, task) for c in task.acceptance),
         "verify": _bullets(_code(command) for command in task.verify),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from idumb.app.attempt import agent_client, negative_control
+from idumb.app.contract import plan_checks
 from idumb.app.core import questions
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.run_context import RunContext
@@ -149,6 +150,7 @@ def make_request(
         decided=decisions_made(context.journal.state),
         diff=_change(context, attempt) if attempt.is_measured else "",
         values=_described_values(context, attempt) if builds else "",
+        requirements=plan_checks.served(services, attempt.plan, task.requirements),
     )
     room = attempt.allowance
     limit = _deadline(attempt, filled) if builds else levels.rule(settings, role).timeout

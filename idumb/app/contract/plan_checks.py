@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from idumb.app.contract import loading
@@ -16,6 +17,8 @@ from idumb.domain.finding import WARNING, Finding
 from idumb.domain.intake import ground, registry, scope, self_check
 from idumb.domain.intake.rule import Case, StartState
 from idumb.domain.intake.self_check import Answer
+from idumb.domain.plans import requirements
+from idumb.domain.plans.plan import Plan
 from idumb.domain.runs.run import CLOSED, RunState
 
 
@@ -91,6 +94,13 @@ def _present(services: Services, contract: Contract) -> StartState:
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),
     )
+
+
+def served(services: Services, plan: Plan, ids: Iterable[str]) -> tuple[str, ...]:
+    """Return requirements with their texts, which the plan has or REQUIREMENTS.md."""
+    wanted = tuple(ids)
+    silent = any(not plan.requirements.get(id) for id in wanted)
+    return requirements.described(plan, wanted, _requirements(services) if silent else "")
 
 
 def _requirements(services: Services) -> str:

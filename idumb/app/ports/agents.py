@@ -63,7 +63,8 @@ class PromptRequest:
 
     `template` is the text of the user's template; None selects the shipped one, by `name` or role. `handover` is the
     summary of an agent whose context was exhausted. `decided` are the answers of this run that apply to every task.
-    `values` are the inputs of a workflow's step, and the answer it asks for, in words.
+    `values` are the inputs of a workflow's step, and the answer it asks for, in words. `requirements` are those that
+    the task serves, with their texts.
     """
 
     role: str
@@ -79,3 +80,4 @@ class PromptRequest:
     handover: str = ""
     decided: tuple[str, ...] = ()
     values: str = ""
+    requirements: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from idumb.app.attempt import build, entry
+from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import PromptRequest
 from idumb.domain import agent
@@ -60,6 +61,7 @@ def brief(
         name=filled.prompt,
         handover=handover,
         decided=decided,
+        requirements=plan_checks.served(services, plan, task.requirements),
     )
     return {
         "id": task.id,
@@ -68,6 +70,7 @@ def brief(
         "kind": task.kind,
         "plan": plan.path,
         "goal": plan.goal,
+        "requirements": list(request.requirements),
         "assumptions": list(plan.assumptions),
         "decided": list(decided),
         "depends_on": list(contract.dependencies[task.id]),

@@ -9,6 +9,7 @@ from typing import Any
 
 from idumb.app.attempt import validator
 from idumb.app.consent import needs
+from idumb.app.contract import plan_checks
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
@@ -82,13 +83,15 @@ def _values(
     services: Services, contract: Contract, journal: Journal, gathered: Sequence[Evidence]
 ) -> Mapping[str, str]:
     goals = "\n".join(f"- {_goal(contract, p.plan)}: {wording.one_line(p.goal)}" for p in contract.plans)
+    served = [text for p in contract.plans for text in plan_checks.served(services, p, p.requirements)]
+    needs_met = "".join(f"- requirement {wording.one_line(text)}\n" for text in served)
     criteria = "\n".join(f"- {e.subject}: {wording.one_line(e.text)}" for e in gathered)
     touched = sorted({path for task in journal.state.tasks.values() for path in task.work.touched})
     evidence_lines = [services.redaction.redact_output(_shown(e)) for e in gathered]
     return {
         "phase": contract.phase,
         "goal": goals,
-        "criteria": wording.fenced(f"{goals}\n{criteria}", "text"),
+        "criteria": wording.fenced(f"{goals}\n{needs_met}{criteria}", "text"),
         "evidence": wording.fenced(wording.truncate("\n".join(evidence_lines)), "text"),
         "files": wording.fenced(wording.truncate("\n".join(touched)), "text"),
     }

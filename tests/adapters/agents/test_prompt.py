@@ -105,7 +105,7 @@ def test_empty_sections_are_omitted() -> None:
     text = prompt.render(dataclasses.replace(REQUEST, task=Task("T1-02", "Bare"), plan=dataclasses.replace(
         PLAN, non_goals=(), invariants=())))  # fmt: skip
     headings = [line for line in text.splitlines() if line.startswith("## ")]
-    assert headings == ["## Files", "## Never touch", "## How to work"]
+    assert headings == ["## The goal of the phase", "## Files", "## Never touch", "## How to work"]
     assert "None: this task changes no file." in text
     assert "$" not in text
 
@@ -143,3 +143,12 @@ def test_assumptions_and_decisions_reach_the_builder_with_any_template() -> None
     assert "Titles are short" not in prompt.render(dataclasses.replace(request, role=VALIDATOR))
     assert "assumes" not in prompt.render(REQUEST)
     assert "Decided" not in prompt.render(REQUEST)
+
+
+def test_builder_and_validator_know_the_goal_and_the_requirements_with_any_template() -> None:
+    """R-RUN-4."""
+    request = dataclasses.replace(REQUEST, requirements=("R-1: links last", "R-2"))
+    for role in (BUILDER, VALIDATOR):
+        for template in (None, "Do it.\n", "Do it for $goal.\n\n## Why\n\n$requirements\n"):
+            text = prompt.render(dataclasses.replace(request, role=role, template=template))
+            assert [text.count(words) for words in ("Stable URLs", "- R-1: links last\n- R-2")] == [1, 1]
