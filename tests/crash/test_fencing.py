@@ -24,6 +24,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(warm, folder)
 
 
+@pytest.mark.nightly
 def test_a_builder_does_not_start_if_the_owner_lost_the_tree_while_the_first_checks_began(scene: Scene) -> None:
     """R-LOG-5: nothing but this look is between the last write of the log and the builder."""
     second = next(n for n, name in enumerate(scene.names) if name.endswith("T1-02/1/base"))

@@ -80,6 +80,7 @@ def _killed_and_interleaved(api: SubProject, web: SubProject, at: int) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("at", seed.one_on_a_push((4, 13, 16, 21, 30, 36), "a killed run"))
 def test_a_killed_run_ends_as_if_undisturbed_after_its_neighbour_ran(

@@ -119,6 +119,7 @@ def test_a_lock_that_a_live_git_may_hold_stays(editing: Killed) -> None:
     assert lock.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="without /proc no lock is ever removed")
 def test_the_lock_of_a_ref_stays_while_git_works_in_another_working_tree(killed: Killed, tmp_path: Path) -> None:
     """A `git gc` there locks this ref too."""
@@ -137,6 +138,7 @@ def test_the_lock_of_a_ref_stays_while_git_works_in_another_working_tree(killed:
     assert lock.exists()
 
 
+@pytest.mark.nightly
 def test_a_lock_without_a_killed_command_stays(killed: Killed) -> None:
     assert killed.resume().code == 0
     lock = killed.repo.git_dir / "index.lock"
@@ -146,6 +148,7 @@ def test_a_lock_without_a_killed_command_stays(killed: Killed) -> None:
     assert lock.exists()
 
 
+@pytest.mark.nightly
 def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed: Killed) -> None:
     ours = (
         ".idumb/brain/.state.json.999999-0123abcd.tmp",
@@ -160,15 +163,6 @@ def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed:
     assert [name for name in theirs if not killed.project.exists(name)] == []
 
 
-def test_an_emptied_ref_of_idumb_is_restored(killed: Killed) -> None:
-    """F31: a power cut can keep a ref's name and lose its bytes; git then fails on every list of refs."""
-    (ref,) = [name for name in killed.repo.kept("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
-    oid = killed.repo.kept("refs/idumb/")[ref]
-    killed.repo.write(f".git/{ref}", b"")
-    assert killed.resume().code == 0
-    assert killed.repo.kept("refs/idumb/")[ref] == oid
-
-
 def test_the_deleted_ref_of_a_checkpoint_is_restored(killed: Killed) -> None:
     """R-LOG-6: the log names an existing commit, so its ref is restored before `git gc` can remove it."""
     (ref,) = [name for name in killed.repo.kept("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
@@ -178,15 +172,7 @@ def test_the_deleted_ref_of_a_checkpoint_is_restored(killed: Killed) -> None:
     assert killed.repo.kept("refs/idumb/")[ref] == oid
 
 
-def test_a_file_emptied_by_a_power_cut_is_named_before_it_is_built_on(killed: Killed) -> None:
-    """F31, M3."""
-    killed.repo.write("a.txt", "")
-    answer = killed.resume()
-    assert (answer.code, answer.data["decisions"][0]["evidence"]) == (5, ["a.txt"])
-    killed.repo.write("a.txt", "made\n")
-    assert killed.resume().code == 0
-
-
+@pytest.mark.nightly
 def test_a_file_committed_as_empty_counts_as_the_user_s_edit(killed: Killed) -> None:
     killed.repo.write("a.txt", "")
     killed.repo.git("commit", "--quiet", "-m", "empty", "--", "a.txt")
@@ -204,17 +190,6 @@ def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: 
     trees = GitTrees(discover.find(str(sandbox.root)))
     snapshot = trees.snapshot("refs/idumb/worktrees/main/runs/r/base", "r")
     assert sandbox.git("cat-file", "blob", f"{snapshot.commit}:worktree/a") == "1"
-
-
-def test_a_task_still_asks_about_its_failure_after_a_kill_before_the_question(sandbox: GitSandbox) -> None:
-    project = projects.create(sandbox)
-    fields = "- **On failure:** ask\n"
-    project.plan([task("T1-01", files="create `a.txt`", check="false", fields=fields, steps=[shell("echo a > a.txt")])])
-    consent = project.approval()
-    say, point = ("execute-phase", "1", "--approve", consent), "before SqliteEventLog.append decision.asked"
-    assert harness.run(project, *say, at=point).code == harness.KILLED
-    answer = harness.go_on(project, consent)
-    assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer
 
 
 def test_a_commit_that_a_hook_changed_is_proven_after_a_kill(sandbox: GitSandbox) -> None:
@@ -238,6 +213,7 @@ def killed_before(sandbox: GitSandbox, function: Callable[..., Any]) -> Project:
     return project
 
 
+@pytest.mark.nightly
 def test_a_proven_task_is_committed_although_git_packed_the_refs_meanwhile(sandbox: GitSandbox) -> None:
     """R-LOG-6: the folder of idumb's ref is gone, and its value need not change."""
     project = killed_before(sandbox, record.complete)
@@ -247,6 +223,7 @@ def test_a_proven_task_is_committed_although_git_packed_the_refs_meanwhile(sandb
     assert project.trailers("Idumb-Task") == ["T1-01"]
 
 
+@pytest.mark.nightly
 def test_a_task_s_commit_is_found_again_after_its_parent_was_rewritten_and_pruned(sandbox: GitSandbox) -> None:
     """R-LOG-6: even if the refs that idumb kept are deleted too."""
     project = killed_before(sandbox, record.finish)

@@ -90,6 +90,7 @@ def test_an_undo_killed_at_any_point_is_finished_by_the_same_command(prepared: P
     assert (project.read("a.txt"), project.read("b.txt"), project.exists("README.md")) == ("two\n", "two\n", False)
 
 
+@pytest.mark.nightly
 def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: Project) -> None:
     """R-GIT-3, F22."""
     before = ran.repo.ledger()
@@ -107,6 +108,7 @@ def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: P
     assert ran.repo.status() == ["?? mine.txt"]
 
 
+@pytest.mark.nightly
 def test_an_undo_with_a_refused_commit_is_finished_by_running_it_again(ran: Project) -> None:
     """R-GIT-3: it is not undone itself."""
     before = ran.repo.ledger()
@@ -134,6 +136,7 @@ def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_un
 KILLS = [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kills", seed.one_on_a_push(KILLS, "the end of a rollback"))
 def test_a_rollback_killed_at_its_end_and_repeated_is_the_newest_operation(ran: Project, kills: list[str]) -> None:
     """R-GIT-3: its repetition restores nothing, and is not another operation."""

@@ -83,6 +83,7 @@ def test_a_terminated_run_records_it_and_reports_it_in_json_too(project: Project
     assert project.repo.tree(cut["payload"]["snapshot"])
 
 
+@pytest.mark.nightly
 def test_a_file_created_between_interruption_and_resume_is_kept_and_named(project: Project, tmp_path: Path) -> None:
     """R-GIT-6."""
     started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
@@ -100,6 +101,7 @@ def test_a_file_created_between_interruption_and_resume_is_kept_and_named(projec
     assert project.resume("--no-verify").code == 0
 
 
+@pytest.mark.nightly
 def test_a_builder_of_a_killed_executor_is_ended_by_resume(project: Project, tmp_path: Path) -> None:
     """F30, F41: the guard ends the builder, `resume` the rest; it takes the lock over and starts from the base."""
     started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
@@ -115,6 +117,7 @@ def test_a_builder_of_a_killed_executor_is_ended_by_resume(project: Project, tmp
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("hook", seed.one_on_a_push(("pre-commit", "post-commit"), "hook"))
 def test_an_executor_killed_during_git_commit_leaves_one_commit(project: Project, tmp_path: Path, hook: str) -> None:
     """F30, R-GIT-2: git may finish the commit after idumb is gone; `resume` adopts it or makes it, never both."""

@@ -14,7 +14,7 @@ from tests.history.plan_from_history import Style
 from tests.history.rerun import Rerun
 from tests.support.seed import commit_seed
 
-_COMMITS = 8
+_COMMITS = 5
 
 
 def _there_and_back(tmp_path: Path, seed: int, style: Style) -> None:

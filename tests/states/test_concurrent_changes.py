@@ -110,6 +110,7 @@ def without(ledger_part: Mapping[str, object], but: tuple[str, ...]) -> dict[str
     return {path: value for path, value in ledger_part.items() if path.partition("\0")[0] not in but and path != "out"}
 
 
+@pytest.mark.nightly
 def test_a_repository_moved_during_a_task_is_intact_in_its_new_place(case: Case) -> None:
     """F25: the run ends with one clear line, and continues in the repository's new place."""
     repo = case.scene.repo
@@ -125,6 +126,7 @@ def test_a_repository_moved_during_a_task_is_intact_in_its_new_place(case: Case)
     assert (moved.root / "out/two.txt").exists()
 
 
+@pytest.mark.nightly
 def test_a_repository_deleted_during_a_task_gives_one_clear_line(case: Case) -> None:
     """F25."""
     case.say("actor", 'rm -rf "$CASE/repo"\n')

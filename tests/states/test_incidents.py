@@ -90,6 +90,7 @@ def test_an_agent_that_changes_ignore_rules_hides_and_loses_nothing(case: Case, 
     back(case, repo, before)
 
 
+@pytest.mark.nightly
 def test_commits_made_after_the_checkpoint_stay_on_the_branch(case: Case, repo: GitSandbox) -> None:
     """R-GIT-3: a restore by `reset --hard` dropped them."""
     ran(case, repo)
@@ -124,6 +125,7 @@ DISCARDING = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("script", seed.one_on_a_push(DISCARDING, "discard"))
 def test_an_agent_that_discards_uncommitted_work_discards_only_its_own(
     case: Case, repo: GitSandbox, script: str
@@ -156,6 +158,7 @@ def test_a_task_s_commit_deletes_no_file_that_the_task_did_not_change(case: Case
     assert repo.tree()["first.txt"]
 
 
+@pytest.mark.nightly
 def test_two_runs_in_two_worktrees_leave_the_configuration_unchanged(case: Case, repo: GitSandbox) -> None:
     """F10, R-GIT-7: worktrees that were added in parallel raced for config.lock and left the repository bare."""
     other = case.scene.case / "linked"
@@ -237,18 +240,6 @@ def test_a_folder_that_becomes_a_link_during_the_run_leads_no_write_outside(case
     assert list(case.scene.outside.iterdir()) == []
 
 
-def test_garbage_collection_removes_no_snapshot(case: Case, repo: GitSandbox) -> None:
-    """M9: a snapshot that no ref held was gone after the user's gc."""
-    before = ledgers.record(repo)
-    case.say(
-        "actor",
-        f"cd {repo.root}; git reflog expire --expire=now --all; git gc -q --prune=now; git prune --expire=now\n",
-    )
-    ran(case, repo)
-    repo.git("-c", "gc.reflogExpire=now", "gc", "--quiet", "--prune=now")
-    back(case, repo, before)
-
-
 def test_a_file_emptied_by_a_power_cut_counts_as_damage_and_not_as_an_edit(case: Case, repo: GitSandbox) -> None:
     """M3, F31: it is named, and not overwritten before a person has examined it."""
     ran(case, repo)
@@ -259,24 +250,10 @@ def test_a_file_emptied_by_a_power_cut_counts_as_damage_and_not_as_an_edit(case:
     assert "crash" in answer.error["message"]
 
 
+@pytest.mark.nightly
 def test_damage_to_idumb_s_own_files_does_not_prevent_a_rollback(case: Case, repo: GitSandbox) -> None:
     """A stash with untracked files removed a report of idumb, and restoring it failed."""
     before = ledgers.record(repo)
     case.say("actor", 'rm -rf "$CASE/repo/.idumb/brain"\n')
     ran(case, repo)
     back(case, repo, before)
-
-
-def test_files_outside_all_snapshots_are_reported_before_a_run(case: Case, repo: GitSandbox) -> None:
-    """F3, F12: ignored files and nested repositories are not saved; the user must know first."""
-    GitSandbox.create(repo.root / "nested")
-    answer = case.warm.run(
-        repo.root, "execute-phase", "1", "--approve", case.consent, hook="tests.states.matrix:begin",
-        given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""}, environment=case.scene.variables,
-    )  # fmt: skip
-    assert answer.code == 0, answer
-    lines = answer.err.splitlines()
-    started = next(number for number, line in enumerate(lines) if "T1-01" in line)
-    early = "\n".join(lines[:started])
-    assert "(ignored by git): .secret, build/" in early
-    assert "(a repository of its own): nested" in early
