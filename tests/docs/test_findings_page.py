@@ -50,7 +50,8 @@ def severities(code: str, mode: str) -> set[str]:
 
 def test_the_example_of_a_phase_has_its_finding() -> None:
     """R-PLAN-6."""
-    found = {code: generator.of_phase(phase) for code, phase in generator.TOGETHER.items()}
+    small = {code: phase for code, phase in generator.TOGETHER.items() if code != "phase.too-many-tasks"}
+    found = {code: generator.of_phase(phase) for code, phase in small.items()}
     assert [code for code, findings in found.items() if code not in {one.code for one in findings}] == []
 
 

@@ -21,6 +21,7 @@ from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import process_tree
 from tests.support import acp_agent
 from tests.support.cases import every
+from tests.support.seed import one_on_a_push
 
 
 def ask(
@@ -256,7 +257,7 @@ def test_a_hanging_agent_is_ended_with_all_its_processes(tmp_path: Path) -> None
         assert not process_tree.is_alive(int(result.reply))
 
 
-@pytest.mark.parametrize("script", ["connection to the model was cut", "cancelled"])
+@pytest.mark.parametrize("script", one_on_a_push(["connection to the model was cut", "cancelled"], "a last message"))
 def test_a_last_message_of_a_stalled_agent_is_not_another_failure(tmp_path: Path, script: str) -> None:
     """R-ADAPT-2."""
     result = ask(tmp_path, "protest", script, idle_timeout=0.5)

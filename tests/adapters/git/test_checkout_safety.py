@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import mmap
 import os
 import shutil
@@ -57,27 +58,26 @@ def everything(checkout: Checkout, repository: GitSandbox) -> None:
     assert checkout.trees.scan() == tree(repository)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git config core.worktree {user}",
-        "rm -r .git && echo 'gitdir: {user}/.git' > .git",
-        "rm -r .git && ln -s {user}/.git .git",
-        "rm -r .git",
-        "rm -r d && ln -s {user}/d d",
-        "git config filter.x.clean 'touch {user}/x' && echo '* filter=x' > d/.gitattributes",
-        "mkfifo .gitattributes d/.gitignore",
-        "git init -q d && git -C d add b.txt",
-        "chmod 0 d",
-    ],
-)
-def test_what_a_program_does_with_git_in_a_checkout_leads_nowhere(
-    repository: GitSandbox, checkout: Checkout, command: str
-) -> None:
-    root, before = show(checkout, repository), repository.ledger()
-    subprocess.run(command.format(user=repository.root), cwd=root, shell=True, check=True)
-    everything(checkout, repository)
-    assert repository.ledger() == before
+LEADING_AWAY = [
+    "git config core.worktree {user}",
+    "rm -r .git && echo 'gitdir: {user}/.git' > .git",
+    "rm -r .git && ln -s {user}/.git .git",
+    "rm -r .git",
+    "rm -r d && ln -s {user}/d d",
+    "git config filter.x.clean 'touch {user}/x' && echo '* filter=x' > d/.gitattributes",
+    "mkfifo .gitattributes d/.gitignore",
+    "git init -q d && git -C d add b.txt",
+    "chmod 0 d",
+]
+
+
+def test_what_a_program_does_with_git_in_a_checkout_leads_nowhere(repository: GitSandbox, checkout: Checkout) -> None:
+    before = repository.ledger()
+    for command in LEADING_AWAY:
+        root = show(checkout, repository)
+        subprocess.run(command.format(user=repository.root), cwd=root, shell=True, check=True)
+        everything(checkout, repository)
+        assert repository.ledger() == before, command
 
 
 def test_a_pipe_in_the_place_of_rules_stops_no_scan(repository: GitSandbox, checkout: Checkout) -> None:
@@ -130,26 +130,26 @@ def test_a_folder_that_is_replaced_by_files_of_the_user_is_left_alone(
     assert [{path: (place / path).read_text() for path in own} for place in places_of_user] == [own]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git commit -q --allow-empty -m forged",
-        "git config core.hooksPath planted",
-        "mkdir -p .git/hooks && echo exit 1 > .git/hooks/pre-commit",
-        "git update-index --assume-unchanged a.txt",
-        "echo '*.txt -text' > .git/info/attributes",
-        "echo /nowhere > .git/objects/info/alternates",
-        "git tag forged",
-        "rm -r .git",
-        "chmod 0 .git/refs/heads",
-    ],
-)
-def test_git_s_folder_is_as_new_for_the_next_check(repository: GitSandbox, checkout: Checkout, command: str) -> None:
-    root = show(checkout, repository)
-    before = {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()}
-    subprocess.run(command, cwd=root, shell=True, check=True, capture_output=True)
-    show(checkout, repository)
-    assert {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()} == before
+FORGING = [
+    "git commit -q --allow-empty -m forged",
+    "git config core.hooksPath planted",
+    "mkdir -p .git/hooks && echo exit 1 > .git/hooks/pre-commit",
+    "git update-index --assume-unchanged a.txt",
+    "echo '*.txt -text' > .git/info/attributes",
+    "echo /nowhere > .git/objects/info/alternates",
+    "git tag forged",
+    "rm -r .git",
+    "chmod 0 .git/refs/heads",
+]
+
+
+def test_git_s_folder_is_as_new_for_the_next_check(repository: GitSandbox, checkout: Checkout) -> None:
+    folder = show(checkout, repository) / ".git"
+    before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    for command in FORGING:
+        subprocess.run(command, cwd=folder.parent, shell=True, check=True, capture_output=True)
+        show(checkout, repository)
+        assert {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before, command
 
 
 def forge(root: Path, own: Path) -> None:
@@ -183,10 +183,9 @@ def test_what_a_program_writes_into_idumb_s_own_index_is_not_believed(
     close(checkout)
 
 
-@pytest.mark.parametrize("name", ["shown", "index", "folder", "tree", "config"])
-@pytest.mark.parametrize("content", [None, b"", b"damaged"])
-def test_what_idumb_knows_of_a_checkout_may_be_lost(repository: GitSandbox, name: str, content: bytes | None) -> None:
-    for _ in range(2):
+def test_what_idumb_knows_of_a_checkout_may_be_lost(repository: GitSandbox) -> None:
+    names, contents = ("shown", "index", "folder", "tree", "config"), (None, b"", b"damaged")
+    for name, content in itertools.product(names, contents):
         checkout = create(repository)
         everything(checkout, repository)
         close(checkout)

@@ -116,6 +116,12 @@ def test_the_suggested_id_for_an_unknown_dependency_is_never_the_task_itself() -
     assert (findings[0].code, findings[0].accepted) == ("task.unknown-dependency", "T1-31")
 
 
+def test_a_phase_has_a_limited_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract, "MAX_TASKS", 2)
+    first, second = plan("01", task("T1-01"), task("T1-02")), plan("02", task("T1-03"))
+    assert (codes(first), codes(first, second)) == ([], ["phase.too-many-tasks"])
+
+
 def test_of_many_unknown_dependencies_the_first_hundred_are_reported_in_linear_time() -> None:
     def given(count: int) -> Plan:
         return plan("01", *(task(f"T1-{number:05}", f"T1-{number:05}x") for number in range(count)))
