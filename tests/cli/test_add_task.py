@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from tests.support import ended_runs
+from tests.support import ended_runs, seed
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making
 
@@ -59,7 +59,7 @@ FENCES = {
 }
 
 
-@pytest.mark.parametrize("notation", FENCES)
+@pytest.mark.parametrize("notation", seed.one_on_a_push([*FENCES], "a fence"))
 def test_a_task_follows_the_fence_of_the_last_task(project: Project, notation: str) -> None:
     """R-PLAN-10."""
     head = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import approvals
+from tests.support import approvals, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import CHECK, FIELDS, STRICT, approve, contract, may_start, refused, run, strict_task
@@ -261,7 +261,7 @@ def _changing(project: Project, command: str, *, head: str = "") -> None:
     hook.chmod(0o755)
 
 
-@pytest.mark.parametrize("change", CHANGES_WHILE_RUNNING)
+@pytest.mark.parametrize("change", seed.one_on_a_push([*CHANGES_WHILE_RUNNING], "what changes during a run"))
 def test_the_lock_is_checked_before_every_task(project: Project, change: str) -> None:
     """R-LOCK-4: the run stops before the next task and names what changed."""
     command, code, changed = CHANGES_WHILE_RUNNING[change]

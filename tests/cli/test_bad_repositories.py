@@ -12,7 +12,7 @@ import pytest
 
 import idumb
 from tests.support import project as projects
-from tests.support import warm
+from tests.support import seed, warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -128,7 +128,7 @@ def _failed(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.parametrize("code", STATES)
+@pytest.mark.parametrize("code", seed.one_on_a_push([*STATES], "an operation in progress"))
 def test_an_operation_in_progress_stops_every_command_that_writes(prepared: Prepared, code: str) -> None:
     """R-GIT-7: refused with one clear line before anything changes."""
     project = prepared.get(_failed)
@@ -184,7 +184,9 @@ def untracked(repo: GitSandbox) -> None:
     repo.git("commit", "--quiet", "-m", "not tracked any more")
 
 
-@pytest.mark.parametrize("dirty", [modified, staged, staged_only, deleted, untracked], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "dirty", seed.one_on_a_push([modified, staged, staged_only, deleted, untracked], "an uncommitted change")
+)
 def test_uncommitted_user_changes_in_a_declared_path_are_a_question(
     project: Project, dirty: Callable[[GitSandbox], None]
 ) -> None:

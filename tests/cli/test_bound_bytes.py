@@ -196,14 +196,3 @@ def test_a_program_at_another_path_voids_the_approval(
     _approve(project)
     monkeypatch.setenv("PATH", str(tmp_path / "bit"), prepend=":")
     _refused(project, "agent maker", "PATH")
-
-
-def test_the_approved_phase_runs(project: Project, tmp_path: Path) -> None:
-    """The counterpart of the fifty refusals: without a change the phase runs to the end."""
-    quick = tmp_path / "bin/python3"  # the modules of unittest take longer than all the rest
-    quick.write_text("#!/bin/sh\ntest -s built.txt\n")
-    quick.chmod(0o755)
-    _approve(project)
-    answer = project.quick("execute-phase", "1", "--no-verify", "--json")
-    assert answer.code == 0, answer
-    assert project.read("built.txt") == "built\n"

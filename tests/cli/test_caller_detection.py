@@ -146,7 +146,14 @@ HOWS = {
 
 
 @pytest.mark.parametrize(
-    "how", [HOWS["as it is"], *(pytest.param(HOWS[name], marks=LINUX) for name in ("without the marks", "left behind"))]
+    "how",
+    [
+        HOWS["as it is"],
+        *(
+            pytest.param(HOWS[name], marks=[LINUX, pytest.mark.nightly])
+            for name in ("without the marks", "left behind")
+        ),
+    ],
 )
 def test_a_builder_cannot_accept_its_own_task(project: Project, tmp_path: Path, how: str) -> None:
     answer = said_by_builder(project, tmp_path, how)

@@ -32,6 +32,7 @@ def test_its_files_are_in_the_task_s_commit_and_its_messages_are_shown_without_s
     assert "messages" not in project.events("1", "--kind", "attempt.finished")[1]["payload"]
 
 
+@pytest.mark.nightly
 def test_its_last_subject_is_that_of_the_task_s_commit_if_the_user_wants_that(project: Project) -> None:
     project.configure("git: {message: builder}\n")
     assert project.execute("--no-verify").code == 0

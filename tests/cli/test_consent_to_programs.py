@@ -10,6 +10,7 @@ from idumb.cli import opened_services
 from idumb.domain import decision
 from idumb.domain.decision import Decision
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -100,7 +101,7 @@ def test_an_approval_voided_by_another_program_names_both_programs(
     assert again(project, "--no-verify", "--approve", refused.error["hint"].split()[-1]).code == 0
 
 
-@pytest.mark.parametrize("adapter", ["command", "claude"])
+@pytest.mark.parametrize("adapter", seed.one_on_a_push(["command", "claude"], "adapter"))
 def test_consent_at_the_terminal_covers_the_program_that_was_shown(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import doctor as doctors
+from tests.support import seed
 from tests.support.doctor import doctor, fixed, problems, store, symptoms_of, user_and_git
 from tests.support.prepared import Prepared
 from tests.support.project import Project
@@ -55,7 +56,11 @@ CONFLICT = b"<<<<<<< ours\n{}\n=======\n{ }\n>>>>>>> theirs\n"
 
 
 @pytest.mark.parametrize(
-    "damages", [(None, CONFLICT, b"[" * 4000), (b"[" * 4000, b"\xff", b""), (b"\xff", None, b"{")], ids=range(3)
+    "damages",
+    seed.one_on_a_push(
+        [((None, CONFLICT, b"[" * 4000),), ((b"[" * 4000, b"\xff", b""),), ((b"\xff", None, b"{"),)],
+        "damaged projections",
+    ),
 )
 def test_lost_and_damaged_projections_are_rebuilt(project: Project, damages: tuple[bytes | None, ...]) -> None:
     """F44: they are rebuilt from the log, and the previous files are backed up."""

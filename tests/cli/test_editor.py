@@ -14,6 +14,7 @@ import pytest
 import referencing
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -379,7 +380,10 @@ def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:
     return project, consent
 
 
-@pytest.mark.parametrize(("choice", "committed"), [("leave-out", ["a.txt"]), ("keep", ["README.md", "a.txt"])])
+@pytest.mark.parametrize(
+    ("choice", "committed"),
+    seed.one_on_a_push([("leave-out", ["a.txt"]), ("keep", ["README.md", "a.txt"])], "whose changes"),
+)
 def test_in_strict_mode_a_person_says_whose_the_other_changes_are(
     sandbox: GitSandbox, choice: str, committed: list[str]
 ) -> None:

@@ -14,13 +14,14 @@ import pytest
 
 from idumb.cli import main
 from tests.adapters.agents.fake_model.conversations import ALL
+from tests.support import seed
 from tests.support.fake_model import Served
 
 SCRIPT = "# Hello\n\n```yaml model\nanswers: [{say: hello}]\n```\n"
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", seed.one_on_a_push([signal.SIGTERM, signal.SIGINT], "a signal"))
 def test_fake_model_prints_its_address_serves_and_stops_on_request(tmp_path: Path, number: int) -> None:
     (tmp_path / "hello.md").write_text(SCRIPT, encoding="utf-8")
     program = [sys.executable, "-m", "idumb", "fake-model", "--script", "hello.md", "--log", "log.jsonl", "--json"]

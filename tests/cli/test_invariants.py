@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.plans import amend, run, versions
 from tests.support.project import Project, failing_task, making
 
@@ -20,6 +22,7 @@ def breaking(id: str, after: str = "none") -> str:
     return making(id, "secret.txt", after=after, fields="- **Invariants:** none\n")
 
 
+@pytest.mark.nightly
 def test_at_the_end_too(project: Project) -> None:
     """R-GATE-3, R-RUN-14."""
     project.plan([breaking("T1-01")], head=head(CHECK))

@@ -72,7 +72,7 @@ def test_only_irreversible_tasks_can_be_accepted_and_only_by_name(project: Proje
         assert "T1-02" in answer.error["message"]
 
 
-@pytest.mark.parametrize(("typed", "code"), [("yes", 0), ("", 4)])
+@pytest.mark.parametrize(("typed", "code"), seed.one_on_a_push([("yes", 0), ("", 4)], "an answer about an effect"))
 def test_a_guided_run_asks_about_each_irreversible_task_at_the_terminal(
     project: Project, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
 ) -> None:

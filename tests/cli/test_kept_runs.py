@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from idumb.system import clock
-from tests.support import ended_runs
+from tests.support import ended_runs, seed
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -120,7 +120,11 @@ def freed(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.mark.parametrize(
-    "command", [("rollback", "1", "--to", "start", "--yes"), ("show", "T1-01", "--diff"), ("verify-work", "1")]
+    "command",
+    seed.one_on_a_push(
+        [(("rollback", "1", "--to", "start", "--yes"),), (("show", "T1-01", "--diff"),), (("verify-work", "1"),)],
+        "a command without snapshots",
+    ),
 )
 def test_what_needs_freed_snapshots_is_refused(freed: Project, command: tuple[str, ...]) -> None:
     before = freed.repo.ledger()

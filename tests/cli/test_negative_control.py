@@ -10,7 +10,7 @@ import pytest
 
 from idumb.app.attempt import negative_control
 from idumb.system.processes import process_tree
-from tests.support import approvals
+from tests.support import approvals, seed
 from tests.support.answer import Answer
 from tests.support.approvals import strict_task
 from tests.support.project import Project, making, task, write
@@ -169,7 +169,12 @@ def test_the_base_of_a_later_task_has_the_work_of_the_earlier_one(project: Proje
     assert "AC-1 passed before the work too" in answer.out
 
 
-@pytest.mark.parametrize("settings", ["checks: {control: before}", "checks: {control: before}\ncheckout: {cache: [c]}"])
+@pytest.mark.parametrize(
+    "settings",
+    seed.one_on_a_push(
+        ["checks: {control: before}", "checks: {control: before}\ncheckout: {cache: [c]}"], "a control's leavings"
+    ),
+)
 def test_what_a_control_leaves_does_not_decide_the_proof(project: Project, settings: str) -> None:
     built_by(project, "echo one > a.txt", settings)
     project.repo.write(".gitignore", "c\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.envelopes import BUILDER, CONFIG, built, kinds, rewrite
 from tests.support.gitrepo import GitSandbox
@@ -77,7 +78,7 @@ def test_the_same_result_is_not_reported(project: Project) -> None:
     assert kinds(project, "nondeterminism.found") == []
 
 
-@pytest.mark.parametrize("base", [True, False], ids=["base", "version"])
+@pytest.mark.parametrize("base", seed.one_on_a_push([True, False], "what differs"))
 def test_another_result_on_another_base_or_of_another_version_is_not_reported(once: Project, *, base: bool) -> None:
     """R-ENV-2: what the builder started from, or its environment, differs, so the difference proves nothing."""
     if base:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making
 from tests.support.refusals import RUNNING, refused
@@ -36,7 +37,7 @@ def repository(folder: Path) -> Project:
     return Project(repo, folder)
 
 
-@pytest.mark.parametrize("place", ["odd", "long", "below a repository"])
+@pytest.mark.parametrize("place", seed.one_on_a_push(["odd", "long", "below a repository"], "a place"))
 def test_a_task_is_done_and_rolled_back_in_a_place(tmp_path: Path, place: str) -> None:
     if place == "below a repository":
         outer = repository(tmp_path / "outer")
@@ -46,7 +47,10 @@ def test_a_task_is_done_and_rolled_back_in_a_place(tmp_path: Path, place: str) -
         lives(repository(tmp_path / (ODD if place == "odd" else "/".join(["x" * 99] * 2))))
 
 
-@pytest.mark.parametrize(("name", "shown"), [("new\nline", r"new\nline"), ("c\rr", r"c\rr"), ("caf\udce9", r"caf\xe9")])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    seed.one_on_a_push([("new\nline", r"new\nline"), ("c\rr", r"c\rr"), ("caf\udce9", r"caf\xe9")], "a folder's name"),
+)
 def test_a_folder_name_that_no_list_of_folders_can_hold_is_refused(tmp_path: Path, name: str, shown: str) -> None:
     project = repository(tmp_path / name / "repo")
     for arguments in (*RUNNING, ("init",), ("status",), ("deinit",)):

@@ -61,6 +61,7 @@ def test_only_new_errors_of_the_project_s_checkers_fail_the_task(project: Projec
     assert (row["result"], row["output"], row["command"]) == ("passed", "reports nothing new; 1 as before", lint)
 
 
+@pytest.mark.nightly
 def test_by_default_no_checker_runs_and_at_level_0_it_only_reports(project: Project) -> None:
     project.configure(f"gates: {{lint: {{run: {LINT}}}}}\n")
     change(project, OLD + "import re\n")

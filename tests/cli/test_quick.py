@@ -245,6 +245,7 @@ class Person:
         return UserAnswer(decision.id, {"consent": "run", "stopped": "skip"}.get(decision.kind, self._judged), "pat")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("judged", "code"), [("yes", 0), ("no", 1)])
 def test_at_a_terminal_a_person_sees_the_plan_and_judges_the_change(
     project: Project, monkeypatch: pytest.MonkeyPatch, judged: str, code: int

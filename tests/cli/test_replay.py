@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
@@ -104,7 +105,9 @@ def test_a_replayed_run_ends_in_the_same_trees_byte_for_byte(recorded: tuple[Pro
     ]
 
 
-@pytest.mark.parametrize(("builder", "other"), [("odd", "out/t1-01/data"), ("again", "README.md")])
+@pytest.mark.parametrize(
+    ("builder", "other"), seed.one_on_a_push([("odd", "out/t1-01/data"), ("again", "README.md")], "a recorded verdict")
+)
 def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
     recorded: tuple[Project, str], builder: str, other: str
 ) -> None:

@@ -108,14 +108,6 @@ def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_re
     assert recorded(project) == [f"detection only: {why}"]
 
 
-def test_a_configuration_without_a_sandbox_works_as_before(project: Project) -> None:
-    builder(project, "echo x > src/x.txt; echo y > cache.txt; rm cache.txt", "create `src/x.txt`")
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
-    assert answer.code == 0, answer
-    assert "andbox" not in answer.err + answer.out
-    assert recorded(project) == [None]
-
-
 @pytest.mark.nightly
 @needs_landlock
 def test_more_places_can_be_writable(project: Project, home: Path) -> None:

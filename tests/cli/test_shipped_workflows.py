@@ -14,6 +14,7 @@ from idumb.domain.plans.plan import Task
 from idumb.markdown.workflows import workflow_parser
 from tests.cli.test_workflows import start, steps
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
@@ -213,7 +214,9 @@ esac
 """
 
 
-@pytest.mark.parametrize(("page", "after"), [("It subtracts\n", "It adds\n"), ("It adds\n", "It adds\n")])
+@pytest.mark.parametrize(
+    ("page", "after"), seed.one_on_a_push([("It subtracts\n", "It adds\n"), ("It adds\n", "It adds\n")], "a page")
+)
 def test_a_review_corrects_the_documentation_only_if_it_is_wrong(sandbox: GitSandbox, page: str, after: str) -> None:
     project = created(sandbox, {"docs/page.md": page, "add.sh": "echo $(($1 + $2))\n"}, REVIEW)
     first = start(project, "docs-review")

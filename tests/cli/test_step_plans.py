@@ -329,20 +329,6 @@ def test_status_follows_a_step_plan_that_changes_or_disappears(prepared: Prepare
     assert f"> {PLAN}" in gone.error["hint"]
 
 
-def test_a_plan_is_found_from_a_subfolder(project: Project) -> None:
-    """R-PLAN-7: the path given to execute is one of the folder that it is started in."""
-    put(project, write("a.txt", "x\n"))
-    approve(project)
-    below = Project(project.repo, project.folder / "deploy")
-    assert below.quick("check-plan", "web.yaml", "--json").data["phase"] == ID
-    assert below.quick("approve", "web.yaml", "--revoke", "--json").code == 0
-    approve(below, "web.yaml")
-    done = below.json("execute", "web.yaml")
-    assert done.code == 0, done.out
-    assert done.data["phase"] == ID
-    assert project.exists("a.txt")
-
-
 def test_an_invalid_step_plan_file_is_refused_with_the_next_step(project: Project) -> None:
     """R-PLAN-7."""
     (project.folder.parent / "outside.yaml").write_text("steps: []\n", encoding="utf-8")

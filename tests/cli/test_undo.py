@@ -12,8 +12,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
 
-BUILDER = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
-
 
 def _ran(project: Project, phase: str = "1") -> Project:
     one, two = (f"T{phase}-01", f"p{phase}a.txt"), (f"T{phase}-03", f"p{phase}b.txt")
@@ -181,6 +179,7 @@ def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
     assert answer.err.index(shown) < answer.err.index("git.commit-refused")
 
 
+@pytest.mark.nightly
 def test_an_undo_can_be_undone_repeatedly(ran: Project) -> None:
     effects = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
     for effect, exists in zip(effects, (False, True, False), strict=True):
@@ -189,6 +188,7 @@ def test_an_undo_can_be_undone_repeatedly(ran: Project) -> None:
     assert ran.subjects()[-3:] == [f"Undo: {effect}" for effect in effects]
 
 
+@pytest.mark.nightly
 def test_operation_undoes_an_earlier_phase_and_keeps_the_newest_run(two: Project) -> None:
     first, second = operations(two)
     error = undo(two, "--operation", first).error

@@ -95,7 +95,9 @@ def test_a_save_of_the_file_that_the_task_makes_is_not_overwritten(project: Proj
     assert len(project.events("1", "--kind", "attempt.started")) == 2
 
 
-@pytest.mark.parametrize(("choice", "there"), [("mine", "mine"), ("task", "made")])
+@pytest.mark.parametrize(
+    ("choice", "there"), seed.one_on_a_push([("mine", "mine"), ("task", "made")], "a chosen version")
+)
 def test_after_a_save_the_version_counts_that_the_user_chooses(project: Project, choice: str, there: str) -> None:
     """R-GIT-6: his own is proven and committed with the task; otherwise it is in a snapshot."""
     run(project, "echo mine > b.txt")
@@ -200,7 +202,7 @@ def answered(project: Project, choice: str) -> Answer:
     return project.resume("--no-verify")
 
 
-@pytest.mark.parametrize("staged", [(), ("d/src.txt",)], ids=["", "staged"])
+@pytest.mark.parametrize("staged", seed.one_on_a_push([((),), (("d/src.txt",),)], "what is staged"))
 def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:
     """R-GIT-6: also if he staged it; otherwise his next commit would undo the work. A rollback leads back to it."""
     begun(project)

@@ -68,6 +68,7 @@ def test_accepted_work_on_a_file_of_an_earlier_task_can_be_verified(project: Pro
     assert project.resume().code == 0
 
 
+@pytest.mark.nightly
 def test_nothing_is_accepted_on_top_of_work_that_the_branch_lost(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), failing_task("T1-02", "b.txt"), failing_task("T1-03", "c.txt")])
     assert project.execute("--max-attempts", "1").code == 1
