@@ -525,6 +525,7 @@ def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbo
     assert Path(checkout.root).is_dir()
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("on_disk")
 def test_a_second_look_at_many_files_costs_at_most_twice_a_checkout(sandbox: GitSandbox, proof: Take) -> None:
     """In processor time of git and of idumb together."""

@@ -568,6 +568,7 @@ def test_the_reflog_says_who_moved_the_branch(sandbox: GitSandbox, history: GitH
         assert sandbox.git("log", "-1", "--walk-reflogs", "--format=%H %gs", name) == f"{made} idumb: T1-01"
 
 
+@pytest.mark.nightly
 def test_many_paths_can_be_committed(sandbox: GitSandbox, history: GitHistory) -> None:
     paths = [f"a-folder-with-a-long-name/{n // 100}/and-a-file-with-a-long-name-{n}" for n in range(3000)]
     commit(history, work(sandbox, dict.fromkeys(paths, "")))

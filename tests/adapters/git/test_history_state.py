@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from idumb.git import discover
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 
 
@@ -18,7 +19,7 @@ from tests.support.gitrepo import GitSandbox
         ("update-ref", "refs/heads/main", "other"),
     ],
 )
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", seed.one_on_a_push([False, True], "a moved HEAD"))
 def test_another_history_of_head_has_another_state(
     sandbox: GitSandbox, change: tuple[str, ...], *, packed: bool
 ) -> None:

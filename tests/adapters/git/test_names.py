@@ -246,6 +246,7 @@ def test_a_copy_of_the_repository_has_every_name_and_object(source: GitSandbox, 
     run.verify(GitSandbox(source.root.with_name("copy")))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("tasks", [30, pytest.param(500, marks=pytest.mark.nightly)])
 def test_after_many_tasks_no_care_and_no_copy_loses_a_file_of_a_named_tree(source: GitSandbox, tasks: int) -> None:
     """R-GIT-1."""

@@ -69,6 +69,7 @@ def test_a_scan_sees_a_change_with_restored_size_and_mtime(sandbox: GitSandbox, 
     assert content(trees, trees.scan(), "a") == b"two"
 
 
+@pytest.mark.nightly
 def test_a_scan_sees_each_of_many_fast_changes_of_equal_size(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "000")
     for number in range(100):
@@ -318,6 +319,7 @@ def deep(sandbox: GitSandbox) -> Iterator[int]:
     subprocess.run(["rm", "-rf", sandbox.root / "d"], check=True)
 
 
+@pytest.mark.nightly
 def test_deep_folders_need_no_deep_recursion(trees: GitTrees, deep: int) -> None:
     (change,) = trees.changes("4b825dc642cb6eb9a060e54bf8d69288fbee4904", trees.scan())
     assert change.path.count("/") == deep

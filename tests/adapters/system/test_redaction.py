@@ -9,6 +9,7 @@ import shlex
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def test_a_token_split_between_chunks_is_redacted(kind: str) -> None:
         assert out.decode() == whole
 
 
+@pytest.mark.nightly
 @every("kind", SAMPLES)
 def test_a_token_is_redacted_anywhere_in_a_long_stream(kind: str) -> None:
     """Around the end of a chunk, and around the place where a stream emits what it held back."""

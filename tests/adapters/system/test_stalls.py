@@ -171,6 +171,7 @@ def test_a_process_with_output_is_not_idle(tmp_path: Path) -> None:
     assert (finished.exit_code, finished.timed_out) == (0, False)
 
 
+@pytest.mark.nightly
 @LINUX_ONLY
 def test_a_silent_process_that_computes_is_not_idle(tmp_path: Path) -> None:
     finished = run("while :; do :; done", tmp_path, timeout=0.8, idle=0.3)
