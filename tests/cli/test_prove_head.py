@@ -79,8 +79,9 @@ def test_a_task_without_a_commit_is_not_proven(project: Project) -> None:
     assert {row["id"]: row["result"] for row in answer.data["tasks"]} == {"T1-01": "proven", "T1-02": "no_commit"}
 
 
-def test_a_plan_that_is_not_committed_as_it_is_is_refused(clone: Project) -> None:
-    clone.repo.write(PLAN, clone.read(PLAN) + "\n")
+@pytest.mark.parametrize("path", [PLAN, ".idumb/config.yaml"])
+def test_what_is_not_committed_as_it_is_now_is_refused(clone: Project, path: str) -> None:
+    clone.repo.write(path, clone.read(path) + "\n")
     assert clone.quick("prove", "1", "--json").error["code"] == "prove.uncommitted"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
 
+_SETTINGS = (".idumb/config.yaml", ".idumb/policy/tools.yaml")
 _NO_COMMIT = "no commit in the history of HEAD has its work"
 _NO_LOG = "only the working tree that ran it has the log to compare with"
 
@@ -46,15 +48,15 @@ def prove(services: Services, phase: str, task: str | None, approved: tuple[str,
 
 
 def _committed_contract(services: Services, phase: str) -> Contract:
-    """Return the contract of the plans in HEAD; they may not differ from the files."""
+    """Return the contract that HEAD has: plans and configuration may not differ from the files."""
     contract = loading.require_contract(services, phase)
-    plans = [plan.path for plan in contract.plans]
-    changed = services.history.uncommitted(plans)
-    if changed or services.history.head_tree() is None:
+    paths = [*(plan.path for plan in contract.plans), *_SETTINGS]
+    changed = paths if services.history.head_tree() is None else services.history.uncommitted(paths)
+    if changed:
         raise Refusal(
             "prove.uncommitted",
-            f"{wording.listed(changed or plans)} is not committed as it is, so no other clone has this plan.",
-            hint=f"git add {plans[0]} && git commit",
+            f"{wording.listed(changed)}: not committed as it is now, so another clone would prove something else.",
+            hint=f"git add {shlex.join(changed)} && git commit",
             details={"phase": contract.phase},
         )
     return contract
