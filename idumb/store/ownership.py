@@ -7,6 +7,7 @@ stopped and continues therefore notices before each effect, and the log refuses 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import json
 import os
@@ -263,24 +264,21 @@ class OwnerLock:
         self._path = path
         self._descriptor = descriptor
         self._process = os.getpid()
-        self._key = _key(os.fstat(descriptor))
 
     def holds(self) -> bool:
         # A forked process shares the descriptor, not the right to write.
         if self._process != os.getpid():
             return False
         try:
-            return _key(os.stat(self._path, follow_symlinks=False)) == self._key
+            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._descriptor))
         except OSError:
             return False
 
     def release(self) -> None:
         """Release explicitly: a program may have inherited the descriptor by mistake."""
         if self._process == os.getpid():
-            import filelock
-
             with contextlib.suppress(OSError):
-                filelock.unlock_descriptor(self._descriptor)
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
 
 
@@ -319,18 +317,15 @@ def replace(path: str) -> OwnerLock:
 def _locked(descriptor: int, path: str) -> bool:
     import errno
 
-    import filelock
-
     try:
-        return filelock.lock_descriptor(descriptor, blocking=False)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError as error:
         if error.errno in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
             raise StoreError("lock.unsupported", f"this file system has no locks: {os.path.dirname(path)}") from error
         raise
-
-
-def _key(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
+    return True
 
 
 @contextlib.contextmanager

@@ -26,7 +26,6 @@ _IMPORTED_LATE = (
     "difflib",
     "encodings.ascii",
     "encodings.utf_8_sig",
-    "filelock",
     "frontmatter",
     "getpass",
     "gzip",
