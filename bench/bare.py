@@ -25,6 +25,9 @@ class UnchangedTrees(MemoryTrees):
         self.root = root
         self._tree = repository.store_tree({})
 
+    def save(self, paths: Iterable[str]) -> str:
+        return self.scan(paths)
+
     def scan(self, also: Iterable[str] = ()) -> str:
         return self._tree
 
@@ -83,7 +86,7 @@ class UnchangedWorkspace:
     def messages(self, head: str | None) -> tuple[str, ...]:
         return ()
 
-    def raw(self, tree: str, paths: Iterable[str]) -> str:
+    def raw(self, tree: str, paths: Iterable[str], seen: object = ()) -> str:
         return tree
 
     def cleaned(self, path: str, data: bytes) -> str:

@@ -31,7 +31,6 @@ _ALWAYS = (
 )  # fmt: skip
 NO_SUBMODULES = "--ignore-submodules=dirty"
 """git starts itself in a submodule to see whether its files changed, and would run the filters of its configuration."""
-CHANGED_FILES = ("diff", "--no-ext-diff", "--name-only", "-z", NO_SUBMODULES)
 _MOST_WORDS = 1 << 20
 """Bytes of what git and hooks say that are read."""
 _GRACE = 2.0  # seconds between SIGTERM and SIGKILL
@@ -130,9 +129,9 @@ def write(
     return read(root, [*_DURABLE, *arguments], stdin, extra, keep=keep)
 
 
-def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None, stdin: bytes = b"") -> None:
-    """Run a changing command that must succeed; otherwise Refusal `git.failed` with git's words."""
-    _required(arguments, write(root, arguments, stdin, extra))
+def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
+    """Run a changing command that must succeed; return its output. Otherwise Refusal `git.failed` with git's words."""
+    return _required(arguments, write(root, arguments, stdin, extra))
 
 
 def output(

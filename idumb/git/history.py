@@ -13,6 +13,7 @@ from pygit2.enums import SortMode
 
 from idumb import lazy_pattern
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
+from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
 from idumb.git import (
@@ -31,6 +32,7 @@ from idumb.git.checkouts import rehearsal
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
 from idumb.git.projects import ProjectPaths
+from idumb.git.restore import path_state
 from idumb.system.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout
 
 _PROJECT = "Idumb-Project"
+_MOST_COMMITS = 1_000
 _TRAILER = lazy_pattern.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
 
@@ -97,19 +100,11 @@ class GitHistory:
         return bool(git_program.read(self._place.root, arguments).out)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        staged, asked = index_file.staged(self._place, self.repository), self._paths.all_stored(paths)
+        staged, asked = self._staged(), self._paths.all_stored(paths)
         return {self._paths.shown(path): staged[path] for path in asked if path in staged}
 
-    def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the paths whose file differs from the index, after filters."""
-        if not paths:
-            return frozenset()
-        arguments = [*git_program.CHANGED_FILES, "--", *self._paths.all_stored(paths)]
-        listed = git_program.output(self._place.root, arguments)
-        return frozenset(self._paths.all_shown(map(os.fsdecode, filter(None, listed.split(b"\0")))))
-
-    def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
-        head, stored = open_repository.head_of(self.repository), self._paths.all_stored(paths)
+    def committed(self, base: str | None, files: Mapping[str, Entry]) -> Mapping[str, Container[str]]:
+        head, stored = open_repository.head_of(self.repository), self._paths.all_stored(files)
         if head is None:
             return {}
         known = [base] if base is not None and base in self.repository else []
@@ -118,9 +113,11 @@ class GitHistory:
             for path in stored:
                 if (entry := tree_objects.entry(self.repository, tree, path)) is not None:
                     found.setdefault(path, set()).add(entry.oid)
+        missing = [p for p, entry in zip(stored, files.values(), strict=True) if entry.oid not in found.get(p, ())]
         shown = ["--raw", "-z", "--no-abbrev", "--no-renames", "--diff-merges=separate", "--root", "--format="]
-        revisions = [f"--max-count={limit}", head, *(f"^{commit}" for commit in known)]
-        rows = iter(git_program.output(self._place.root, ["log", *shown, *revisions, "--", *stored]).split(b"\0"))
+        revisions = [f"--max-count={_MOST_COMMITS}", head, *(f"^{commit}" for commit in known)]
+        command = ["log", *shown, *revisions, "--", *missing]
+        rows = iter(git_program.output(self._place.root, command).split(b"\0") if missing else ())
         for about in rows:
             if about.startswith(b":"):
                 path, ids = os.fsdecode(next(rows)), about.split(b" ")[2:4]
@@ -165,13 +162,27 @@ class GitHistory:
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""
-        head, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.all_stored(paths)
-        missing = [path for path in stored if tree_objects.entry(self.repository, head, path) is None]
-        return self._paths.all_shown(path for path in status.changed(self._place, missing) if path in missing)
+        head, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.stored
+        missing = [path for path in paths if tree_objects.entry(self.repository, head, stored(path)) is None]
+        return tuple(path for path in self.uncommitted(missing) if path in missing)
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
-        return self._paths.all_shown(status.changed(self._place, self._paths.all_stored(paths)))
+        stored = [path for path in self._paths.all_stored(paths) if not self._is_as_in_head(path)]
+        return self._paths.all_shown(status.changed(self._place, stored))
+
+    def _is_as_in_head(self, path: str) -> bool:
+        """Return whether a file and the index are as HEAD has it, byte for byte: then git need not be asked."""
+        if path_rules.has_wildcard(path):
+            return False
+        found = tree_objects.at(self.repository, self.head_tree() or tree_objects.EMPTY_TREE, path)
+        present = path_state.entry_below(self._place.root, path)
+        is_there = present is not None or os.path.lexists(os.path.join(self._place.root, path))
+        is_staged = any(f"{name}/".startswith(f"{path}/") for name in self._staged())
+        return found == present and is_there == (found is not None) and not is_staged
+
+    def _staged(self) -> Mapping[str, Entry | None]:
+        return index_file.staged(self._place, self.repository)
 
     def make(
         self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False

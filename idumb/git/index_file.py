@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import git_program, open_repository
+from idumb.git import git_program, guarded_files, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import SUBMODULE
@@ -18,14 +19,14 @@ from idumb.system import clock
 if TYPE_CHECKING:
     import pygit2
 
-INDEX = "index"
 _PAUSE, _PATIENCE = 0.1, 30.0  # seconds between two looks at a lock, and of waiting for it
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 _ON_A_LINE = 200
+_CONFLICT = Entry(0, "")  # of an unmerged path
 
 
 def path_of(place: Repository) -> str:
-    return os.path.join(place.git_dir, INDEX)
+    return os.path.join(place.git_dir, "index")
 
 
 def staged(place: Repository, repository: pygit2.Repository) -> dict[str, Entry | None]:
@@ -33,15 +34,28 @@ def staged(place: Repository, repository: pygit2.Repository) -> dict[str, Entry 
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
-    tree = tree_objects.tree_of(repository, open_repository.head_of(repository))
+    found = _differing(place, repository, tree_objects.tree_of(repository, open_repository.head_of(repository)))
+    return {path: entry for path, entry in found.items() if entry != _CONFLICT}
+
+
+def _differing(place: Repository, repository: pygit2.Repository, tree: str) -> Mapping[str, Entry | None]:
+    """Return the index entries that differ from a tree, as `staged` does, and conflicts."""
     if tree == tree_objects.EMPTY_TREE:
         tree_objects.write(repository, {})
-    base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", tree]
-    rows = git_program.output(place.root, ["diff-index", *base]).split(b"\0")
+    return _asked(place.root, tree, guarded_files.stat_key(path_of(place)))
+
+
+@functools.lru_cache(maxsize=4)
+def _asked(root: str, tree: str, _index: tuple[int, ...] | None) -> Mapping[str, Entry | None]:
+    """Ask git once for each state of the index."""
+    arguments = ["diff-index", "--cached", "--raw", "--no-renames", "--abbrev=40", "-z", tree]
+    rows = git_program.output(root, arguments).split(b"\0")
     found: dict[str, Entry | None] = {}
     for about, path in zip(rows[::2], rows[1::2], strict=False):
         _, mode, _, oid, kind = about.decode("ascii").split(" ")
-        if kind != "U" and not (kind == "A" and oid == EMPTY):
+        if kind == "U":
+            found[os.fsdecode(path)] = _CONFLICT
+        elif not (kind == "A" and oid == EMPTY):
             found[os.fsdecode(path)] = None if kind == "D" else Entry(int(mode, 8), oid)
     return found
 
@@ -60,39 +74,16 @@ def staged_tree(place: Repository, repository: pygit2.Repository) -> str:
         return ""
 
 
-def entries(root: str, paths: Iterable[str], variables: Mapping[str, str] | None = None) -> dict[str, Entry | None]:
-    """Return the index entries of these paths; None for a path without one. `variables` may name another index.
-
-    git reads split and sparse indexes, and lists assumed and skipped files too.
-    """
-    chosen: dict[str, Entry | None] = dict.fromkeys(paths)
-    if not chosen:
-        return chosen
-    arguments = ["ls-files", "--stage", "-z", "--", *(chosen if len(chosen) <= _ON_A_LINE else ())]
-    for row in git_program.output(root, arguments, extra=variables).split(b"\0")[:-1]:
-        about, _, name = row.partition(b"\t")
-        if (path := os.fsdecode(name)) in chosen:
-            mode, oid, _stage = about.split(b" ")
-            chosen[path] = Entry(int(mode, 8), oid.decode("ascii"))
-    return chosen
-
-
 def follow(
     place: Repository, repository: pygit2.Repository, before: str, after: str, own: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Give the index the entries of the tree `after` where it still has those of `before`, and for the paths `own`.
 
-    Return the paths.
-
-    Refusal `git.failed` if git could not.
+    Return the paths. Refusal `git.failed` if git could not.
     """
-    changes = {change.path: change for change in tree_objects.changes(repository, before, after)}
-    stale = []
-    for path, have in entries(place.root, changes).items():
-        old, new = changes[path].old, changes[path].new
-        announced = old is None and have is not None and have.oid == EMPTY
-        if have != new and (have == old or path in own or announced):
-            stale.append(path)
+    changes = tree_objects.changes(repository, before, after)
+    other = _differing(place, repository, before) if changes else {}
+    stale = [c.path for c in changes if c.path not in other or (c.path in own and other[c.path] != c.new)]
     set_to(place, repository, after, stale)
     return tuple(stale)
 
@@ -139,5 +130,7 @@ def cleaned(place: Repository, root: str, head: str | None, paths: Sequence[str]
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
         arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
         git_program.change(root, arguments, variables, names)
-        found = entries(root, paths, variables)
-    return {path: entry for path, entry in found.items() if entry is not None}
+        listed = ["ls-files", "--stage", "-z", "--", *(paths if len(paths) <= _ON_A_LINE else ())]
+        rows = (row.partition(b"\t") for row in git_program.output(root, listed, extra=variables).split(b"\0") if row)
+        found = {os.fsdecode(name): about.decode("ascii").split(" ") for about, _, name in rows}
+    return {path: Entry(int(found[path][0], 8), found[path][1]) for path in paths if path in found}

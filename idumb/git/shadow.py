@@ -31,7 +31,6 @@ NESTED = "a repository of its own"
 _UNREADABLE = "it cannot be read"
 _TRIES = 3
 _SECOND = 1_000_000_000
-_State = tuple[int, int, int, int]
 _MOST_REFUSED = 50
 _REFUSED = lazy_pattern.compile(rb"fatal: Unable to process path (.*?)\n?\Z", re.DOTALL)
 _NOT_HELD = lazy_pattern.compile(rb"^Ignoring path (.*)$", re.MULTILINE)
@@ -46,8 +45,10 @@ _FILTER = lazy_pattern.compile(rb"fatal: (.*): clean filter '.*' failed")
 _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
 _ID = lazy_pattern.compile("[0-9a-f]{40}")
-_YOUNG = "young"
-"""Names of files that changed just before a process ended its last scan."""
+
+
+class _Index(pygit2.Index):
+    _index = pygit2.ffi.NULL  # pygit2 frees it also if it could not open a damaged one
 
 
 class _Moved(Exception):
@@ -80,7 +81,7 @@ class Shadow:
         self._index: tuple[int, ...] | None = None
         self._users_index: tuple[int, ...] | None = ()
         self._tracked_ignored: frozenset[bytes] = frozenset()
-        self._given: dict[bytes, _State] = {}
+        self._known: set[bytes] = set()
         self._is_first = True
         self._is_private = False
         self.omitted: dict[str, str] = {}
@@ -99,7 +100,7 @@ class Shadow:
                     # An object that only the user's index knows may be gone, so the others begin without it.
                     return self._scan(named, begin=attempt == 0)
                 except (_Moved, Blocked) as moved:
-                    problem, self._given = str(moved) or "git was killed", {}
+                    problem, self._known = str(moved) or "git was killed", set()
                     self._git.remove(f"{INDEX}.lock")  # of a git that died of a file that was cut off
         raise errors.Refusal(
             "git.failed",
@@ -123,7 +124,7 @@ class Shadow:
             self._git.remove(INDEX)
             self._git.remove(_VERIFIED)
             self._git.required(["read-tree", "--empty"])
-            self._tree, self._is_first, self._given = "", True, {}
+            self._tree, self._is_first, self._known = "", True, set()
 
     def ignored(self) -> tuple[str, ...]:
         """Return what git ignores and the scans leave out, sorted; a folder that is wholly ignored ends with `/`."""
@@ -135,54 +136,56 @@ class Shadow:
     def _alone(self) -> Iterator[None]:
         with self._git.alone():
             if self._git.signature() != self._index:  # another process scanned
-                self._tree, self._given = "", {}
-                young = os.fsencode(self._git.read(_YOUNG))
-                if young and self._git.signature() is not None:
-                    self._drop(young.split(b"\0"))
+                self._tree, self._known = "", set()
+            began = clock.nanoseconds() - clock.TICK
             yield
             if self._is_private:
                 self._git.remove(INDEX)
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(os.path.join(self._git.path, INDEX), ns=(began, began))
             self._index = self._git.signature()
-            self._save_young()
-
-    def _save_young(self) -> None:
-        latest = clock.nanoseconds() - _SECOND
-        young = b"\0".join(path for path, seen in self._given.items() if seen[0] >= latest)
-        if (young or self._git.read(_YOUNG)) and not self._is_private and not self._git.has_tracked:
-            self._git.write(_YOUNG, young)
 
     def _scan(self, also: Sequence[bytes], *, begin: bool) -> str:
+        began = clock.nanoseconds() - clock.TICK
         if begin and self._git.signature() is None:
-            self._begin()
+            self._begin(began)
         self._look_at_users_index()
         changed = self._changed()
-        present = {*self._tracked_ignored, *(path for name in also for path in self._files_at(name))}
-        changed |= self._unnoticed(present, changed)
+        changed |= self._unlisted({*self._tracked_ignored, *(path for name in also for path in self._files_at(name))})
         if self._is_first and not self._git.has_tracked:
             self._drop_ignored(changed, also)
         if changed:
             self._tree = ""
-            before = {path: _state(self._at(path)) for path in changed}
-            sizes = {path: seen[2] for path, seen in before.items() if seen is not None}
+            sizes = {path: status.st_size for path in changed if (status := self._status(path)) is not None}
             largest = os.fsdecode(self._at(max(sizes, key=lambda path: sizes[path], default=b"")))
             disk_space.require_room(sizes.values(), self._store.common_dir, largest)
             self._update(changed)
-            self._note(before, present)
             self._is_private = self._has_secret(b"\n".join(changed))
-        if not self._tree:
-            self._tree = self._written()
+        tree = self._tree = self._tree or self._written()
         self._is_first = False
-        return self._tree
+        self._drop_young(changed, began)
+        return tree
 
-    def _begin(self) -> None:
+    def _begin(self, began: int) -> None:
         """Take over what the user's index says of each path; then git stores only what differs from it."""
-        self._tree, self._given = "", {}
+        self._tree, self._known = "", set()
         rows = (row for row in _rows(self._git.tracked(["ls-files", "-s", "-z"])) if b" 0\t" in row)
         known = {row.partition(b"\t")[2]: row for row in rows}
-        before = {path: _state(self._at(path)) for path in known}
         self._git.required(["update-index", "-z", "--index-info"], b"".join(row + b"\0" for row in known.values()))
         self._git.git(["update-index", "-q", "--refresh"])
-        self._note(before, set())
+        self._drop_young(known, began)
+
+    def _drop_young(self, paths: Iterable[bytes], began: int) -> None:
+        """Forget files that a program dated back after the time `began`: only the bytes of the next look count.
+
+        Most builds of git compare times in whole seconds, and read a file again that is as young as the index. So our
+        index has the time at which the scan began; what was changed last and is dated back looks old to git.
+        """
+        statuses = {path: status for path in paths if (status := self._status(path)) is not None}
+        young = (path for path, s in statuses.items() if s.st_ctime_ns >= began - _SECOND > s.st_mtime_ns)
+        if dated_back := list(young):
+            self._known.difference_update(dated_back)
+            self._drop(dated_back)
 
     def _look_at_users_index(self) -> None:
         signature = self._git.tracked_signature()
@@ -253,29 +256,14 @@ class Shadow:
             inside = os.path.relpath(folder, self._at(b""))
             yield from (os.path.join(inside, name) for name in (*names, *links))
 
-    def _unnoticed(self, present: set[bytes], changed: set[bytes]) -> set[bytes]:
-        """Return the paths that changed although git does not say so, of those that it ignores or saw just now.
-
-        Most builds of git compare the times of files in whole seconds, so a file may change again with the same size
-        and a time that a program set back.
-        """
-        now = {path: state for path in {*present, *self._given} if (state := _state(self._at(path))) is not None}
-        unnoticed = {path for path, state in now.items() if state != self._given.get(path) and path not in changed}
-        if known := unnoticed & self._given.keys():
-            self._drop(known)  # otherwise git would compare it again, with the same result
-        refused = {path: why for path in unnoticed if (why := self._reason_to_omit(path, is_untracked=False))}
+    def _unlisted(self, present: set[bytes]) -> set[bytes]:
+        """Return those of these paths that our index may lack: git does not list what it ignores."""
+        there = {path for path in present if self._status(path) is not None}
+        refused = {path: why for path in there if (why := self._reason_to_omit(path, is_untracked=False))}
         self.omitted |= {os.fsdecode(path): why for path, why in refused.items()}
-        self._given |= {path: now[path] for path in refused}
-        latest = clock.nanoseconds() - _SECOND
-        self._given = {p: seen for p, seen in self._given.items() if p in present or seen[0] >= latest}
-        return unnoticed - refused.keys()
-
-    def _note(self, before: dict[bytes, _State | None], present: set[bytes]) -> None:
-        """Note the state in which git read files that it ignores, that changed just now, or while it read them."""
-        latest = clock.nanoseconds() - _SECOND
-        for path, seen in before.items():
-            if seen is not None and (path in present or seen[0] >= latest or _state(self._at(path)) != seen):
-                self._given[path] = seen
+        new = there - refused.keys() - self._known
+        self._known = there - refused.keys()
+        return new
 
     def _drop_ignored(self, changed: set[bytes], also: Sequence[bytes]) -> None:
         """Forget files that git ignores by now, once in each process: within one, no file may look deleted."""
@@ -320,13 +308,13 @@ class Shadow:
         self._tree = ""
 
     def _written(self) -> str:
-        if self._is_first:  # git then notes in our index the trees of the folders; libgit2 uses these
+        if self._is_first and not self._git.has_tracked:  # git then notes the trees of the folders there, for libgit2
             result = self._git.git(["write-tree"])
             tree, problem = result.out.decode("ascii").strip(), "" if result.status == 0 else result.words
         else:
             try:
                 self._repository.see_packs()
-                index = pygit2.Index(os.path.join(self._git.path, INDEX))
+                index = _Index(os.path.join(self._git.path, INDEX))
                 tree, problem = str(index.write_tree(self._repository)), ""
             except (pygit2.GitError, KeyError, ValueError, OSError) as failed:
                 problem = str(failed) or "the index is damaged"
@@ -340,16 +328,13 @@ class Shadow:
     def _at(self, path: bytes) -> bytes:
         return os.path.join(os.fsencode(self._place.root), path)
 
-
-def _state(path: bytes) -> _State | None:
-    """Return what shows that a file or a link changed, the time of that first; None for a folder, or nothing."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    if stat.S_ISDIR(status.st_mode):
-        return None  # a submodule, or what replaced a file
-    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
+    def _status(self, path: bytes) -> os.stat_result | None:
+        """Return the state of a file or a link; None for a folder, or nothing."""
+        try:
+            status = os.lstat(self._at(path))
+        except OSError:
+            return None
+        return None if stat.S_ISDIR(status.st_mode) else status
 
 
 def _rows(output: bytes) -> list[bytes]:

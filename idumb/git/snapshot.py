@@ -1,24 +1,21 @@
 """Snapshots: the working tree's bytes, what is staged and the state of HEAD, in a tree with a name, read back.
 
-A snapshot's tree holds `worktree/`, `head/` (the tree of HEAD), `staged/` if the index differs from that, and
-`meta.json`.
+A snapshot's tree holds `worktree/`, `head/` (the tree of HEAD), and `staged/` if the index differs from that.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from pygit2.enums import ObjectType
 
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, guarded_files, index_file, names, open_repository
+from idumb.git import discover, index_file, names, open_repository
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
@@ -28,9 +25,7 @@ from idumb.git.shadow import Shadow
 from idumb.git.shadow_folder import ShadowFolder
 from idumb.system.files import private_folders
 
-WORKTREE, STAGED, HEAD, META = "worktree", "staged", "head", "meta.json"
-_STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
-_LISTED = 1000
+WORKTREE, STAGED, HEAD = "worktree", "staged", "head"
 _TRIES = 10
 
 
@@ -50,7 +45,6 @@ class Snapshots:
         self.limit = limit
         self.has_secret = has_secret
         self._head: str | None = None
-        self._index: tuple[object, str] = ((), "")
 
     @functools.cached_property
     def repository(self) -> CheckedRepository:
@@ -64,7 +58,7 @@ class Snapshots:
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
         self.shadow.forget()
-        self._head, self._index = None, ((), "")
+        self._head = None
 
     def take(self, ref: str, reason: str, also: Iterable[str]) -> Snapshot:
         """Scan, and make a snapshot of all files and of the index. `also` are ignored paths to include."""
@@ -93,18 +87,13 @@ class Snapshots:
             os.replace(place, os.path.join(folder, oid))
 
     def _take(self, ref: str, tree: str, reason: str) -> Snapshot:
-        """Make a snapshot of the scanned `tree` and of the index. It has a part of a long list of what was left out."""
-        head, branch = open_repository.head_of(self.repository), open_repository.branch_of(self.repository)
-        in_progress = [name for name in _STATE if os.path.lexists(os.path.join(self._place.git_dir, name))]
-        meta: dict[str, Any] = {"head": head, "branch": branch, "in_progress": in_progress}
-        omitted = sorted(self.shadow.omitted.items())[:_LISTED]
-        meta |= {"omitted": dict(omitted)} if omitted else {}
-        text = json.dumps(meta, sort_keys=True)  # with `indent`, each call leaves cycles to the garbage collector
-        items = {WORKTREE: Entry(FOLDER, tree), META: Entry(FILE, self.store(text.encode("ascii")))}
+        """Make a snapshot of the scanned `tree` and of the index."""
+        head, items = open_repository.head_of(self.repository), {WORKTREE: Entry(FOLDER, tree)}
         if head is not None:
             items[HEAD] = Entry(FOLDER, tree_objects.tree_of(self.repository, head))
             self._keep_head(head)
-        if staged := self._staged(head):
+        self.repository.see_packs()
+        if staged := index_file.staged_tree(self._place, self.repository):
             items[STAGED] = Entry(FOLDER, staged)
         return self._keep(ref, tree, reason, items)
 
@@ -124,14 +113,6 @@ class Snapshots:
         if last is not None and last in repository and not repository.descendant_of(head, last):
             own_refs.move(repository, place, f"{below}former/{last[:16]}", last)
         own_refs.move(repository, place, below + "head", head)
-
-    def _staged(self, head: str | None) -> str:
-        """Return the tree that a commit of the index would have; "" if it is HEAD's. Looks again if either changed."""
-        present = head, guarded_files.stat_key(index_file.path_of(self._place))
-        if self._index[0] != present:
-            self.repository.see_packs()
-            self._index = present, index_file.staged_tree(self._place, self.repository)
-        return self._index[1]
 
     def store(self, data: bytes) -> str:
         return str(self.repository.write(ObjectType.BLOB, data))

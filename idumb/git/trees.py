@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from idumb.app.ports.repository import Conflict, Snapshot, Trees
-from idumb.domain import paths
+from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import git_program, guarded_files, index_file, links, status
@@ -15,6 +16,7 @@ from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.tree_objects import FOLDER
 from idumb.git.projects import ProjectPaths
+from idumb.git.restore import path_state
 from idumb.git.restore.displaced import Shelf
 from idumb.git.snapshot import Snapshots
 from idumb.system.files import private_folders
@@ -46,6 +48,20 @@ class GitTrees(Snapshots):
 
     def scan(self, also: Iterable[str] = ()) -> str:
         return self.shadow.scan(self.paths.all_stored(also))
+
+    def save(self, paths: Iterable[str]) -> str:
+        root, names = self._place.root, self.paths.all_own(paths)
+        files = {path: path_state.entry_below(root, path) for path in names}
+        self.repository.see_packs()
+        new = {p: e.oid for p, e in files.items() if e and not tree_objects.is_stored(self.repository, e.oid)}
+        is_odd = any(e is None and os.path.lexists(os.path.join(root, path)) for path, e in files.items())
+        try:
+            stored = tree_objects.store(functools.partial(git_program.change, root), [*new])
+        except errors.Refusal:
+            is_odd = True
+        if is_odd or stored != [*new.values()]:  # a folder or a link, or it changes just now
+            return self.scan(paths)
+        return tree_objects.put(self.repository, tree_objects.EMPTY_TREE, files)
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         return self.take(ref, reason, self.paths.all_stored(also))
@@ -204,11 +220,8 @@ class GitTrees(Snapshots):
             index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
             git_program.change(place.root, ["read-tree", tree], index)
             where = [f"--directory={self.paths.folder}"] if self.paths.folder else []
-            arguments, data = (
-                ["apply", "--cached", "--whitespace=nowarn", *where, "-"],
-                patch.encode("utf-8", "surrogateescape"),
-            )
-            result = git_program.write(place.root, arguments, data, index)
+            arguments = ["apply", "--cached", "--whitespace=nowarn", *where, "-"]
+            result = git_program.write(place.root, arguments, patch.encode("utf-8", "surrogateescape"), index)
             if result.status != 0:
                 return "", result.words
             return git_program.output(place.root, ["write-tree"], extra=index).decode("ascii").strip(), ""
@@ -230,7 +243,7 @@ class Here:
     def show(self, tree: str, head: str | None) -> None:  # noqa: ARG002 - as in a checkout
         raise AssertionError("nothing is shown in the user's own working tree")
 
-    def raw(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a checkout
+    def raw(self, tree: str, paths: Iterable[str], seen: Sequence[str] = ()) -> str:  # noqa: ARG002 - as in a checkout
         return tree
 
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a checkout

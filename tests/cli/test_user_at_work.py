@@ -149,17 +149,27 @@ def test_a_branch_that_the_user_leaves_while_a_hook_runs_gets_no_commit(project:
     ("setting", "content", "mode"),
     [("core.autocrlf=true", b"one\n", 0o644), ("core.fileMode=false", b"one\n", 0o777)],
 )
-def test_a_file_that_git_calls_unmodified_is_no_conflict(
+def test_a_file_that_git_calls_unmodified_is_no_conflict_and_gets_its_bytes_back(
     sandbox: GitSandbox, setting: str, content: bytes, mode: int
 ) -> None:
-    """R-GIT-6: neither is it if the user takes the work of an agent."""
+    """R-GIT-6: its line endings may be others than those that git writes."""
     project = projects.create(sandbox, files={"a.txt": content})
     project.repo.git("config", *setting.split("="))
     (project.folder / "a.txt").chmod(mode)
     steps = [shell("echo made >> a.txt")]
     project.plan([task("T1-01", files="modify `a.txt`", check="grep -q made a.txt", steps=steps)])
     assert project.execute("--no-verify").code == 0
-    assert project.read("a.txt").split() == ["one", "made"]
+    place = project.folder / "a.txt"
+
+    def present() -> tuple[bytes, int]:
+        return place.read_bytes(), place.stat().st_mode & 0o777
+
+    done = present()
+    assert done[0].split() == [b"one", b"made"]
+    back = content, mode
+    for argv, expected in ((("rollback", "1", "--to", "start"), back), (("undo",), done), (("undo",), back)):
+        assert project.json(*argv, "--yes").code == 0
+        assert present() == expected
 
 
 def test_a_run_says_which_changes_of_the_user_its_agents_do_not_see(project: Project) -> None:

@@ -105,6 +105,6 @@ def test_every_edit_of_equal_size_and_time_is_detected(sandbox: GitSandbox, monk
     """R-GIT-1, F57: a hundred rounds; a scanner that trusts size and time of modification misses nearly all."""
     assert rounds(sandbox) == 0
     monkeypatch.setattr(shadow_folder, "SETTINGS", shadow_folder.SETTINGS)
-    monkeypatch.setattr(shadow.Shadow, "_unnoticed", shadow.Shadow._unnoticed)
+    monkeypatch.setattr(shadow.Shadow, "_drop_young", shadow.Shadow._drop_young)
     planted.put("times only")
     assert rounds(sandbox) > 90

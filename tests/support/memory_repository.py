@@ -115,6 +115,9 @@ class MemoryTrees:
     def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         return False, "nothing is applied in memory"
 
+    def save(self, paths: Iterable[str]) -> str:
+        return self.scan(paths)
+
     def scan(self, also: Iterable[str] = ()) -> str:
         return self._repository.store_tree(self._repository.present(also))
 
@@ -309,7 +312,7 @@ class MemoryHistory:
         newest_trailers = ((one, _trailers(self._repository.commits[one].message)) for one in newest)
         return tuple((one, trailers) for one, trailers in newest_trailers if trailers)
 
-    def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
+    def committed(self, base: str | None, files: Mapping[str, Entry]) -> Mapping[str, Container[str]]:
         return {}
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def _before(context: RunContext, attempt: Attempt) -> str:
     """
     if attempt.in_place:
         return attempt.before_hooks or attempt.candidate
-    return context.workspace.raw(attempt.base, attempt.changed)
+    return context.workspace.raw(attempt.base, attempt.changed, [attempt.snapshot.tree])
 
 
 def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:

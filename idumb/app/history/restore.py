@@ -294,7 +294,7 @@ def _uncommitted_before(services: Services, state: RunState, tree: str, paths: S
     if not back:
         return frozenset()
     carried = any(task.carried_from for task in state.tasks.values())  # committed before this run began
-    committed = services.history.committed(None if carried else state.base.commit, tuple(back))
+    committed = services.history.committed(None if carried else state.base.commit, back)
     new = {p: e.oid for p, e in back.items() if e.mode != SUBMODULE and e.oid not in committed.get(p, ())}
     return exposed_secrets.secret_in(services, new).union(path for path in back if path not in committed)
 
@@ -309,11 +309,10 @@ def _existing_commit(services: Services, intended: Mapping[str, Any]) -> str | N
 
 def _uncommitted(services: Services, paths: Sequence[str], tree: str) -> tuple[str, ...]:
     """Return the paths of the present `tree` that HEAD has not or otherwise. Git does not report ignored ones."""
-    entry, head = services.trees.entry, services.history.head_tree()
-    missing = (p for p in paths if entry(tree, p) is not None and (head is None or entry(head, p) is None))
-    # To git's status, a name such as `[ab].txt` is a pattern, and covers other files too.
-    differing = (p for p in services.history.uncommitted(paths) if p in paths)
-    return tuple(dict.fromkeys((*differing, *missing)))
+    entry, head = services.trees.entry, services.history.head().commit
+    before, after = services.history.tree_of(head), services.trees.committed(head, tree, paths)
+    staged = services.history.staged(paths)
+    return tuple(path for path in paths if path in staged or entry(after, path) != entry(before, path))
 
 
 def publish_reports(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:

@@ -69,8 +69,8 @@ def _only_staged(services: Services, before: Snapshot, staged: Mapping[str, Entr
     """Return paths whose staged content is not that of the file, and so exists nowhere else."""
     other = [p for p, have in staged.items() if have != services.trees.entry(before.tree, p)]
     # With a filter, the index has other bytes than the file, but the same content.
-    differ = services.history.differing_from_index(other)
-    return [p for p in other if p in differ]
+    cleaned = services.trees.committed(services.history.head().commit, before.tree, other)
+    return [p for p in other if staged[p] != services.trees.entry(cleaned, p)]
 
 
 def _changed(services: Services, before: Snapshot, target: Target) -> list[str]:

@@ -17,7 +17,7 @@ from idumb.app.history.restore import Intent
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import operation
 from idumb.app.worktree import exposed_secrets, preconditions
-from idumb.domain import agent, paths
+from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.proof.evidence import BROKEN
@@ -138,16 +138,8 @@ def restore_and_report(
 
 
 def _nothing(state: RunState, to: str) -> Result:
-    return Result(
-        {
-            "phase": state.phase,
-            "to": to,
-            "paths": [],
-            "tasks": [],
-            "commit": None,
-            "next": [f"idumb resume {state.phase}"],
-        }
-    )
+    answer: dict[str, Any] = {"phase": state.phase, "to": to, "paths": [], "tasks": [], "commit": None}
+    return Result({**answer, "next": [f"idumb resume {state.phase}"]})
 
 
 def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
@@ -245,8 +237,11 @@ def _touched_paths(task_state: TaskState) -> tuple[str, ...]:
 
 
 def _in_tree_of_user(services: Services, task_state: TaskState, base: str, paths: Sequence[str]) -> str:
-    """Return what a task started from, with the bytes that git gives these files in the user's working tree."""
-    return base if task_state.attempt.adapter in agent.BY_PERSON else services.open_checkout().raw(base, paths)
+    """Return what a task started from, with the bytes that these files had in the user's working tree."""
+    trees = services.trees
+    seen = [trees.tree_at(snapshot) for snapshot in task_state.work.snapshots]
+    other = [path for path in paths if trees.entry(base, path) != trees.entry(seen[0], path)] if seen else paths
+    return services.open_checkout().raw(base, other, seen) if other else base
 
 
 def _target(services: Services, undone: Sequence[TaskState], words: str) -> Target:

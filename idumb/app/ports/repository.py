@@ -79,6 +79,9 @@ class Trees(Protocol):
         `also` are literal paths to include even if they are ignored. What cannot be saved is left out: see `omitted`.
         """
 
+    def save(self, paths: Iterable[str]) -> str:
+        """Store these files as they are, byte for byte; return a tree that has them, and perhaps others."""
+
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """Store a `scan`, the index and HEAD under the name `ref`, and read it back."""
 
@@ -188,8 +191,11 @@ class History(Protocol):
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the paths that are staged, with their entries; None if the deletion is staged."""
 
-    def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
-        """Return the paths in `base` or a later commit of HEAD, with the ids of their blobs."""
+    def committed(self, base: str | None, files: Mapping[str, Entry]) -> Mapping[str, Container[str]]:
+        """Return the paths of these files that `base` or a later commit of HEAD has, with the ids of their blobs.
+
+        For a file that `base` or HEAD has, other ids may be omitted.
+        """
 
     def tree_of(self, commit: str | None) -> str:
         """Return the tree of a user's commit; the empty tree for None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from idumb.app.ports.repository import Trees
@@ -25,8 +25,11 @@ class Workspace(Protocol):
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
         """Return the tree that was just shown, with those of these paths that are there although it lacks them."""
 
-    def raw(self, tree: str, paths: Iterable[str]) -> str:
-        """Return `tree` with the bytes that these files have in the user's working tree, as git checks them out."""
+    def raw(self, tree: str, paths: Iterable[str], seen: Sequence[str] = ()) -> str:
+        """Return `tree` with the bytes that these files have in the user's working tree.
+
+        Those are what git checks out, or what the first of the trees `seen` has that git calls unmodified.
+        """
 
     def cleaned(self, path: str, data: bytes) -> str:
         """Return the object that git stores for a file with these bytes."""

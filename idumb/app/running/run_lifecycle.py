@@ -193,7 +193,9 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
             ending, words=next_steps.blocked_summary(next_steps.blocked_groups(contract, journal.state, statuses))
         )
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
-    final = final_state.at_end(services, journal.state, contract) if done else final_state.FinalState()
+    final = final_state.FinalState()
+    if done:
+        final = final_state.at_end(services, journal.state, contract, final_state.scan(services, contract))
     fields = {**ending.fields, **({"workspace": final.as_dict()} if done else {})}
     journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields))
     if done:

@@ -28,7 +28,7 @@ def workspace(services: Services, phase: str) -> Result:
     preconditions.require_initialised(services)
     state = run_lookup.named_run(services, phase)
     contract = loading.locked_contract(services, state)
-    final = final_state.at_end(services, state, contract)
+    final = final_state.at_end(services, state, contract, final_state.scan(services, contract))
     chain = services.log.verify()
     plans, guarded = _changed_plans(services, state, contract), preconditions.changed_guarded(services, state)
     open_now = open_attempt.find(services)

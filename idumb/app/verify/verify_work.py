@@ -113,7 +113,7 @@ def judge(
     tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, gathered)
     gathered += tests
     checks.end_processes()
-    final = final_state.at_end(services, journal.state, contract)
+    final = final_state.at_end(services, journal.state, contract, tree)
     mismatches = _mismatches(contract, final)
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)

@@ -41,10 +41,9 @@ class FinalState:
         return (f"Not as committed in your working tree: {wording.listed(self.changed, hidden=self.more)}",)
 
 
-def at_end(services: Services, state: RunState, contract: Contract) -> FinalState:
-    """Compare what is there now. Refusal `snapshots.freed`."""
+def at_end(services: Services, state: RunState, contract: Contract, present: str) -> FinalState:
+    """Compare what is there now; `present` is the `scan` of it. Refusal `snapshots.freed`."""
     kept_runs.require(services, state, state.attempted)
-    present = scan(services, contract)
     writers = _last_writers(state)
     committed = {path for path, task in writers.items() if _commit_of(state, task) is not None}
     head = services.history.head_tree() or present

@@ -23,20 +23,19 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
 
     def left() -> Iterator[Symptom]:
         at_work = owned()
-        for one in services.checkouts.left():
+        for path in services.checkouts.left():
             yield health.warn(
                 "an attempt works in a checkout",
-                one.path,
+                path,
                 means="a run is under way" if at_work else "it was killed, and this may be the only copy of its work",
                 fix="idumb status",
                 fixes=not at_work,
-                subject=one.path,
+                subject=path,
             )
 
     def keep(symptom: Symptom) -> str:
         """Keep the files of killed attempts under their names."""
-        kept = {one.path: one.ref for one in services.checkouts.keep_left()}
-        where = kept.get(symptom.subject)
+        where = services.checkouts.keep_left().get(symptom.subject)
         return f"what it left is kept: {where}" if where else f"{symptom.subject} is in use, or kept by now"
 
     return (

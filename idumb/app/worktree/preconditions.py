@@ -195,7 +195,7 @@ def commit(services: Services, state: RunState, paths: Sequence[str], message: s
     if not paths:
         return CommitAttempt(None)
     head = services.history.head().commit
-    tree = services.trees.committed(head, services.trees.scan(paths), paths)
+    tree = services.trees.committed(head, services.trees.save(paths), paths)
     if tree == services.history.tree_of(head):
         return CommitAttempt(None)
     made = services.history.make(tree, head, message, hooks=services.settings.git.hooks, wrote=state.wrote)

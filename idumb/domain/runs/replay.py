@@ -67,7 +67,7 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
             crashed=task.attempt.crashed,
             unjudged=task.attempt.unjudged,
         ),
-        work=replace(task.work, base=p["base"], snapshot=p["snapshot"]),
+        work=replace(task.work, base=p["base"], snapshots=(p["snapshot"], *task.work.snapshots)),
         context=replace(task.context, speaker=agent.speaker_digest(envelope)),
     )
 

@@ -79,7 +79,7 @@ class TaskWork:
     """What a task changed.
 
     - `base`: the tree that the task starts from. `left_tree`: the tree that its last attempt left.
-    - `snapshot`: the commit taken before the last attempt.
+    - `snapshots`: those of the user's tree before its attempts, the newest first.
     - `touched`: the paths changed since the base. `deviations`: those among them that the task does not declare.
     - `accepted_paths`: the deviations that a person accepted.
     - `symbols`: changes of symbols, such as `added slugify in slug.py`.
@@ -87,7 +87,7 @@ class TaskWork:
 
     base: str | None = None
     left_tree: str | None = None
-    snapshot: str | None = None
+    snapshots: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     accepted_paths: tuple[str, ...] = ()

@@ -287,13 +287,16 @@ class Checkout:
                 manifest.remove(self.top, stored)
         return self.trees.scan(there) if there else tree
 
-    def raw(self, tree: str, paths: Iterable[str]) -> str:
-        """Return `tree` with these files as git checks them out: what belongs in the user's working tree."""
+    def raw(self, tree: str, paths: Iterable[str], seen: Sequence[str] = ()) -> str:
+        """Return `tree` with these files as git checks them out: what belongs in the user's working tree.
+
+        `seen` are trees that his files had: where git calls one of those unmodified, its bytes count.
+        """
         paths = tuple(paths)
         if not self.trees.may_convert(tree, paths):
             return tree
         self._require_folder()
-        entries = self._files.checked_out(tree, self._paths.all_own(paths))
+        entries = self._files.checked_out(tree, self._paths.all_own(paths), seen)
         return tree_objects.put(self.trees.repository, tree, entries)
 
     def committed(self, head: str | None, kept: str, paths: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pygit2
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import disk_space, git_program, guarded_files, open_repository, refs
+from idumb.git import disk_space, git_program, guarded_files, refs
+from idumb.git.checkouts import user_git
 from idumb.git.checkouts.checkout import Checkout
 from idumb.git.checkouts.user_git import EXCLUDE, config_line
 from idumb.git.discover import Repository
@@ -122,11 +123,8 @@ class Commits:
         private_folders.remove_tree(folder.path)
         for name in ("info", "refs", "objects"):
             private_folders.make(os.path.join(folder.path, name))
-        branch = open_repository.branch_of(self._repository) or ("" if head else "refs/heads/main")
-        listed = refs.of_user(self._place.common_dir) | ({branch: head} if branch and head else {})
-        rows = (f"{oid} {name}\n" for name, oid in sorted(listed.items()) if not oid.startswith("ref:"))
-        folder.write("HEAD", f"ref: {branch}\n" if branch else f"{head}\n")
-        folder.write("packed-refs", "".join(("# pack-refs with: sorted \n", *rows)))
+        for name, data in user_git.ref_files(self._repository, head, refs.of_user(self._place.common_dir)).items():
+            folder.write(name, data)
         folder.write("config", "".join(config_line(*row) for row in settings))
         for name in filter(lambda name: os.path.isfile(os.path.join(proof.own, name)), _FILES):
             shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder.path, name))

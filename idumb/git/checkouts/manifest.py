@@ -13,8 +13,9 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from idumb.domain.paths import folders_above
 from idumb.lazy_dataclass import dataclass
 from idumb.system.files import atomic_write, private_folders, stamps
 
@@ -53,7 +54,7 @@ class Manifest:
 
     def added(self, present: Iterable[str]) -> list[str]:
         """Return what is neither idumb's nor, as far as recorded, somebody else's."""
-        expected = {*self.copies, *self.others, *(above for path in self.others for above in parents(path))}
+        expected = {*self.copies, *self.others, *(above for path in self.others for above in folders_above((path,)))}
         return [path for path in present if path not in expected]
 
 
@@ -115,15 +116,9 @@ def walk(top: str, path: str, *, is_own: bool = False) -> Iterator[tuple[str, os
                     yield name, status
 
 
-def parents(path: str) -> Iterator[str]:
-    """Yield the folders above a relative path, the nearest first."""
-    while path := os.path.dirname(path):
-        yield path
-
-
 def has_room(root: str, path: str) -> bool:
     """Return whether each folder above a path is one, or missing: not a link, not a file."""
-    for above in parents(path):
+    for above in folders_above((path,)):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if not stat.S_ISDIR(os.lstat(os.path.join(root, above)).st_mode):
                 return False
@@ -173,13 +168,6 @@ def remove(root: str, path: str) -> None:
         shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
         with contextlib.suppress(FileNotFoundError):
             private_folders.remove_at(name, folder)
-
-
-def keep_only(root: str, manifest: Manifest, paths: Collection[str]) -> None:
-    """Remove those of its topmost paths that are not among `paths`."""
-    for path in manifest.paths:
-        if path not in paths:
-            remove(root, path)
 
 
 def _let_time_pass(place: str, newest: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import NamedTuple
 
 from idumb.git import guarded_files
 from idumb.git.checkouts import places
@@ -13,13 +12,6 @@ from idumb.git.checkouts.checkout import BUILD, MARK, Additions, Checkout
 from idumb.git.checkouts.places import Pair
 from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
-
-
-class Left(NamedTuple):
-    """A checkout in which an attempt worked when its command was killed, and the name to keep its files under."""
-
-    path: str
-    ref: str
 
 
 class Checkouts:
@@ -58,22 +50,25 @@ class Checkouts:
         """Return the folder of the checkouts."""
         return places.folder_of(self._place)
 
-    def left(self) -> tuple[Left, ...]:
-        """Return the checkouts in which an attempt worked when its command was killed. Some may be in use."""
-        marks = {path: os.path.join(own, MARK) for path, own in places.own_folders(self._place).items()}
-        refs = ((path, os.fsdecode(guarded_files.content(mark))) for path, mark in marks.items())
-        return tuple(Left(path, ref) for path, ref in refs if ref)
+    def left(self) -> dict[str, str]:
+        """Return the checkouts in which an attempt worked when its command was killed, some perhaps in use.
 
-    def keep_left(self) -> tuple[Left, ...]:
+        Each has the name to keep its files under.
+        """
+        marks = {path: os.path.join(own, MARK) for path, own in places.own_folders(self._place).items()}
+        names = {path: os.fsdecode(guarded_files.content(mark)) for path, mark in marks.items()}
+        return {path: name for path, name in names.items() if name}
+
+    def keep_left(self) -> dict[str, str]:
         """Keep the files of attempts whose commands were killed; return those that were not kept yet."""
-        left = {one.path: one for one in self.left()}
+        left = self.left()
         for pair in places.free(self._place):
             with contextlib.closing(pair):
                 folder, _ = pair.opened(BUILD)
                 if folder.path in left:
                     Checkout(self._place, self._trees(), pair, BUILD, Additions())
-        still = {one.path for one in self.left()}
-        return tuple(one for path, one in left.items() if path not in still)
+        still = self.left()
+        return {path: name for path, name in left.items() if path not in still}
 
     def close(self) -> None:
         """Let other commands use them."""

@@ -59,7 +59,8 @@ class Prepared:
 
     def _remove(self, root: str, untracked: Callable[[], set[str]]) -> None:
         """Remove what was made, also by commands that did not come to their end."""
-        manifest.keep_only(root, self._manifest, ())
+        for path in self._manifest.paths:
+            manifest.remove(root, path)
         self._manifest = Manifest()
         self._manifest.save(self._done)
         if os.path.exists(self._begun):

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
+from idumb.domain.paths import folders_above
 from idumb.git import disk_space, git_program
 from idumb.git.checkouts import copying, manifest, relocated
 from idumb.git.checkouts.manifest import Facts, Manifest
@@ -84,8 +85,8 @@ class Provided:
         missing = self._missing(originals, present)
         self._require_room(missing, paths, originals)
         self.copied = {p: size for p, size in _sizes(missing, paths, originals).items() if p not in before.paths}
-        manifest.keep_only(root, before, paths)
-        for path in Manifest(paths, dict.fromkeys(originals, ()), others=others).added(present):
+        added = Manifest(paths, dict.fromkeys(originals, ()), others=others).added(present)
+        for path in (*set(before.paths).difference(paths), *added):
             manifest.remove(root, path)
         stamped = {path: facts for path, facts in before.originals.items() if path in originals}
         if missing:
@@ -117,11 +118,11 @@ class Provided:
         atomic_write.write(rules, os.fsencode("".join(f"{rule}\n" for rule in self._rules)), durable=False, mode=0o600)
         named = self._listed(f"--exclude-from={rules}") if self._rules else set()
         ignored = self._listed("--exclude-standard") if named else set()
-        both = [path for path in named if path in ignored or any(above in ignored for above in manifest.parents(path))]
-        both += [path for path in ignored if any(above in named for above in manifest.parents(path))]
+        both = [path for path in named if path in ignored or any(above in ignored for above in folders_above((path,)))]
+        both += [path for path in ignored if any(above in named for above in folders_above((path,)))]
         paths = sorted({*both})
         tree = frozenset(tracked)
-        free = (path for path in paths if tree.isdisjoint((path, *manifest.parents(path))))
+        free = (path for path in paths if tree.isdisjoint((path, *folders_above((path,)))))
         return tuple(path for path in free if not copying.leads_out(self._user, path))
 
     def _listed(self, rules: str) -> set[str]:
@@ -129,7 +130,7 @@ class Provided:
         output = git_program.output(self._user, [*_IGNORED, rules])
         names = {os.fsdecode(name).rstrip("/") for name in output.split(b"\0") if name}
         # git also lists a folder that does not match itself, if all its content does.
-        return names.difference(above for name in names for above in manifest.parents(name))
+        return names.difference(above for name in names for above in folders_above((name,)))
 
     def _originals(self, paths: Iterable[str]) -> dict[str, os.stat_result]:
         """Return what is to be copied. Pipes and sockets are not, nor is bytecode that holds paths of the user."""
@@ -205,7 +206,7 @@ def _sizes(names: Iterable[str], paths: Collection[str], originals: Originals) -
 
 
 def _top_of(name: str, tops: Collection[str]) -> str:
-    return next(path for path in (name, *manifest.parents(name)) if path in tops)
+    return next(path for path in (name, *folders_above((name,))) if path in tops)
 
 
 def _below(tracked: Collection[str], paths: Collection[str]) -> tuple[str, ...]:
@@ -220,11 +221,11 @@ def _beside(others: Sequence[str], originals: Originals) -> Originals:
     """Return the originals without those that have the place of a file of the tree, or of a folder above one."""
     if not others:
         return originals
-    files, folders = set(others), {above for path in others for above in manifest.parents(path)}
+    files, folders = set(others), {above for path in others for above in folders_above((path,))}
     return {
         path: status
         for path, status in originals.items()
-        if files.isdisjoint((path, *manifest.parents(path))) and (stat.S_ISDIR(status.st_mode) or path not in folders)
+        if files.isdisjoint((path, *folders_above((path,)))) and (stat.S_ISDIR(status.st_mode) or path not in folders)
     }
 
 

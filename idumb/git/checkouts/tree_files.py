@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pygit2
 
@@ -16,16 +15,14 @@ from idumb.git import disk_space, git_program
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.checkouts.places import Odd
 from idumb.git.objects import tree_objects
-from idumb.git.objects.tree_objects import LINK, SUBMODULE
+from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
 from idumb.git.restore import path_state
-from idumb.git.restore.path_state import Spot
 from idumb.system.files import private_folders
 
 ATTRIBUTES = ".gitattributes"
 _TREE = "tree"
 _MISSING = lazy_pattern.compile(rb"unable to read sha1 file of (.*) \(([0-9a-f]+)\)|unable to read tree \(?([0-9a-f]+)")
 _FETCH = "git fetch --refetch --no-filter brings everything"
-_AT_ONCE = 500
 _WRITES = ("-f", "-q", "-u")
 
 
@@ -126,16 +123,16 @@ class TreeFiles:
         if not touched:
             return []
         root = self._folder.root()
-        before = {path: _present(os.path.join(root, path)) for path in touched}
+        before = {path: path_state.entry_below(root, path) for path in touched}
         self._remove_foreign_attributes(touched)
         if self._hides_writes:
             self.show_again(self._folder.read(_TREE))
-            return [path for path in touched if _present(os.path.join(root, path)) != before[path]]
-        names = b"".join(os.fsencode(path) + b"\0" for path in touched)
-        result = self._folder.without_required_filters(["checkout-index", *_WRITES, "-z", "--stdin"], names)
-        if result.status != 0:
-            raise Odd(result.words)
-        return [path for path in touched if _present(os.path.join(root, path)) != before[path]]
+        else:
+            names = b"".join(os.fsencode(path) + b"\0" for path in touched)
+            result = self._folder.without_required_filters(["checkout-index", *_WRITES, "-z", "--stdin"], names)
+            if result.status != 0:
+                raise Odd(result.words)
+        return [path for path in touched if path_state.entry_below(root, path) != before[path]]
 
     def _touched(self) -> list[str]:
         """Return the files whose times are not those that git wrote, and those that are missing."""
@@ -161,8 +158,11 @@ class TreeFiles:
         filters = ["--no-filters"] if mode == LINK else [f"--path={path}"]
         return self._folder.required(["hash-object", *filters, "--stdin"], data).decode("ascii").strip()
 
-    def checked_out(self, tree: str, names: Sequence[str]) -> dict[str, Entry]:
-        """Return these files of a tree as git checks them out, stored as they are. Others are omitted."""
+    def checked_out(self, tree: str, names: Sequence[str], seen: Sequence[str] = ()) -> dict[str, Entry]:
+        """Return these files of a tree as git checks them out, stored as they are. Others are omitted.
+
+        A file that one of the trees `seen` has in a form that git calls unmodified is returned as in the first of them.
+        """
         entries = {path: tree_objects.entry(self._repository, tree, path) for path in names}
         files = {
             path: entry for path, entry in entries.items() if entry is not None and entry.mode not in {LINK, SUBMODULE}
@@ -178,16 +178,22 @@ class TreeFiles:
             self._folder.required(["read-tree", tree], variables=variables)
             rows = b"".join(os.fsencode(path) + b"\0" for path in files)
             self._folder.required(["checkout-index", "-q", "-z", "--stdin"], rows, variables=variables)
-            oids = list[str]()
-            places = [os.path.join(folder, "files", path) for path in files]
-            for first in range(0, len(places), _AT_ONCE):
-                command = ["hash-object", "-w", "--no-filters", "--", *places[first : first + _AT_ONCE]]
-                oids += self._folder.required(command).decode("ascii").split()
-        return {path: Entry(entry.mode, oid) for (path, entry), oid in zip(files.items(), oids, strict=True)}
+            oids = tree_objects.store(self._folder.required, [os.path.join(folder, "files", path) for path in files])
+            written = {path: Entry(files[path].mode, oid) for path, oid in zip(files, oids, strict=True)}
+            for other in reversed(seen):
+                written |= self._unmodified(other, written, variables)
+        return written
 
-
-def _present(place: str) -> Entry | None:
-    """Return mode and content of a file or a link; None for anything else, or if it cannot be read."""
-    with contextlib.suppress(OSError):
-        return path_state.look_at(Spot(None, place)).entry
-    return None
+    def _unmodified(self, seen: str, written: Mapping[str, Entry], variables: Mapping[str, str]) -> dict[str, Entry]:
+        """Return those of these files as the tree `seen` has them that git calls unmodified in a private index."""
+        top, found = variables["GIT_WORK_TREE"], dict[str, Entry]()
+        for path in written:
+            entry = tree_objects.entry(self._repository, seen, path)
+            if entry is not None and entry.mode in {FILE, PROGRAM}:
+                found[path] = entry
+                with open(os.path.join(top, path), "wb") as stream:
+                    stream.writelines(tree_objects.pieces(self._repository, top, entry.oid))
+                os.chmod(os.path.join(top, path), entry.mode & 0o777)
+        listed = self._folder.git([*self._folder.user.optional_filters, "ls-files", "-m", "-z"], variables=variables)
+        modified = set(map(os.fsdecode, listed.out.split(b"\0"))) if listed.status == 0 else found.keys()
+        return {path: entry for path, entry in found.items() if path not in modified}

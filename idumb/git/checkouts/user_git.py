@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from idumb.git import guarded_files
+from idumb import lazy_pattern
+from idumb.git import guarded_files, open_repository
 from idumb.git.discover import Repository
+
+if TYPE_CHECKING:
+    import pygit2
 
 _SECTIONS = ("filter.", "lfs.", "user.", "author.", "committer.")
 _CORE = frozenset(
@@ -20,6 +24,7 @@ _CORE = frozenset(
 _ATTRIBUTES, _EXCLUDES = "info/user-attributes", "info/user-excludes"
 EXCLUDE = "info/exclude"
 _SHALLOW = "shallow"
+_OID = lazy_pattern.compile("[0-9a-f]{40}")
 
 
 class UserGit(NamedTuple):
@@ -73,6 +78,17 @@ def read(user: Repository) -> UserGit:
     }
     contents = {name: guarded_files.content(path) for name, path in places.items()}
     return UserGit(settings, {name: data for name, data in contents.items() if data})
+
+
+def ref_files(repository: pygit2.Repository, head: str | None, refs: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the files of a git folder with these refs, and with HEAD on the user's branch at the commit `head`."""
+    branch = open_repository.branch_of(repository) or ("" if head else "refs/heads/main")
+    listed = {**refs, **({branch: head} if branch and head else {})}
+    rows = (f"{oid} {name}\n" for name, oid in sorted(listed.items()) if _OID.fullmatch(oid))
+    return {
+        "HEAD": os.fsencode(f"ref: {branch}\n" if branch else f"{head}\n"),
+        "packed-refs": os.fsencode("".join(("# pack-refs with: sorted \n", *rows))),
+    }
 
 
 def config_line(name: str, value: str) -> str:

@@ -107,6 +107,22 @@ def look(top: int, path: str) -> Present:
         os.close(folder)
 
 
+def entry_below(root: str, path: str) -> Entry | None:
+    """Return the file or link at a path below the folder `root`; None for anything else, or if it cannot be read."""
+    with contextlib.suppress(OSError), opened(root) as top:
+        return look(top, path).entry
+    return None
+
+
+@contextlib.contextmanager
+def opened(root: str) -> Iterator[int]:
+    top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield top
+    finally:
+        os.close(top)
+
+
 def look_at(spot: Spot) -> Present:
     """Return the present state of what is at `spot`. Raises OSError if it cannot be read."""
     try:

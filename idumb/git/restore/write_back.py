@@ -59,8 +59,7 @@ def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], 
     repository = writing.repository
     wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
     deletions = frozenset(path for path, want in wanted.items() if want is None)
-    top = os.open(writing.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with path_state.opened(writing.root) as top:
         steps = [Step(path, want, path_state.look(top, path)) for path, want in wanted.items()]
         conflicts = []
         for step in steps:
@@ -71,8 +70,6 @@ def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], 
             return tuple(conflicts)
         _force_done(writing.root, steps)
         return apply(replace(writing, top=top), steps)
-    finally:
-        os.close(top)
 
 
 def _checked(paths: Iterable[str]) -> list[str]:

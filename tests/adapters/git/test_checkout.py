@@ -222,6 +222,29 @@ def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_
     assert checkout.raw(scanned, ["a.bin"]) == scanned
 
 
+def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_form(
+    sandbox: GitSandbox, proof: Take
+) -> None:
+    """The first of the user's trees counts in which git calls the file unmodified."""
+    sandbox.write_all({".gitattributes": "*.id ident\n", "a.id": "$Id$\n", **dict.fromkeys("abc", "1\n2\n")})
+    sandbox.commit()
+    sandbox.git("config", "core.autocrlf", "true")
+    checkout, user, seen = proof(BUILD), GitTrees(discover.find(str(sandbox.root))), []
+    show(checkout, sandbox)
+    for content in (b"1\r\n2\n", b"other\n", b"1\n2\n"):
+        (sandbox.root / "a").write_bytes(content)
+        sandbox.write_all({"a.id": "$Id: 12 $\n", "b": "other\n"})
+        sandbox.remove("c")
+        sandbox.link("c", "a")
+        seen.append(user.scan())
+    for trees, expected in ((seen, b"1\r\n2\n"), (seen[1:], b"1\n2\n"), ((), b"1\r\n2\r\n")):
+        raw = checkout.raw(tree(sandbox), ["a", "a.id", "b", "c"], trees)
+        blobs = [user.read(entry.oid) for name in ("a", "a.id", "b", "c") if (entry := user.entry(raw, name))]
+        assert blobs[0] == expected
+        assert blobs[2:] == [b"1\r\n2\r\n"] * 2
+        assert (blobs[1] == b"$Id: 12 $\n") == bool(trees)
+
+
 def test_patches_and_restores_write_what_git_checks_out(sandbox: GitSandbox, proof: Take) -> None:
     sandbox.write_all({".gitattributes": "*.txt text eol=crlf\n*.up filter=up\n", "a.txt": "one\r\n", "a.up": "A\n"})
     for name, value in (("smudge", "tr A-Z a-z"), ("clean", "tr a-z A-Z")):

@@ -347,10 +347,8 @@ def test_what_a_killed_attempt_left_is_kept_before_the_checkout_is_used_again(
     subprocess.run(
         [sys.executable, "-c", KILLED, str(repository.root), state], check=False, cwd=Path(__file__).parents[3]
     )
-    left = opened(repository).left()
-    assert [found.ref for found in left] == (
-        ["refs/idumb/worktrees/main/runs/r1/T1/1/interrupted"] if state == "running" else []
-    )
+    expected = ["refs/idumb/worktrees/main/runs/r1/T1/1/interrupted"] if state == "running" else []
+    assert list(opened(repository).left().values()) == expected
     checkout = create(repository, BUILD)
     kept = repository.kept("refs/idumb/worktrees/main/runs/")
     if state == "ended":
@@ -359,7 +357,7 @@ def test_what_a_killed_attempt_left_is_kept_before_the_checkout_is_used_again(
         (oid,) = kept.values()
         assert repository.git("cat-file", "blob", f"{oid}:worktree/a.txt") == "the only copy"
         assert repository.git("cat-file", "blob", f"{oid}:worktree/new.txt") == "new"
-    assert opened(repository).left() == ()
+    assert not opened(repository).left()
     everything(checkout, repository)
     close(checkout)
 
