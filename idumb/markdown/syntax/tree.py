@@ -251,13 +251,15 @@ class _Reader:
             raise self.refused("yaml.anchor", event, f"&{event.anchor}")
         if event.ctag is not None and event.tag and event.tag != "!":
             raise self.refused("yaml.tag", event, str(event.tag))
-        start = self.place(event.start_mark.index)
+        begin, last = event.start_mark, event.end_mark
+        start = self.place(begin.index)
         if kind == "ScalarEvent":
+            end = start + last.index - begin.index if begin.line == last.line else self.place(last.index)
             value = event.value
             if not value.isascii():  # escaped surrogate pairs, as JSON has them, become characters
                 value = _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
             text = Text(value, [(0, start + bool(event.style))])
-            return Node(TEXT, text, start, self.place(event.end_mark.index), plain=not event.style)
+            return Node(TEXT, text, start, end, plain=not event.style)
         if depth >= MAX_DEPTH:
             raise self.refused("plan.too-deep", event)
         return self.collection(

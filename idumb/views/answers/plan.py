@@ -48,8 +48,10 @@ def import_plan(data: phrases.Data) -> str:
         lines.append(f"Wrote {path}.")
     else:
         lines.append(f"Wrote {path}: {phrases.tasks(len(rows))} of {markup.one_line(data['kind'])}.")
-    for row in data["unread"]:
+    for row in data["unread"][:_MOST_UNREAD]:
         lines.append(f"Not read: {markup.one_line(row['path'])}:{row['line']}: {markup.one_line(row['text'])}")
+    more = len(data["unread"]) - _MOST_UNREAD
+    lines += [f"Not read: {more} lines more, which --json lists under data.unread"] if more > 0 else []
     done = [row["id"] for row in rows if row["done"]]
     lines += [f"Marked as done in the source, not witnessed by idumb: {wording.listed(done, _MOST)}"] if done else []
     for word in ("files", "a check"):
@@ -60,7 +62,7 @@ def import_plan(data: phrases.Data) -> str:
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
-_MOST = 12
+_MOST, _MOST_UNREAD = 12, 40
 
 
 def _prompt(data: phrases.Data) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from idumb.views import answer
+from idumb.views.answers import plan as answer_plan
 from idumb.views.answers import run as answer_run
 from idumb.views.answers import status as answer_status
 
@@ -289,3 +290,13 @@ def test_every_outcome_ends_with_a_newline_and_names_the_summary(outcome: str) -
     text = answer_run.ended(_run(outcome))
     assert text.endswith("\n")
     assert "Summary: S.md" in text
+
+
+def test_an_import_shows_the_first_forty_lines_that_it_did_not_read_and_counts_the_others() -> None:
+    """R-PLAN-9."""
+    unread = [{"path": "TODO.md", "line": line, "text": "a mark"} for line in range(1, 101)]
+    data = {"path": "p", "kind": "checklist", "tasks": [], "diff": "", "changes": [], "written": True, "next": []}
+    shown = answer_plan.import_plan({**data, "unread": unread}).splitlines()
+    assert [line for line in shown if line.startswith("Not read")][39:] == [
+        "Not read: TODO.md:40: a mark", "Not read: 60 lines more, which --json lists under data.unread",
+    ]  # fmt: skip
