@@ -6,6 +6,7 @@ GSD counts such headings as tasks in plans without tags; the first iDumb writes 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from idumb import lazy_pattern
 from idumb.markdown.plans.dialects import checks, drafts, labels
@@ -35,90 +36,61 @@ _SECTIONS = {
 }
 
 
-class _Reading:
-    """The document while its lines are read. `level` is that of the heading of the current task."""
-
-    def __init__(self, problems: Problems) -> None:
-        self.problems = problems
-        self.tasks: list[TaskDraft] = []
-        self.texts: dict[str, list[Part]] = {}
-        self.body: list[Line] = []
-        self.level = 0
-        self.section = ""
-        self.in_tasks = False
-
-    def line(self, row: Line) -> None:
-        """Read a line: a heading may start a task or a section; what came before is then complete."""
-        heading = None if row.fenced else labels.heading(row.text)
-        if heading is not None and self._heading(row, heading[0], heading[1].strip()):
-            return
-        if self.in_tasks and not self.level and not row.fenced and _STRAY.match(row.text):
-            self.problems.report("dialect.stray-text", row.at, row.text.strip())
-        self.body.append(row)
-
-    def _heading(self, row: Line, level: int, title: str) -> bool:
-        bare = title.strip("*_ ")
-        if 0 < self.level < level:
-            return False
-        task = self._named(level, bare)
-        if task is not None:
-            self._begin(row, level, *task)
-            return True
-        self.finish()
-        self.section = bare
-        if level <= 2:
-            self.in_tasks = _SECTION.match(bare) is not None
-        elif _SECTION.fullmatch(bare):
-            self.in_tasks = True
-        return True
-
-    def _named(self, level: int, title: str) -> tuple[str, str] | None:
-        """Return id and title of a task heading."""
-        match = _NAMED.fullmatch(title) or _ID.fullmatch(title)
-        if match and level > 1:
-            return match[1], match[2]
-        numbered = _NUMBERED.fullmatch(title) if self.in_tasks and level > 2 else None
-        return (numbered[1], numbered[2]) if numbered else None
-
-    def _begin(self, row: Line, level: int, id: str, title: str) -> None:
-        self.finish()
-        kind = _KIND.match(title)
-        words = _CODE.sub("", title[kind.end() :] if kind else title)
-        draft = TaskDraft(row.at, row.at, checks.clean(words) or id, id=id.strip("."))
-        draft.kind = drafts.kind_of(kind[1].lower(), row.at, self.problems) if kind else draft.kind
-        draft.spans["title"] = (row.at, row.at + len(row.text))
-        self.tasks.append(draft)
-        self.level = level
-
-    def finish(self) -> None:
-        """Complete the task or section whose lines have been read."""
-        body, self.body = self.body, []
-        if self.level:
-            self._finish_task(self.tasks[-1], body)
-            self.level = 0
-        elif body and self.section:
-            part = ("\n".join(row.text for row in body), body[0].at)
-            name = next((name for name, pattern in _SECTIONS.items() if pattern.match(self.section)), "")
-            self.texts.setdefault(name, []).append(part)
-
-    def _finish_task(self, draft: TaskDraft, body: list[Line]) -> None:
-        while body and body[-1].text.strip() in ("", "---"):
-            body.pop()
-        draft.end = body[-1].at + len(body[-1].text) if body else draft.end
-        text = checks.block("\n".join(row.text for row in body))
-        draft.description += [text] if text else []
-        criteria = labels.read(draft, body, self.problems)
-        steps = [box[1] for row in body if not row.fenced and row.at not in criteria and (box := _STEP.match(row.text))]
-        draft.done = bool(steps) and " " not in steps
-        if draft.done:
-            fix = "idumb import keeps such marks as history"
-            self.problems.report("task.ticked", draft.start, draft.title[:60], fix=fix)
-
-
 def read(first: int, problems: Problems) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
-    """Return the tasks in document order, and the texts of the sections for the goal and the success criteria."""
-    reading = _Reading(problems)
-    for row in labels.lines(problems.source, first, problems):
-        reading.line(row)
-    reading.finish()
-    return reading.tasks, reading.texts
+    """Return the tasks in document order, and the texts of the sections for the goal and the success criteria.
+
+    Headings below that of a task belong to it.
+    """
+    document, rows = labels.outlined(problems.source, first, problems)
+    tasks: list[TaskDraft] = []
+    texts: dict[str, list[Part]] = {}
+    in_tasks, until = False, 0
+    for heading, following in pairwise([*document.headings, None]):
+        if heading is None or heading.line < until:
+            continue
+        title = heading.text.strip("*_ ")
+        named = _named(title, heading.level, in_tasks=in_tasks)
+        if named is not None:
+            until = heading.end
+            tasks.append(_task(rows[heading.line - first - 1 : until - first - 1], *named, problems))
+            continue
+        in_tasks = bool(_SECTION.match(title)) if heading.level <= 2 else in_tasks or bool(_SECTION.fullmatch(title))
+        body = rows[heading.line - first : following.line - first - 1 if following is not None else len(rows)]
+        for row in body:
+            if in_tasks and not row.fenced and _STRAY.match(row.text):
+                problems.report("dialect.stray-text", row.at, row.text.strip())
+        if body:
+            name = next((name for name, pattern in _SECTIONS.items() if pattern.match(title)), "")
+            texts.setdefault(name, []).append(("\n".join(row.text for row in body), body[0].at))
+    return tasks, texts
+
+
+def _named(title: str, level: int, *, in_tasks: bool) -> tuple[str, str] | None:
+    """Return id and title of a task heading."""
+    match = _NAMED.fullmatch(title) or _ID.fullmatch(title)
+    if match and level > 1:
+        return match[1], match[2]
+    numbered = _NUMBERED.fullmatch(title) if in_tasks and level > 2 else None
+    return (numbered[1], numbered[2]) if numbered else None
+
+
+def _task(rows: list[Line], id: str, title: str, problems: Problems) -> TaskDraft:
+    """Return the task whose heading is the first of these lines."""
+    head, *body = rows
+    while body and body[-1].text.strip() in ("", "---"):
+        body.pop()
+    last = body[-1] if body else head
+    kind = _KIND.match(title)
+    words = _CODE.sub("", title[kind.end() :] if kind else title)
+    draft = TaskDraft(head.at, last.at + len(last.text), checks.clean(words) or id, id=id.strip("."))
+    draft.kind = drafts.kind_of(kind[1].lower(), head.at, problems) if kind else draft.kind
+    draft.spans["title"] = (head.at, head.at + len(head.text))
+    text = checks.block("\n".join(row.text for row in body))
+    draft.description += [text] if text else []
+    criteria = labels.read(draft, body, problems)
+    steps = [box[1] for row in body if not row.fenced and row.at not in criteria and (box := _STEP.match(row.text))]
+    draft.done = bool(steps) and " " not in steps
+    if draft.done:
+        fix = "idumb import keeps such marks as history"
+        problems.report("task.ticked", draft.start, draft.title[:60], fix=fix)
+    return draft

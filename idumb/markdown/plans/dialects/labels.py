@@ -11,6 +11,7 @@ from idumb.domain.plans.plan import CHECK, HUMAN
 from idumb.markdown.plans.dialects import checks, drafts
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax import inline, outline
+from idumb.markdown.syntax.outline import Outline
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -56,8 +57,11 @@ class Line(NamedTuple):
     fenced: bool
 
 
-def lines(source: Source, first: int, problems: Problems, begin: int = 0) -> list[Line]:
-    """Return the lines from `first` on; `begin` is the offset of the text. A fence that never closes is reported."""
+def outlined(source: Source, first: int, problems: Problems, begin: int = 0) -> tuple[Outline, list[Line]]:
+    """Return the outline and the lines from `first` on; `begin` is the offset of the text.
+
+    A fence that never closes is reported.
+    """
     found = outline.read(source, first)
     problems.findings += (each for each in found.problems if each.code.endswith(".never-closed"))
     never = min(
@@ -65,7 +69,7 @@ def lines(source: Source, first: int, problems: Problems, begin: int = 0) -> lis
     )
     text_only = found.fenced | found.hidden | {*range(never, len(source.lines) + 1)}
     rows = zip(source.lines[first:], source.starts[first:], strict=False)
-    return [Line(text, begin + at, n in text_only) for n, (text, at) in enumerate(rows, first + 1)]
+    return found, [Line(text, begin + at, n in text_only) for n, (text, at) in enumerate(rows, first + 1)]
 
 
 def read(draft: TaskDraft, rows: list[Line], problems: Problems) -> set[int]:

@@ -204,7 +204,7 @@ def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
     """Read the Markdown of a task that has no tags for it: a heading, bold labels and lists."""
     text, at = part
     source = Source(text, "")
-    rows = labels.lines(source, 0, Problems(source), at)
+    rows = labels.outlined(source, 0, Problems(source), at)[1]
     heading = next((found for row in rows if not row.fenced and (found := labels.heading(row.text))), None)
     if heading and not draft.title:
         title = checks.clean(heading[1])
