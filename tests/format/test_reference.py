@@ -11,9 +11,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "plan-format.md").read_text(encoding="utf-8")
 
 
-def test_every_label_and_tool_is_on_the_page() -> None:
-    for label in fields.LABELS:
-        assert label in PAGE
+def test_the_table_of_fields_has_exactly_their_labels_and_aliases() -> None:
+    rows = PAGE.partition("| label (aliases) |")[2].partition("\n\n")[0].split("\n")[2:]
+    cells = [cell for row in rows for cell in re.findall(r"[^,(]+(?:\([^)]*\))?", row.split("|")[1])]
+    labels = [tuple(re.split(r"\s*[(),]\s*", cell.strip().removesuffix(")"))) for cell in cells if cell.strip()]
+    assert labels == [*(row.labels for row in fields.FIELDS.values()), ("`x-…`",)]
+
+
+def test_every_tool_is_on_the_page() -> None:
     for tool, arguments in step_tools.TOOLS.items():
         for word in (tool, *arguments):
             assert f"`{word}`" in PAGE
