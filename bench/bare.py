@@ -8,8 +8,7 @@ from functools import cached_property
 
 from idumb.app.ports.agents import Agent, Agents
 from idumb.app.ports.checks import Checks
-from idumb.app.ports.repository import History, Snapshot, Trees
-from idumb.app.ports.workspace import Workspace
+from idumb.app.ports.repository import History, Snapshot, Trees, Workspace
 from idumb.composition.container import Container
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult

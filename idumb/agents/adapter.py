@@ -10,7 +10,7 @@ from idumb.domain.settings import Binding, Settings
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from idumb.app.ports.host import Sandboxes
+    from idumb.app.ports.process import Sandboxes
     from idumb.app.ports.repository import Conflict
     from idumb.domain.runs.recorded_attempt import RecordedAttempt
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from idumb.app.ports.ui import Asker, Reporter
+from idumb.app.ports.process import Asker, Reporter
 from idumb.cli import output
 from idumb.composition.container import Container
 from idumb.domain.errors import IdumbError, Interrupted, Refusal

@@ -10,7 +10,7 @@ from idumb.views.terminal.plain_progress import PlainProgress, QuietStream
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from idumb.app.ports.ui import Reporter
+    from idumb.app.ports.process import Reporter
     from idumb.domain.runs.event import Event
 
 

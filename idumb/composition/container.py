@@ -36,8 +36,8 @@ from idumb.system.redaction import Redactor
 if TYPE_CHECKING:
     from idumb.app.ports.agents import Agents
     from idumb.app.ports.checks import Checks
-    from idumb.app.ports.ui import Asker, Reporter
-    from idumb.app.ports.workspace import Workspace
+    from idumb.app.ports.process import Asker, Reporter
+    from idumb.app.ports.repository import Workspace
     from idumb.composition.run_checks import RunChecks
     from idumb.composition.sandboxes import LocalSandboxes
     from idumb.gates.registry import StepGates

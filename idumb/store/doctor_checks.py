@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 
-from idumb.app.ports.host import Clock
+from idumb.app.ports.process import Clock
 from idumb.domain import health
 from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom

@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.app.ports.host import Clock
+from idumb.app.ports.process import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent

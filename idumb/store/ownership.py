@@ -16,8 +16,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.app.ports.host import Clock
-from idumb.app.ports.ownership import StopRequest
+from idumb.app.ports.process import Clock, StopRequest
 from idumb.domain.errors import Refusal, StoreError
 from idumb.store import connection, log_errors, owner_card
 from idumb.system import host_identity

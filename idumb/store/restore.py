@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 
-from idumb.app.ports.host import Clock
+from idumb.app.ports.process import Clock
 from idumb.domain import canonical_json
 from idumb.domain.runs.event import GENESIS, NewEvent
 from idumb.lazy_dataclass import dataclass

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.event_log import EventLog
-from idumb.app.ports.ownership import Ownership
+from idumb.app.ports.process import EventLog, Ownership
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, NewEvent
 from idumb.store import event_log, ownership

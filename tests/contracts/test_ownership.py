@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.ownership import Ownership, StopRequest
+from idumb.app.ports.process import Ownership, StopRequest
 from idumb.domain.errors import Refusal
 from tests.adapters.store.opened import OpenedLog
 from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree

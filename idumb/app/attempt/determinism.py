@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
+from idumb.app.ports.process import EventLog
 from idumb.app.ports.repository import Trees
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.errors import Refusal
@@ -77,7 +78,7 @@ def _earlier(context: RunContext, attempt: Attempt) -> Earlier | None:
             and payload["envelope"]["digest"] == announced["envelope"]["digest"]
         )
         if same and _same_start(context.work, attempt, payload["base"], payload["present"]):
-            finished = _finished(log.events(run=event.run, task=attempt.task.id, after=event.seq), event)
+            finished = _finished(log, event)
             if finished is not None:
                 return finished
     return None
@@ -96,24 +97,14 @@ def _foreign(work: Trees, first: str, second: str) -> bool:
     return any(not paths.matches_any(change.path, paths.OWN_FILES) for change in work.changes(first, second))
 
 
-def _finished(events: Iterable[Event], begun: Event) -> Earlier | None:
+def _finished(log: EventLog, begun: Event) -> Earlier | None:
     """Return how an attempt ended whose builder completed it."""
-    tree, touched = None, None
-    for event in events:
-        if event.attempt != begun.attempt:
-            continue
-        if event.kind == "attempt.started":
-            break
-        if event.kind == "attempt.finished":
-            ended = (event.payload.get("builder") or {}).get("outcome")
-            tree, touched = (
-                (event.payload["left"], event.payload["touched"]) if ended == outcome.COMPLETED else (None, None)
-            )
-        elif event.kind == "checkpoint.recorded" and tree is not None:
-            tree, touched = event.payload["tree"], event.payload["files"]
-    if tree is None or touched is None:
+    ended = log.events(run=begun.run, task=begun.task, kind="attempt.finished", after=begun.seq)
+    last = next(reversed([event.payload for event in ended if event.attempt == begun.attempt]), None)
+    if last is None or (last["builder"] or {}).get("outcome") != outcome.COMPLETED:
         return None
-    return Earlier(begun.run or "", begun.attempt or 1, tree, tuple(touched))
+    changed = tuple(line["path"] for line in last["ledger"] if "symbol" not in line and line["actual"])
+    return Earlier(begun.run or "", begun.attempt or 1, last["left"], changed)
 
 
 def _differing(work: Trees, earlier: Earlier, candidate: str, touched: Iterable[str]) -> tuple[str, ...]:

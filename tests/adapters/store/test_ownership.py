@@ -16,7 +16,7 @@ from typing import IO
 
 import pytest
 
-from idumb.app.ports.ownership import StopRequest
+from idumb.app.ports.process import StopRequest
 from idumb.domain.errors import Refusal
 from idumb.store import connection, ownership
 from idumb.system import host_identity

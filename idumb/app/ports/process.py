@@ -1,0 +1,135 @@
+"""What a process works with: the event log, the right to write, signals, its clock, sandboxes, and its user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from idumb.domain.runs.event import ChainCheck, Event, NewEvent
+from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.domain.decision import Answer, Decision
+    from idumb.domain.runs.sandbox import Fence, Support
+
+
+class Clock(Protocol):
+    def now(self) -> str:
+        """UTC, ISO 8601 with microseconds and `Z`."""
+
+    def monotonic(self) -> float:
+        """Seconds, only for durations."""
+
+    def pause(self, seconds: float) -> None:
+        """Wait for this time or until an interruption."""
+
+
+class Sandboxes(Protocol):
+    """What limits where programs write."""
+
+    def support(self) -> Support:
+        """What this machine supports; it is tried once."""
+
+    def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
+        """Arguments before those of a program, which then writes only where `fence` allows it; () for no sandbox."""
+
+
+class EventLog(Protocol):
+    def append(
+        self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
+    ) -> tuple[Event, ...]:
+        """Append in one durable transaction. Refuses if `fence` is not the current one.
+
+        `expected` is the newest event of the run that the caller knows. Refusal `run.moved-on` if there are later ones.
+        """
+
+    def events(
+        self,
+        *,
+        run: str | None = None,
+        task: str | None = None,
+        kind: str | None = None,
+        operation: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Event]: ...
+
+    def head(self) -> tuple[int, str]:
+        """(last sequence number, its hash); (0, GENESIS) if the log is empty."""
+
+    def verify(self) -> ChainCheck:
+        """Recompute every hash and follow the chain to the first break."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """Who asks an owner to stop, and why: now, or after its current task."""
+
+    by: str
+    why: str
+    after_task: bool
+
+
+class Ownership(Protocol):
+    """One owner per working tree."""
+
+    def acquire(self, command: str, *, force: bool = False) -> int:
+        """Acquire ownership; return the fencing token. Refusal `lock.held` or `lock.elsewhere` describes the holder.
+
+        `force` takes the working tree from an owner on another machine, whose token is refused from then on.
+        """
+
+    def release(self) -> None: ...
+
+    def check(self, fence: int) -> bool:
+        """Whether the token is still the current one."""
+
+    def guard(self) -> None:
+        """Refusal `lock.lost` if another process took over ownership. Call it before each effect."""
+
+    def holder(self) -> Mapping[str, Any] | None:
+        """The apparent owner: pid, host, since, command, fence, standing; None if there is none."""
+
+    def ask_to_stop_after_task(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+        """Ask the holder to stop after its current task."""
+
+    def stop_request(self) -> StopRequest | None:
+        """The request to stop that a user wrote for this owner, or None."""
+
+
+class Interrupts(Protocol):
+    """Signals as `Interrupted`, raised only where stopping is safe. `received` is the signal that came, if any."""
+
+    received: int | None
+
+    def check(self) -> None:
+        """Raise Interrupted if the user asked to stop."""
+
+    def armed(self) -> AbstractContextManager[None]:
+        """In this context, a signal raises Interrupted at once; outside, it waits for the next `check`."""
+
+
+class Asker(Protocol):
+    """Asks the user at the terminal."""
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a user can be asked. False after a question was not answered in time."""
+
+    def ask(self, decision: Decision) -> Answer | None:
+        """The answer; None if nobody can be asked or nothing was decided."""
+
+
+class Reporter(Protocol):
+    """Shows progress and never fails the run. Receives each event after it is durable."""
+
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        """Start with the tasks of the run in execution order, and their statuses."""
+
+    def event(self, event: Event) -> None: ...
+
+    def note(self, text: str) -> None: ...
