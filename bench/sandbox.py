@@ -15,7 +15,7 @@ import time
 
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.runs.sandbox import Fence
-from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from idumb.domain.settings import SANDBOX_BWRAP
 from idumb.system.processes import launcher
 
 ROUNDS = 101
@@ -27,8 +27,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         fence = Fence((os.path.realpath(folder),))
         launchers = {"nothing": (), "an interpreter (python -I -S)": (sys.executable, "-I", "-S", "-c", "0")}
-        if support.landlock:
-            launchers["landlock"] = available.launcher(SANDBOX_LANDLOCK, fence)
         if support.bwrap:
             launchers["bwrap"] = available.launcher(SANDBOX_BWRAP, fence)
         launchers["no network"] = launcher.without_network()

@@ -13,7 +13,7 @@ from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
-from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK, SandboxSettings
+from idumb.domain.settings import SandboxSettings
 from idumb.lazy_dataclass import dataclass
 from idumb.system.files import links
 
@@ -35,14 +35,11 @@ def opened(
 ) -> Iterator[Opened]:
     """Prepare the sandbox of one call. Missing folders that it may write exist meanwhile.
 
-    Those of the scope only if Landlock must do, because a program that makes one of these itself then fails.
-
     `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the request requires a
     sandbox and none can be had, OSError if a folder cannot be made.
     """
     created: list[str] = []
     root = os.path.realpath(request.workspace)
-    scope = sandbox.scope_folders(request.allowed_paths) if request.role == BUILDER else ()
     try:
         if request.role == BUILDER:
             _create(root, (p for p in chosen.write if not os.path.isabs(os.path.expanduser(p))), created)
@@ -50,11 +47,7 @@ def opened(
         if equipment.sandboxes is None:
             raise AssertionError("agents that work have the port")
         sandboxes = equipment.sandboxes()
-        level, why = sandbox.choose(chosen.level, fence, sandboxes.support())
-        if level != SANDBOX_BWRAP and (request.sandboxed or chosen.level == SANDBOX_LANDLOCK):
-            _create(root, scope, created)
-            fence = _fence(request, equipment, chosen, (scratch, *state))
-            level, why = sandbox.choose(chosen.level, fence, sandboxes.support())
+        level, why = sandbox.choose(fence, sandboxes.support())
         if level == sandbox.DETECTION and request.sandboxed:
             raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
         temporary = os.path.join(scratch, "tmp")

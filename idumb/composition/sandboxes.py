@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING
 
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, Support, is_below
-from idumb.domain.settings import NO_NETWORK, SANDBOX_BWRAP, SANDBOX_LANDLOCK, USER_HOME, CheckSettings
+from idumb.domain.settings import NO_NETWORK, SANDBOX_BWRAP, USER_HOME, CheckSettings
 from idumb.system.files import links
-from idumb.system.processes import bubblewrap, child_process, landlock
-from idumb.system.processes import launcher as limiter
+from idumb.system.processes import bubblewrap, child_process, launcher
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
 
 _LONGEST_PROBE = 20
 _PROBE = ("/bin/sh", "-c", ":")
-_DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
 _SEMAPHORES = "/dev/shm"  # noqa: S108 - programs create them there
 
 
@@ -34,9 +32,6 @@ class LocalSandboxes:
         self.support: Callable[[], Support] = functools.cache(lambda: _support(repository))
 
     def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
-        if level == SANDBOX_LANDLOCK:
-            devices = (path for path in _DEVICES if os.path.exists(path))
-            return landlock.command(self.support().landlock, (*fence.writable, *_semaphores(fence), *devices))
         if level == SANDBOX_BWRAP:
             # Bubblewrap makes an empty one, unless what the fence names is in that of the user.
             places = {_SEMAPHORES: False} if os.path.isdir(_SEMAPHORES) and not _semaphores(fence) else {}
@@ -48,26 +43,12 @@ class LocalSandboxes:
 
 def _support(repository: str) -> Support:
     if sys.platform != "linux":
-        words = f"idumb has no sandbox for {'macOS' if sys.platform == 'darwin' else sys.platform}"
-        return Support(no_landlock=words, no_bwrap=words)
-    version, no_landlock = _landlock()
+        return Support(no_bwrap=f"idumb has no sandbox for {'macOS' if sys.platform == 'darwin' else sys.platform}")
     program = bubblewrap.find(repository)
     if not program:
-        return Support(version, "", no_landlock, "bubblewrap is not installed", bubblewrap.PACKAGE)
+        return Support("", "bubblewrap is not installed", bubblewrap.PACKAGE)
     problem = _tried((*bubblewrap.command(program, {}), *_PROBE))
-    no_bwrap = f"bubblewrap does not work here: {problem}" if problem else ""
-    return Support(version, "" if problem else program, no_landlock, no_bwrap)
-
-
-def _landlock() -> tuple[int, str]:
-    version = landlock.version()
-    if version == 0:
-        return 0, "the kernel has no Landlock"
-    if version < landlock.OLDEST:
-        words = f"the kernel has version {version} of Landlock, and version {landlock.OLDEST} is the oldest usable one"
-        return 0, words
-    problem = _tried((*landlock.command(version, ("/dev/null",)), *_PROBE))
-    return (0, f"Landlock does not work here: {problem}") if problem else (version, "")
+    return Support("", f"bubblewrap does not work here: {problem}") if problem else Support(program)
 
 
 def _tried(argv: Sequence[str]) -> str:
@@ -107,21 +88,16 @@ class CheckSandbox:
 
     def limited(self, root: str, variables: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
         """Return the arguments before those of a check in `root`, which limit it, and the level in words."""
-        launcher, limits = tuple[str, ...](), tuple[str, ...]()
-        words = list[str]()
-        alone = self._settings.network == NO_NETWORK
-        if alone:
-            launcher = limiter.without_network()
+        limits, words = tuple[str, ...](), list[str]()
         if self._chosen is not None:
             fence = self._fence(root, variables)
-            level, why = sandbox.choose(self._chosen.level, fence, self._sandboxes.support())
+            level, why = sandbox.choose(fence, self._sandboxes.support())
             limits = self._sandboxes.launcher(level, fence)
             words.append(f"{level}: {why}" if why else level)
-        if alone:
-            # Otherwise root could join the network of another process; a sandbox prevents that too.
-            limits = limits or (landlock.without_capabilities() if os.geteuid() == 0 else ())
+        if self._settings.network == NO_NETWORK:
+            limits = bubblewrap.without_network(limits) if limits else launcher.without_network()
             words.append("no network")
-        return (*launcher, *limits), ", ".join(words)
+        return limits, ", ".join(words)
 
     def _fence(self, root: str, variables: Mapping[str, str]) -> Fence:
         private = os.path.dirname(variables["TMPDIR"])

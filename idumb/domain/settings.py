@@ -197,10 +197,9 @@ class CheckoutSettings:
 
 
 SANDBOX_AUTO = "auto"
-SANDBOX_LANDLOCK = "landlock"
 SANDBOX_BWRAP = "bwrap"
 SANDBOX_OFF = "off"
-SANDBOXES = (SANDBOX_AUTO, SANDBOX_LANDLOCK, SANDBOX_BWRAP, SANDBOX_OFF)
+SANDBOXES = (SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_OFF)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from idumb.composition.sandboxes import LocalSandboxes
-from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from idumb.domain.settings import SANDBOX_BWRAP
 from tests.agents import installed
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -39,24 +39,22 @@ def project(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.parametrize("level", [SANDBOX_LANDLOCK, SANDBOX_BWRAP])
 @pytest.mark.parametrize("name", [*installed.PACKAGES, *installed.ACP_PACKAGES])
 def test_a_real_agent_works_in_the_sandbox_and_writes_nothing_elsewhere(
-    name: str, level: str, project: Project, home: Path
+    name: str, project: Project, home: Path
 ) -> None:
-    support = LocalSandboxes().support()
-    if reason := support.no_landlock if level == SANDBOX_LANDLOCK else support.no_bwrap:
+    if reason := LocalSandboxes().support().no_bwrap:
         pytest.skip(reason)
     if name in installed.ACP_PACKAGES:
-        installed.configure_acp(project, name, {"sandbox": level})
+        installed.configure_acp(project, name, {"sandbox": SANDBOX_BWRAP})
     else:
-        installed.configure(project, name, {"sandbox": level})
+        installed.configure(project, name, {"sandbox": SANDBOX_BWRAP})
     before = {*home.iterdir(), home / "state"}
     arguments = ("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
     ended = installed.alone(project, "claude" if name in installed.ACP_PACKAGES else name, RULES, *arguments)
     attempts = [e["payload"]["builder"] for e in project.events("1", "--kind", "attempt.finished")]
     assert not project.exists("other/out.txt")
     assert ended.code == 0, ended.out + ended.err
-    assert [attempt["sandbox"] for attempt in attempts] == [level] * 2
+    assert [attempt["sandbox"] for attempt in attempts] == [SANDBOX_BWRAP] * 2
     assert project.read("notes/more.txt") == "three\n"
     assert set(home.iterdir()) == before

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from idumb.composition.sandboxes import LocalSandboxes
-from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from idumb.domain.settings import SANDBOX_BWRAP
 from idumb.system.processes import launcher
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -20,10 +20,7 @@ from tests.support.project import IDUMB, Project, task, write
 
 USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 SUPPORT = LocalSandboxes().support()
-LEVELS = [
-    pytest.param(SANDBOX_LANDLOCK, marks=pytest.mark.skipif(not SUPPORT.landlock, reason=SUPPORT.no_landlock)),
-    pytest.param(SANDBOX_BWRAP, marks=pytest.mark.skipif(not SUPPORT.bwrap, reason=SUPPORT.no_bwrap)),
-]
+needs_bwrap = pytest.mark.skipif(not SUPPORT.bwrap, reason=SUPPORT.no_bwrap)
 
 
 @pytest.fixture
@@ -55,17 +52,15 @@ HONEST = (
 
 
 @pytest.mark.parametrize("prefix", [(), USER], ids=["root or the user of the tests", "a user without capabilities"])
-@pytest.mark.parametrize("level", LEVELS)
-def test_checks_write_in_their_tree_and_scratch_only(
-    level: str, prefix: tuple[str, ...], project: Project, home: Path
-) -> None:
+@needs_bwrap
+def test_checks_write_in_their_tree_and_scratch_only(prefix: tuple[str, ...], project: Project, home: Path) -> None:
     if prefix and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine allows no user namespaces (unshare --user)")
     user = project.folder
     places = (f"{user}/src/a.txt", f"{user}/.git/config", f"{user}/planted", f"{home}/planted", f"{user}/../planted")
     forbidden = [f"(echo x >> {place}) && exit 1" for place in places]
     checkout = {"provide": ["deps"]}
-    checks(project, " && ".join(HONEST), "; ".join((*forbidden, "true")), sandbox=level, checkout=checkout)
+    checks(project, " && ".join(HONEST), "; ".join((*forbidden, "true")), sandbox=SANDBOX_BWRAP, checkout=checkout)
     before = {*home.iterdir(), home / "state"}
     command = ("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     if prefix:
@@ -75,26 +70,25 @@ def test_checks_write_in_their_tree_and_scratch_only(
     else:
         answer = project.quick(*command)
         assert answer.code == 0, answer
-    assert recorded(project) == {level}
+    assert recorded(project) == {SANDBOX_BWRAP}
     assert set(home.iterdir()) == before
     assert (project.read("deps/lib.txt"), project.read("src/a.txt")) == ("mine\n", "one\n")
     assert not (user / "deps/new.txt").exists()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_only_bubblewrap_can_open_a_home_around_the_repository(
-    level: str, project: Project, monkeypatch: pytest.MonkeyPatch
+@needs_bwrap
+def test_a_home_around_the_repository_opens_nothing_of_the_repository(
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `checks.home: user`, checks write in the home, which holds the working tree here."""
     user = project.folder
     places = (f"{user}/src/a.txt", f"{user}/.git/planted")
     lines = ("echo x > $HOME/made", *(f"(echo x >> {place}) && exit 1" for place in places), "true")
-    checks(project, "; ".join(lines) if level == SANDBOX_BWRAP else lines[0], sandbox=level, checks={"home": "user"})
+    checks(project, "; ".join(lines), sandbox=SANDBOX_BWRAP, checks={"home": "user"})
     monkeypatch.setenv("HOME", str(user.parent))
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
-    why = "detection only: Landlock cannot allow new files beside .git and protect .git"
-    assert recorded(project) == {level if level == SANDBOX_BWRAP else why}
+    assert recorded(project) == {SANDBOX_BWRAP}
     assert (user.parent / "made").exists()
 
 
@@ -112,7 +106,6 @@ except OSError:
     ("settings", "code", "words"),
     [
         ({"checks": {"network": "none"}}, 3, "no network"),
-        ({"checks": {"network": "none"}, "sandbox": "landlock"}, 3, "landlock, no network"),
         ({"checks": {"network": "none"}, "sandbox": "bwrap"}, 3, "bwrap, no network"),
         ({"checks": {"network": "open"}}, 0, None),
     ],
@@ -122,9 +115,8 @@ def test_checks_reach_the_network_only_if_it_is_open(
 ) -> None:
     if subprocess.run([*launcher.without_network(), "/bin/true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not make a network of its own")
-    missing = {SANDBOX_LANDLOCK: SUPPORT.no_landlock, SANDBOX_BWRAP: SUPPORT.no_bwrap}.get(settings.get("sandbox", ""))
-    if missing:
-        pytest.skip(missing)
+    if "sandbox" in settings and not SUPPORT.bwrap:
+        pytest.skip(SUPPORT.no_bwrap)
     script = project.folder.parent / "connect.py"
     script.write_text(CONNECT)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -164,9 +156,9 @@ def test_a_check_that_cannot_have_no_network_does_not_run(tmp_path: Path) -> Non
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@needs_bwrap
 def test_checks_fill_caches_but_change_no_program_and_no_approval(
-    level: str, project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a check leaves in `~/.cargo/bin` or `~/.local/bin` the user would start."""
     mine = ("cargo/bin", "cargo/config", "base/bin", "base/state/idumb", "go/bin")
@@ -177,18 +169,18 @@ def test_checks_fill_caches_but_change_no_program_and_no_approval(
         monkeypatch.setenv(name, str(home / place))
     fills = " && ".join(f"echo x > {home}/{name}/x" for name in ("cargo/registry", "go/pkg", "more"))
     forbidden = "; ".join(f"(echo x > {home}/{name}/x) && exit 1" for name in mine)
-    checks(project, fills, f"{forbidden}; true", sandbox={"level": level, "write": [str(home / "more"), "src"]})
+    checks(project, fills, f"{forbidden}; true", sandbox={"level": SANDBOX_BWRAP, "write": [str(home / "more"), "src"]})
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
-    assert recorded(project) == {level}
+    assert recorded(project) == {SANDBOX_BWRAP}
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_link_that_a_builder_left_opens_nothing_for_checks(level: str, project: Project, home: Path) -> None:
+@needs_bwrap
+def test_a_link_that_a_builder_left_opens_nothing_for_checks(project: Project, home: Path) -> None:
     (home / "keys").mkdir()
     (project.folder / "out").symlink_to(home / "keys")
     out = f"{project.folder}/out"
-    checks(project, f"(echo x > {out}/x) && exit 1; true", sandbox={"level": level, "write": [out]})
+    checks(project, f"(echo x > {out}/x) && exit 1; true", sandbox={"level": SANDBOX_BWRAP, "write": [out]})
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert list((home / "keys").iterdir()) == []

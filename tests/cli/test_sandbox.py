@@ -11,15 +11,14 @@ import pytest
 from idumb.composition import sandboxes
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.runs.sandbox import Support
-from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from idumb.domain.settings import SANDBOX_BWRAP
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, shell, task, write
 
 SUPPORT = LocalSandboxes().support()
-NOTHING = Support(no_landlock="the kernel has no Landlock", no_bwrap="bubblewrap is not installed", add="bubblewrap")
+NOTHING = Support(no_bwrap="bubblewrap is not installed", add="bubblewrap")
 
-needs_landlock = pytest.mark.skipif(not SUPPORT.landlock, reason=SUPPORT.no_landlock)
 needs_bwrap = pytest.mark.skipif(not SUPPORT.bwrap, reason=SUPPORT.no_bwrap)
 
 
@@ -41,11 +40,9 @@ def recorded(project: Project) -> list[str | None]:
     return [e["payload"]["builder"].get("sandbox") for e in project.events("--kind", "attempt.finished")]
 
 
-@pytest.mark.parametrize(
-    "level",
-    [pytest.param(SANDBOX_LANDLOCK, marks=needs_landlock), pytest.param(SANDBOX_BWRAP, marks=needs_bwrap)],
-)
-def test_a_builder_writes_in_its_scope_only(project: Project, home: Path, level: str) -> None:
+@needs_bwrap
+def test_a_builder_writes_in_its_scope_only(project: Project, home: Path) -> None:
+    level = SANDBOX_BWRAP
     elsewhere = ["top.txt", ".git/config", ".git/hooks/pre-commit", ".idumb/config.yaml", "$HOME/mine", "../mine"]
     script = "\n".join(
         (
@@ -72,7 +69,7 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path, level:
 
 
 @needs_bwrap
-def test_a_builder_beside_git_needs_bubblewrap(project: Project) -> None:
+def test_a_builder_beside_git_does_not_reach_git(project: Project) -> None:
     script = "echo x > new.txt; echo x > src/a.txt; echo x > top.txt; echo x > .git/config; mv .git away; umount .git"
     builder(project, script, "create `new.txt`", "test -f new.txt", sandbox="auto")
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
@@ -90,7 +87,7 @@ def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_re
     cases: tuple[tuple[dict[str, str], Support, str], ...] = (
         ({"sandbox": "off"}, SUPPORT, "The configuration has no sandbox."),
         ({"sandbox": "bwrap"}, NOTHING, f"{missing}."),
-        ({"sandbox": "auto"}, NOTHING, f"{missing}; the kernel has no Landlock."),
+        ({"sandbox": "auto"}, NOTHING, f"{missing}."),
     )
     for settings, support, words in cases:
         monkeypatch.setattr(sandboxes, "_support", lambda _, support=support: support)
@@ -103,18 +100,18 @@ def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_re
     assert not (project.folder.parent / "ran").exists()
     answer = project.quick("execute-phase", "1", "--no-verify")
     assert answer.code == 0, answer
-    why = "bubblewrap is not installed; the kernel has no Landlock"
+    why = "bubblewrap is not installed"
     assert f"Sandbox: detection only, because {why}; install the package bubblewrap.\n" in answer.err
     assert recorded(project) == [f"detection only: {why}"]
 
 
 @pytest.mark.nightly
-@needs_landlock
+@needs_bwrap
 def test_more_places_can_be_writable(project: Project, home: Path) -> None:
     (home / ".tool").mkdir()
     script = "echo x > src/x.txt; echo x > cache/x && echo x > $HOME/.tool/x && echo x > src/both; echo x > $HOME/no"
     files = "create `src/x.txt`, create `src/both`"
-    builder(project, script, files, sandbox={"level": "landlock", "write": ["cache", "~/.tool", "/missing"]})
+    builder(project, script, files, sandbox={"level": "bwrap", "write": ["cache", "~/.tool", "/missing"]})
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert project.exists("src/both")
@@ -122,23 +119,23 @@ def test_more_places_can_be_writable(project: Project, home: Path) -> None:
 
 
 @pytest.mark.nightly
-@needs_landlock
+@needs_bwrap
 def test_a_builder_that_commits_writes_in_the_git_folder_of_its_copy_only(project: Project) -> None:
     user = project.folder
     script = "echo x > src/x.txt; git add src; git commit -qm work && touch src/done; rm src/done || rm src/x.txt"
     script += f"; echo x >> top.txt; echo x > {user}/.git/planted; echo x > {user}/src/planted"
-    builder(project, script, "create `src/x.txt`", sandbox="landlock")
+    builder(project, script, "create `src/x.txt`", sandbox="bwrap")
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
     assert answer.code == 0, answer
     assert project.subjects()[-2] == "Task T1-01"
     assert not (user / ".git/planted").exists()
     assert not (user / "src/planted").exists()
-    assert recorded(project) == ["landlock"]
+    assert recorded(project) == ["bwrap"]
 
 
-@needs_landlock
+@needs_bwrap
 def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_scope(project: Project) -> None:
-    project.configure("sandbox: landlock\n")
+    project.configure("sandbox: bwrap\n")
     folder = {"tool": "make_directory", "intent": "make it", "arguments": {"path": "new/deep"}}
     steps = [
         folder,
@@ -149,18 +146,18 @@ def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_s
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
     assert answer.code == 0, answer
     assert (project.read("top.txt"), project.read("new/y.txt")) == ("top\n", "y\n")
-    assert recorded(project) == ["landlock"]
+    assert recorded(project) == ["bwrap"]
 
 
 @pytest.mark.nightly
-@needs_landlock
+@needs_bwrap
 def test_a_dry_run_is_in_the_sandbox_too(project: Project) -> None:
     user = project.folder
     script = f"echo x > src/x.txt; echo x > {user}/src/planted; echo x > {user}/.git/planted; echo x > top.txt"
-    builder(project, script, "create `src/x.txt`", "test -f src/x.txt", sandbox="landlock")
+    builder(project, script, "create `src/x.txt`", "test -f src/x.txt", sandbox="bwrap")
     answer = project.quick("execute-phase", "1", "--dry-run", "--approve", project.approval(), "--require-sandbox")
     assert answer.code == 0, answer
-    assert "Sandbox: landlock." in answer.err
+    assert "Sandbox: bwrap." in answer.err
     assert not (user / "src/planted").exists()
     assert not (user / ".git/planted").exists()
     assert project.read("top.txt") == "top\n"
@@ -170,12 +167,12 @@ def test_a_wrong_sandbox_is_an_error_with_its_line(project: Project) -> None:
     project.configure("builder: steps\nsandbox: always\n")
     answer = project.quick("check-plan", "1", "--json")
     assert answer.code == 3
-    assert "config.yaml:2: `sandbox` must be one of auto, landlock, bwrap, off, not 'always'" in answer.error["message"]
+    assert "config.yaml:2: `sandbox` must be one of auto, bwrap, off, not 'always'" in answer.error["message"]
 
 
 @needs_bwrap
 def test_a_builder_never_writes_the_user_s_approvals_and_keys(project: Project, home: Path) -> None:
-    """Even if the configuration opens the home around them; Landlock cannot, and says so."""
+    """Even if the configuration opens the home around them."""
     (home / "config/idumb").mkdir(parents=True)
     script = f"echo x > src/x.txt; echo x > {home}/made; echo x > {home}/state/idumb/x; echo x > {home}/config/idumb/x"
     builder(project, script, "create `src/x.txt`", sandbox={"level": "auto", "write": [str(home)]})
@@ -186,13 +183,13 @@ def test_a_builder_never_writes_the_user_s_approvals_and_keys(project: Project, 
     assert list(home.glob("*/idumb/x")) == []
 
 
-@needs_landlock
+@needs_bwrap
 def test_a_required_sandbox_is_also_required_of_the_validator(project: Project) -> None:
     bindings = {
         "it": {"adapter": "command", "argv": ["/bin/sh", "-c", "echo x > src/x.txt"]},
         "away": {"adapter": "handoff"},
     }
-    project.configure(json.dumps({"builder": "it", "validator": "away", "bindings": bindings, "sandbox": "landlock"}))
+    project.configure(json.dumps({"builder": "it", "validator": "away", "bindings": bindings, "sandbox": "bwrap"}))
     project.plan([task("T1-01", files="create `src/x.txt`", check="test -f src/x.txt")])
     refused = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
     assert (refused.code, refused.error["code"]) == (4, "sandbox.none")

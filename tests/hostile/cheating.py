@@ -33,7 +33,7 @@ from tests.support.project import Project, task
 MODES = ("edits", "commits")
 """Whether the builder commits its work in its checkout."""
 SANDBOX = os.environ.get("TESTS_SANDBOX", "")
-"""The sandbox in which builders and checks run: `auto`, `bwrap` or `landlock`; "" for none."""
+"""The sandbox in which builders and checks run: `auto` or `bwrap`; "" for none."""
 _LIMIT = 60
 ACCEPTED = "the task is completed, and the check fails in a fresh clone of HEAD"
 UNNAMED = "the work is not done, a fresh clone accepts it, and the cheat is of no family that is known to remain"

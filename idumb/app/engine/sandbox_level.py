@@ -13,7 +13,6 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, Support
-from idumb.domain.settings import SANDBOX_LANDLOCK, USER_HOME
 
 CODE = "sandbox.none"
 
@@ -31,40 +30,18 @@ def announce(context: RunContext) -> None:
             )
         return
     support = context.services.sandboxes.support()
-    level, why = sandbox.best(chosen.level, support)
-    of_checks, no_checks = _of_checks(context, level, why, support)
+    level, why = sandbox.choose(Fence(()), support)
     if context.sandboxed:
         _require(context, level, why)
-        if of_checks == sandbox.DETECTION:
-            raise _refusal(context, f"No sandbox is available for checks: {no_checks}.")
-    context.services.reporter.note(f"Sandbox: {_words(chosen.level, level, why, support)}.")
-    if of_checks != level:
-        context.services.reporter.note(f"Sandbox of checks: {_words(chosen.level, of_checks, no_checks, support)}.")
+    context.services.reporter.note(f"Sandbox: {_words(level, why, support)}.")
 
 
 _SUPPORT = "idumb doctor shows what this machine supports, and which package would add more"
 
-_AROUND_HOME = Fence(("/the home",), ("/the home/approvals",))
 
-
-def _of_checks(context: RunContext, level: str, why: str, support: Support) -> tuple[str, str]:
-    """Return the level of checks and, without a sandbox, why there is none; `level` and `why` are those of the run."""
-    chosen, settings = context.services.settings.sandbox, context.services.settings.checks
-    if chosen is None or settings.home != USER_HOME or level == sandbox.DETECTION:
-        return level, why
-    its_level, _ = sandbox.choose(chosen.level, _AROUND_HOME, support)
-    return (
-        its_level,
-        "Landlock cannot allow your home and protect your approvals" if its_level == sandbox.DETECTION else "",
-    )
-
-
-def _words(chosen: str, level: str, why: str, support: Support) -> str:
-    if level == sandbox.DETECTION:
-        package = f"; install the package {support.add}" if support.add and chosen != SANDBOX_LANDLOCK else ""
-        return f"{level}, because {why}{package}"
-    weaker = sandbox.weakness(level, support)
-    return f"{level}{f', but {weaker}' if weaker else ''}"
+def _words(level: str, why: str, support: Support) -> str:
+    package = f"; install the package {support.add}" if support.add else ""
+    return f"{level}, because {why}{package}" if level == sandbox.DETECTION else level
 
 
 def _pending(context: RunContext) -> Iterable[Task]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 PACKAGE = "bubblewrap"
 
@@ -46,3 +46,8 @@ def command(program: str, places: Mapping[str, bool]) -> tuple[str, ...]:
     if os.geteuid() == 0:
         words += ["--cap-drop", "ALL", *(word for name in _KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}"))]
     return (*words, "--")
+
+
+def without_network(words: Sequence[str]) -> tuple[str, ...]:
+    """Return what `command` returned, for a program that is to have no network."""
+    return (words[0], "--unshare-net", *words[1:])

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _ALONE, _END = "alone", "--"
+_NO_NEW_PRIVILEGES = 38
+_CAPABILITIES = 0x20080522  # version 3 of the interface: 64 bits in two halves
+_KEPT = sum(1 << bit for bit in (0, 1, 3, 4, 5, 6, 7, 10))
+"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE: those that bubblewrap leaves to root."""
 _FAILED = 126
 _NOT_FOUND = 127
 _NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
@@ -84,6 +88,21 @@ def _leave_network() -> None:
             with open(f"/proc/self/{name}", "w", encoding="ascii") as stream:
                 stream.write(text)
     _start_loopback(libc)
+    if not user:
+        _drop_capabilities(libc)
+
+
+def _drop_capabilities(libc: ctypes.CDLL) -> None:
+    """Keep few, also in programs that are started later: root could join the network of another process."""
+    import ctypes
+    import struct
+
+    header, sets = struct.pack("=Ii", _CAPABILITIES, 0), ctypes.create_string_buffer(24)
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.capget(header, sets):
+        raise _failure("capabilities")
+    effective, permitted, *_ = struct.unpack("=6I", sets)
+    if libc.capset(header, struct.pack("=6I", effective & _KEPT, permitted & _KEPT, 0, 0, 0, 0)):
+        raise _failure("capabilities")
 
 
 def _start_loopback(libc: ctypes.CDLL) -> None:

@@ -354,7 +354,7 @@ class InVariable:
     """Sandboxes that only set a variable, which shows that a program was started in one."""
 
     def support(self) -> Support:
-        return Support(7, no_bwrap="no bwrap")
+        return Support("/usr/bin/bwrap")
 
     def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
         return ("/usr/bin/env", f"LEVEL={level}")
@@ -379,4 +379,4 @@ def test_an_agent_lists_its_models_in_the_sandbox_too(tmp_path: Path) -> None:
     )
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"))
     result = PresetAgent(Binding("it", "codex"), equipment).run(request)
-    assert (result.sandbox, "available models: in/landlock" in result.message) == ("landlock", True)
+    assert (result.sandbox, "available models: in/bwrap" in result.message) == ("bwrap", True)

@@ -12,7 +12,7 @@ from idumb.agents.adapter import Equipment
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs.sandbox import Fence, Support
-from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_LANDLOCK, SandboxSettings, Settings
+from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SandboxSettings, Settings
 
 
 class Recorder:
@@ -31,7 +31,7 @@ class Recorder:
         return ("launcher",)
 
 
-BOTH = Support(7, "/usr/bin/bwrap")
+BWRAP = Support("/usr/bin/bwrap")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 
 def fence_of(
     root: Path, *allowed: str, role: str = BUILDER, write: tuple[str, ...] = (),
-    support: Support = BOTH, sandboxed_: bool = False, level: str = SANDBOX_AUTO,
+    support: Support = BWRAP, sandboxed_: bool = False, level: str = SANDBOX_AUTO,
 ) -> tuple[str, list[str], list[str], list[str]]:  # fmt: skip
     """Return the level, and the names of what is writable, guarded and read-only."""
     machine, user = Recorder(support), root.parent / "user"
@@ -72,9 +72,8 @@ def test_the_folders_of_declared_files_are_writable(root: Path) -> None:
 
 
 def test_a_program_makes_a_missing_folder_itself(root: Path) -> None:
-    kernel = Support(7, "", "", "no bwrap")
-    level, writable, _, read_only = fence_of(root, "new/deep/a.py", support=kernel)
-    assert (level, writable) == (SANDBOX_LANDLOCK, [".", "../scratch", ".git"])
+    level, writable, _, read_only = fence_of(root, "new/deep/a.py")
+    assert (level, writable) == (SANDBOX_BWRAP, [".", "../scratch", ".git"])
     assert "src" in read_only
     assert fence_of(root, "src/new/a.py")[1] == ["../scratch", ".git", "src"]
 
@@ -105,13 +104,11 @@ def test_configured_places_are_writable(root: Path, tmp_path: Path, monkeypatch:
     assert fence_of(root, "src/a", write=("~/cache", "docs", "/missing/x"))[1] == [
         "../cache", "../scratch", ".git", "docs", "src",
     ]  # fmt: skip
-    level, *_ = fence_of(root, "src/a", write=("~",), support=Support(7, "", "", "no bwrap"))
-    assert level == "detection only: no bwrap; Landlock cannot allow new files beside .git and protect .git"
 
 
 def test_a_required_sandbox_that_is_not_there_starts_nothing(root: Path) -> None:
-    with pytest.raises(AdapterError, match=r"No sandbox for it: no bwrap; no landlock\."):
-        fence_of(root, "src/a", support=Support(0, "", "no landlock", "no bwrap"), sandboxed_=True)
+    with pytest.raises(AdapterError, match=r"No sandbox for it: no bwrap\."):
+        fence_of(root, "src/a", support=Support("", "no bwrap"), sandboxed_=True)
 
 
 @pytest.mark.parametrize("place", ["target", "target/deep", "{home}/cache/pip", "{home}/shortcut/target"])

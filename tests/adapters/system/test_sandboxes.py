@@ -1,4 +1,4 @@
-"""What a program in the sandbox cannot write, and what it can: real processes under Landlock and bubblewrap."""
+"""What a program in the sandbox cannot write, and what it can: real processes under bubblewrap."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from idumb.composition import sandboxes
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.runs.sandbox import DETECTION, Fence
-from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
-from idumb.system.processes import bubblewrap, landlock, launcher
+from idumb.domain.settings import SANDBOX_BWRAP
+from idumb.system.processes import bubblewrap, launcher
 
 USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 """A user without capabilities, who still owns the files of the test."""
@@ -29,51 +29,39 @@ LEFT_TO_ROOT = 0b100_1111_1011
 @dataclass(frozen=True)
 class Place:
     root: Path
-    level: str
     prefix: tuple[str, ...] = ()
-    version: int = landlock.NEWEST
     fence: Fence = field(default_factory=lambda: Fence(()))
 
     def sh(self, script: str) -> subprocess.CompletedProcess[str]:
         return self.run("/bin/sh", "-c", script)
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        words = LocalSandboxes().launcher(self.level, self.fence)
-        if self.level == SANDBOX_LANDLOCK:
-            version = min(self.version, int(words[4]))
-            words = (*words[:4], str(version), *words[5:])
+        words = LocalSandboxes().launcher(SANDBOX_BWRAP, self.fence)
         return subprocess.run(
             [*self.prefix, *words, *argv], cwd=self.root, capture_output=True, text=True, check=False, timeout=60
         )
 
 
-def require(level: str, prefix: Sequence[str]) -> None:
-    support = LocalSandboxes().support()
-    if reason := support.no_landlock if level == SANDBOX_LANDLOCK else support.no_bwrap:
+def require(prefix: Sequence[str]) -> None:
+    if reason := LocalSandboxes().support().no_bwrap:
         pytest.skip(reason)
     if prefix and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine allows no user namespaces (unshare --user)")
 
 
-CASES = {
-    "landlock, root or the user of the tests": (SANDBOX_LANDLOCK, (), landlock.NEWEST),
-    "landlock, a user without capabilities": (SANDBOX_LANDLOCK, USER, landlock.NEWEST),
-    "landlock, version 2": (SANDBOX_LANDLOCK, (), 2),
-    "bwrap, root or the user of the tests": (SANDBOX_BWRAP, (), 0),
-    "bwrap, a user without capabilities": (SANDBOX_BWRAP, USER, 0),
-}
+CASES = {"root or the user of the tests": (), "a user without capabilities": USER}
 
 
 @pytest.fixture(params=CASES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    level, prefix, version = CASES[request.param]
-    require(level, prefix)
+    prefix = CASES[request.param]
+    require(prefix)
     root = tmp_path / "repo"
     for name in ("src/a.txt", "doc/b.txt", "top.txt", ".git/config", ".git/idumb/papers/x"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("one\n")
     fence = Fence((str(root / "src"), str(root / ".git/idumb/papers")), (str(root / ".git"),), (str(root),))
-    return Place(root, level, prefix, version, fence)
+    return Place(root, prefix, fence)
 
 
 FORBIDDEN = [
@@ -140,18 +128,15 @@ def test_every_allowed_write_works(place: Place) -> None:
     assert (place.root / ".git/idumb/papers/y").exists()
 
 
-def test_a_file_elsewhere_can_be_truncated_only_before_version_3(place: Place) -> None:
-    ended = place.run(sys.executable, "-I", "-S", "-c", "import os; os.truncate('top.txt', 0)")
-    assert (ended.returncode == 0) is (place.version == 2)
-    assert (place.root / "top.txt").read_text() == ("" if place.version == 2 else "one\n")
+def test_a_file_elsewhere_cannot_be_truncated(place: Place) -> None:
+    assert place.run(sys.executable, "-I", "-S", "-c", "import os; os.truncate('top.txt', 0)").returncode != 0
+    assert (place.root / "top.txt").read_text() == "one\n"
 
 
 def test_a_program_cannot_reach_processes_outside(place: Place) -> None:
     outside = subprocess.Popen(["sleep", "60"])
     try:
         for script in (f"kill -9 {outside.pid}", f"echo x > /proc/{outside.pid}/root{place.root}/top.txt"):
-            if place.version == 2 and script.startswith("kill"):
-                continue  # signals are controlled from version 6 on
             assert place.sh(script).returncode != 0, script
         assert outside.poll() is None
     finally:
@@ -195,7 +180,7 @@ def test_a_program_keeps_its_arguments_its_exit_code_and_a_terminal(place: Place
 
 
 def test_a_place_that_is_gone_starts_nothing(place: Place) -> None:
-    gone = Place(place.root, place.level, place.prefix, place.version, Fence((str(place.root / "gone"),)))
+    gone = Place(place.root, place.prefix, Fence((str(place.root / "gone"),)))
     ended = gone.sh("echo ran")
     assert ended.returncode != 0
     assert "ran" not in ended.stdout
@@ -204,39 +189,24 @@ def test_a_place_that_is_gone_starts_nothing(place: Place) -> None:
 _ONE_NAMESPACE = "echo 1 > /proc/sys/user/max_user_namespaces"
 
 
-def test_without_user_namespaces_landlock_remains(tmp_path: Path) -> None:
+def test_without_user_namespaces_there_is_no_sandbox(tmp_path: Path) -> None:
     """In a user namespace that may hold no further one, a user without capabilities cannot use bubblewrap."""
-    require(SANDBOX_LANDLOCK, USER)
-    if not bubblewrap.find(""):
-        pytest.skip("bubblewrap is not installed (package bubblewrap)")
+    require(USER)
     code = (
         "from idumb.composition.sandboxes import LocalSandboxes as L; s = L().support();"
-        "print(s.landlock > 1, s.bwrap or 'none', s.no_bwrap)"
+        "print(s.bwrap or 'none', s.no_bwrap)"
     )
     inner = f'{_ONE_NAMESPACE}; exec {" ".join(USER)} {sys.executable} -c "$1"'
     argv = ["unshare", "--user", "--map-root-user", "--", "sh", "-c", inner, "sh", code]
     ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
-    assert ended.stdout.startswith("True none bubblewrap does not work here: "), ended
+    assert ended.stdout.startswith("none bubblewrap does not work here: "), ended
 
 
 def test_other_systems_report_that_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     support = LocalSandboxes().support()
-    assert support.no_landlock == support.no_bwrap == "idumb has no sandbox for macOS"
+    assert support.no_bwrap == "idumb has no sandbox for macOS"
     assert LocalSandboxes().launcher(DETECTION, Fence(())) == ()
-
-
-@pytest.mark.parametrize(("version", "words"), [(0, "the kernel has no Landlock"), (1, "version 1 of Landlock")])
-def test_an_old_kernel_has_no_landlock(version: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landlock, "version", lambda: version)
-    support = LocalSandboxes().support()
-    assert support.landlock == 0
-    assert words in support.no_landlock
-
-
-def test_a_landlock_that_does_not_work_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landlock, "command", lambda *_: ("/bin/false",))
-    assert LocalSandboxes().support().no_landlock.startswith("Landlock does not work here")
 
 
 def test_a_bubblewrap_that_tasks_or_others_could_have_written_is_ignored(
@@ -265,15 +235,15 @@ def test_other_systems_cannot_take_the_network_from_a_check() -> None:
 
 
 LISTED = """import subprocess, sys
-from idumb.system.processes import landlock, launcher
-def networks(*words):
+from idumb.system.processes import launcher
+def networks():
     joined = ["nsenter", f"--net=/proc/{sys.argv[1]}/ns/net", "readlink", "/proc/self/ns/net"]
-    return subprocess.run([*launcher.without_network(), *words, *joined], capture_output=True, text=True).stdout
-print(networks(*landlock.without_capabilities()) or "none")
+    return subprocess.run([*launcher.without_network(), *joined], capture_output=True, text=True).stdout
+print(networks() or "none")
 """
 
 
-def test_without_capabilities_root_cannot_join_another_network() -> None:
+def test_root_without_a_network_cannot_join_another_one() -> None:
     if os.geteuid() or subprocess.run(["nsenter", "--net=/proc/self/ns/net", "true"], check=False).returncode:
         pytest.skip("only root can join the network of another process (nsenter --net)")
     ended = subprocess.run(

@@ -297,11 +297,11 @@ for place in ("made.txt", os.environ["TMPDIR"] + "/x"):
 def test_a_role_in_a_sandbox_writes_only_in_scratch_and_its_level_is_printed_and_recorded(
     sandbox: GitSandbox, services: Container
 ) -> None:
-    if reason := LocalSandboxes().support().no_landlock:
+    if reason := LocalSandboxes().support().no_bwrap:
         pytest.skip(reason)
     (sandbox.root / "agent.py").write_text(CONFINED, encoding="utf-8")
     with (sandbox.root / ".idumb/config.yaml").open("a", encoding="utf-8") as file:
-        file.write("sandbox: landlock\n")
+        file.write("sandbox: bwrap\n")
     notes: list[str] = []
 
     class Noting(Silent):
@@ -313,8 +313,8 @@ def test_a_role_in_a_sandbox_writes_only_in_scratch_and_its_level_is_printed_and
     ensure(services, ["planner"], approve=[digest])
     assert role_calls.ask(services, ASKED).reply == "kept out of made.txt\nwrote x\n"
     event = next(iter(services.log.events(kind="role.asked")))
-    assert event.payload["sandbox"] == "landlock"
-    assert notes == ["Sandbox of the planner: landlock."]
+    assert event.payload["sandbox"] == "bwrap"
+    assert notes == ["Sandbox of the planner: bwrap."]
 
 
 def test_a_role_that_must_be_in_a_sandbox_does_not_start_without_one(services: Container, sandbox: GitSandbox) -> None:

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.paths import fixed_folders
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import DETECTION, Fence, Support
-from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from idumb.domain.settings import SANDBOX_BWRAP
 
-BOTH = Support(7, "/usr/bin/bwrap")
-KERNEL = Support(7, "", "", "bubblewrap is not installed", "bubblewrap")
-PROGRAM = Support(0, "/usr/bin/bwrap", "the kernel has no Landlock")
-NONE = Support(no_landlock="no fence", no_bwrap="no fence")
-IN_FOLDER = Fence(("/r/src", "/r/.git/idumb/papers"), ("/r/.git",))
-BESIDE_GIT = Fence(("/r",), ("/r/.git",))
+BWRAP = Support("/usr/bin/bwrap")
+NONE = Support("", "bubblewrap is not installed", "bubblewrap")
 
 
-@pytest.mark.parametrize(
-    ("level", "fence", "support", "in_force"),
-    [
-        (SANDBOX_AUTO, IN_FOLDER, BOTH, SANDBOX_BWRAP),
-        (SANDBOX_AUTO, IN_FOLDER, KERNEL, SANDBOX_LANDLOCK),
-        (SANDBOX_AUTO, IN_FOLDER, PROGRAM, SANDBOX_BWRAP),
-        (SANDBOX_AUTO, IN_FOLDER, NONE, DETECTION),
-        (SANDBOX_AUTO, BESIDE_GIT, BOTH, SANDBOX_BWRAP),
-        (SANDBOX_AUTO, BESIDE_GIT, KERNEL, DETECTION),
-        (SANDBOX_LANDLOCK, BESIDE_GIT, BOTH, DETECTION),
-        (SANDBOX_LANDLOCK, IN_FOLDER, PROGRAM, DETECTION),
-        (SANDBOX_BWRAP, IN_FOLDER, BOTH, SANDBOX_BWRAP),
-        (SANDBOX_BWRAP, IN_FOLDER, KERNEL, DETECTION),
-    ],
-)
-def test_the_level_in_force(level: str, fence: Fence, support: Support, in_force: str) -> None:
-    chosen, why = sandbox.choose(level, fence, support)
-    assert chosen == in_force
-    assert bool(why) == (in_force == DETECTION)
-
-
-@pytest.mark.parametrize("around", ["/", "/r", "/r/.git"])
-def test_landlock_never_allows_a_folder_around_what_is_guarded(around: str) -> None:
-    assert sandbox.choose(SANDBOX_LANDLOCK, Fence((around,), ("/r/.git",)), BOTH)[0] == DETECTION
+def test_the_level_in_force() -> None:
+    assert sandbox.choose(Fence(("/r",), ("/r/.git",)), BWRAP) == (SANDBOX_BWRAP, "")
+    assert sandbox.choose(Fence(("/r/src",)), NONE) == (DETECTION, "bubblewrap is not installed")
+    level, why = sandbox.choose(Fence(("/r",), ("/r/.git",), links=("/r/.git",)), BWRAP)
+    assert (level, why) == (DETECTION, "no sandbox can protect /r/.git, which is a link")
 
 
 def test_the_folders_of_a_glob() -> None:
@@ -69,7 +44,5 @@ def test_what_a_task_must_not_write_at_the_top() -> None:
 
 
 def test_a_support_is_described() -> None:
-    assert sandbox.description(BOTH) == "Landlock (version 7); bubblewrap"
-    assert "the package bubblewrap would also protect .git" in sandbox.description(KERNEL)
-    assert "can still be emptied" in sandbox.description(Support(2, "/usr/bin/bwrap"))
-    assert sandbox.description(NONE) == "no fence"
+    assert sandbox.description(BWRAP) == "bubblewrap"
+    assert sandbox.description(NONE) == "bubblewrap is not installed; the package bubblewrap adds one"
