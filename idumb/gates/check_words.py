@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain import check_lines, dependency_setup, paths, wording
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -17,10 +15,10 @@ from idumb.domain.settings import USER_HOME, CheckoutSettings, CheckSettings
 if TYPE_CHECKING:
     from idumb.gates.proving import Proving
 
-_HOME = lazy_pattern.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
-_TMPDIR = lazy_pattern.compile(r"\$\{?TMPDIR\b")
-_MISSING = lazy_pattern.compile(r"(?i)no such file|not found|does not exist|cannot (?:find|open)")
-_LACKING = lazy_pattern.compile(r"(?i)not found|(?:can|could )not (?:find|resolve)|no module named")
+_HOME = ("~/", "$HOME", "${HOME")
+_TMPDIR = ("$TMPDIR", "${TMPDIR")
+_LACKING = ("not found", "cannot find", "could not find", "cannot resolve", "could not resolve", "no module named")
+_MISSING = (*_LACKING, "no such file", "does not exist", "cannot open")
 _NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
 
 
@@ -43,10 +41,10 @@ class Hints(NamedTuple):
         yield from (Hint(words, words) for words in proving.missing)
         home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
         is_private = bool(home) and os.path.dirname(home) == os.path.dirname(temporary)
-        if is_private and (_HOME.search(made.command or "") or _lacks(made.output, home)):
+        if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
             line = check_lines.of_checks(self.checks, {"home": USER_HOME}, verb="add")
             yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
-        if _TMPDIR.search(made.command or "") or _lacks(made.output, temporary):
+        if _has(made.command or "", _TMPDIR) or _lacks(made.output, temporary):
             fix = "let the check make the file itself"
             words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
             yield Hint(words, f"a file in your TMPDIR: {fix}")
@@ -70,21 +68,27 @@ class Hints(NamedTuple):
 
 def _lacks(output: str, folder: str) -> bool:
     """Return whether a line says that something in a folder is missing; pytest names its own folders in TMPDIR."""
-    return any(f"{folder}/" in line and _MISSING.search(line) for line in output.splitlines())
+    return any(f"{folder}/" in line and _has(line.lower(), _MISSING) for line in output.splitlines())
+
+
+def _has(text: str, parts: Iterable[str]) -> bool:
+    return any(part in text for part in parts)
 
 
 def _named(made: Evidence, absent: Sequence[str]) -> list[str]:
     """Return the paths that a failed check names; tools name a missing package or program, not its folder."""
     words = f"{made.command}\n{made.output}"
     named = [path for path in absent if _names(words, path)]
-    if named or not (made.result == evidence.ERRORED or _LACKING.search(made.output)):
+    if named or not (made.result == evidence.ERRORED or _has(made.output.lower(), _LACKING)):
         return named
     return [path for path in absent if path.rpartition("/")[2] in dependency_setup.FOLDERS]
 
 
 def _names(words: str, path: str) -> bool:
-    last = re.escape(path.rpartition("/")[2])
-    return re.search(rf"(?<![\w./-])(?:{re.escape(path)}(?![\w-])|{last}/)", words) is not None
+    """Return whether words name a path as a whole, or a folder by its last name."""
+    parts = "".join(c if c.isalnum() or c in "./_-" else " " for c in words).split()
+    last = path.rpartition("/")[2]
+    return any(part == path or part.startswith((f"{path}/", f"{path}.", f"{last}/")) for part in parts)
 
 
 def with_hints(made: Evidence, hints: Iterable[Hint]) -> Evidence:
@@ -117,8 +121,11 @@ def with_changed(made: Evidence, changed: Sequence[str]) -> Evidence:
 
 def with_own_paths(output: str, root: str) -> str:
     """Return output that names the working tree `root` and what is beside it as a reader in his own tree would."""
-    beside, name = os.path.split(root)
+    beside = os.path.dirname(root)
     if beside not in output:
         return output
-    output = re.sub(rf"{re.escape(beside)}/{re.escape(name)}(/|(?![\w.-]))", lambda m: "" if m[1] else ".", output)
-    return output.replace(f"{beside}/", "../")
+    first, *others = output.replace(f"{root}/", "").split(root)
+    for part in others:
+        is_longer = part[:1].isalnum() or part[:1] in {"_", ".", "-"}  # another folder, whose name begins alike
+        first += f"{root if is_longer else '.'}{part}"
+    return first.replace(f"{beside}/", "../")

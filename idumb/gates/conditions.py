@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Mapping
 
@@ -128,4 +127,11 @@ def _place(root: str, path: str) -> str:
 
 def mentions(text: str, name: str) -> bool:
     """Return whether `name` occurs in the text as a whole word."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+    begin = text.find(name)
+    while begin >= 0 and (_is_of_word(text[:begin][-1:]) or _is_of_word(text[begin + len(name) :][:1])):
+        begin = text.find(name, begin + 1)
+    return begin >= 0
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

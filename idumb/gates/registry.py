@@ -102,12 +102,7 @@ def _declares_class(inputs: Inputs) -> bool:
     return inputs.task.change is not None
 
 
-def _has_tests(inputs: Inputs) -> bool:
-    return any(c.new is not None and "test" in c.path and c.path.endswith(".py") for c in inputs.changes)
-
-
 GATES: tuple[StepGate, ...] = (
-    StepGate(gate_table.TEST_INTENT, _has_tests, "test_intent"),
     StepGate(gate_table.NON_GOALS, _has_non_goals, "non_goals"),
     StepGate(gate_table.SYNTAX, _has_parsed_files, "syntax"),
     StepGate(gate_table.TYPES, partial(_runs, gate_table.TYPES), "project.checkers", "types"),

@@ -6,11 +6,9 @@ files of test data, and text that only a newer parser than idumb's own can read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 
 _LONGEST_YAML = 256 * 1024
@@ -20,8 +18,8 @@ _DATA = frozenset(
 )  # fmt: skip
 """Folders whose files may be broken on purpose."""
 _TEMPLATES = frozenset(("template", "templates", "cookiecutter", "skeleton", "skeletons", "scaffold", "boilerplate"))
-_PLACEHOLDER = lazy_pattern.compile(r"(?<![\"'])\{\{|\{%|\{#|<%|\$\{|@[A-Z_]+@|<<\w+>>")
-_STRING = lazy_pattern.compile(r'"(?:\\.|[^"\\\n])*"')
+_MARKS = ("{{", "{%", "{#", "<%", "${", "<<")
+"""What placeholders of templates begin with."""
 
 
 class Problem(NamedTuple):
@@ -78,8 +76,10 @@ def _is_template(path: str, text: str) -> bool:
     if path.endswith((".py", ".pyi")):  # braces and dollar signs are common in source
         return any(folder.lower() in _TEMPLATES or "{{" in folder for folder in path.split("/"))
     # In YAML, `${{ x }}` and `${x}` are valid, and workflows are full of them.
-    bare = text.replace("${{", "").replace("${", "") if path.endswith((".yaml", ".yml")) else _STRING.sub("", text)
-    return _PLACEHOLDER.search(bare) is not None
+    is_yaml = path.endswith((".yaml", ".yml"))
+    bare = text.replace("${{", "").replace("${", "") if is_yaml else "".join(text.split('"')[::2])
+    is_named = any(len(word) > 2 and word[0] == word[-1] == "@" for word in bare.split())
+    return is_named or any(mark in bare for mark in _MARKS)
 
 
 def _python(text: str) -> Problem | None:
@@ -98,13 +98,9 @@ def _python(text: str) -> Problem | None:
     return None
 
 
-_NEWER = lazy_pattern.compile(
-    r"\s*(?:type\s+\w+\s*[\[=]|(?:async\s+)?def\s+\w+\[|class\s+\w+\[|except\*?\s+[\w.]+\s*,|lazy\s+(?:import|from)\b)"
-    r"|.*\b[tT][rR]?[\"']"
-)
-"""Lines that only a newer Python than 3.11 accepts: type parameters, template strings, lazy imports."""
-_WITH_EXPRESSIONS = lazy_pattern.compile(r"\b(?:[rR]?[fF]|[fF][rR])[\"']")
-_NOT_ABOUT_STRINGS = lazy_pattern.compile(r".*(?:was never closed|indent|expected |forgot a comma)")
+_NEWER = ("type ", "lazy import ", "lazy from ")
+_NOT_ABOUT_STRINGS = ("was never closed", "indent", "expected ", "forgot a comma")
+_QUOTES = ("'", '"')
 _LOGICAL = 10
 """The longest f-string that is recognized, in lines."""
 
@@ -116,11 +112,19 @@ def _is_other_python(text: str, line: int, message: str) -> bool:
     """
     near = text.split("\n")[max(0, line - _LOGICAL) : line] or [""]
     is_other = message.startswith(("too many ", "encoding problem")) or "python2" in text.partition("\n")[0]
-    if is_other or _NEWER.match(near[-1]):
+    if is_other or _is_newer(near[-1].strip()):
         return True
-    if _NOT_ABOUT_STRINGS.match(message):
+    if any(words in message for words in _NOT_ABOUT_STRINGS):
         return False
-    return any(map(_WITH_EXPRESSIONS.search, near))
+    return any(f"{prefix}{quote}" in line.lower() for line in near for prefix in ("f", "fr") for quote in _QUOTES)
+
+
+def _is_newer(line: str) -> bool:
+    """Return whether only a newer Python than 3.11 accepts a line: type parameters, template strings, lazy imports."""
+    head = line.partition("(")[0]
+    has_parameters = "[" in head and head.startswith(("def ", "async def ", "class "))
+    is_template = any(f"{prefix}{quote}" in line.lower() for prefix in ("t", "tr", "rt") for quote in _QUOTES)
+    return has_parameters or is_template or line.startswith(_NEWER) or (line.startswith("except") and "," in line)
 
 
 _WITH_COMMENTS = frozenset(
@@ -181,24 +185,26 @@ def _yaml(text: str) -> Problem | None:
     return problem
 
 
-_TOML_1_1 = lazy_pattern.compile(r"[={,]\s*\{[^}\n]*$|,\s*\}|\\[ex]", re.MULTILINE)
-_AT_LINE = lazy_pattern.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
-
-
 def _toml(text: str) -> Problem | None:
     import tomllib
 
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        if _TOML_1_1.search(text):
+        if _is_newer_toml(text):
             return None
-        place = _AT_LINE.search(str(problem))
-        line = int(place[1]) if place and place[1] else text.count("\n") + 1
-        return Problem(line, _AT_LINE.sub("", str(problem)).strip())
+        words, _, place = str(problem).rpartition(" (at ")
+        line = place.partition(",")[0].removeprefix("line ")
+        return Problem(int(line) if line.isdigit() else text.count("\n") + 1, words)
     except RecursionError:
         return None
     return None
+
+
+def _is_newer_toml(text: str) -> bool:
+    """Return whether a text may be TOML 1.1: tables over several lines, a comma at their end, more escapes."""
+    open_table = any(line.count("{") > line.count("}") for line in text.splitlines())
+    return open_table or any(mark in text.replace(" ", "") for mark in (",}", "\\e", "\\x"))
 
 
 _PARSERS: Mapping[str, Parse] = {

@@ -74,15 +74,11 @@ def _of_level(settings: Settings, level: int) -> float | None:
 def of_change(settings: Settings, name: str, *, strict: bool) -> int:
     """Return the level of what a gate of stage `step` or `post` finds in a change.
 
-    What `test-intent` finds there is newer than its checks, which are proof: it only reports until it is named. In
-    strict mode you approved the class of each change, so that a higher one blocks unless the configuration says
+    In strict mode you approved the class of each change, so that a higher one blocks unless the configuration says
     otherwise.
     """
-    if name not in settings.gates:
-        if name == gate_table.TEST_INTENT:
-            return INFORMATIONAL
-        if name == gate_table.CHANGE_CLASS and strict:
-            return ADVISORY
+    if name == gate_table.CHANGE_CLASS and strict and name not in settings.gates:
+        return ADVISORY
     return rule(settings, name).level
 
 

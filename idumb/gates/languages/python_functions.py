@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
-from idumb import lazy_pattern
 from idumb.gates.languages import python_source
 from idumb.lazy_dataclass import dataclass
 
@@ -44,7 +42,7 @@ class Function:
         own = list(_own(self.node))
         untyped = (each.arg for each in self._inputs() if each.annotation is None and not each.arg.startswith("_"))
         yield from (f"does not declare the type of {name}" for name in untyped if not _has_type(doc, name))
-        if self.node.returns is None and any(map(_gives, own)) and not _OUTPUT.search(doc):
+        if self.node.returns is None and any(map(_gives, own)) and not _has_output(doc):
             yield "does not declare its output"
         raised = [name for name in _raised(own) if name not in _UNEXPECTED]
         if raised and not any(word in doc.lower() for word in ("raise", *(name.lower() for name in raised))):
@@ -61,13 +59,24 @@ class Function:
         yield from arguments.kwonlyargs
 
 
-_OUTPUT = lazy_pattern.compile(r":rtype:|:returns?:|^\s*(?:Returns|Yields)\b", re.MULTILINE)
+_OUTPUT = (":rtype:", ":return:", ":returns:", "Returns", "Yields")
+
+
+def _has_output(doc: str) -> bool:
+    """Return whether a docstring says what comes out, as Sphinx, Google or NumPy write it."""
+    return any(line.strip().startswith(_OUTPUT) for line in doc.splitlines())
 
 
 def _has_type(doc: str, name: str) -> bool:
     """Return whether a docstring gives the type of a parameter, as Sphinx, Google or NumPy write it."""
-    styles = rf":type\s+{name}\s*:|:param\s+\S[^:\n]*\s{name}\s*:|^\s*{name}\s*(?:\([^\n]+\)\s*:|:\s*\S)"
-    return re.search(styles, doc, re.MULTILINE) is not None
+    for line in map(str.strip, doc.splitlines()):
+        sphinx = line[1:].partition(":")[0].split() if line.startswith((":type ", ":param ")) else []
+        if sphinx and sphinx[-1] == name and (sphinx[0] == "type" or len(sphinx) > 2):
+            return True
+        rest = line.removeprefix(name).lstrip() if line.startswith(name) else ""
+        if (rest.startswith("(") and "):" in rest) or (rest.startswith(":") and rest[1:].strip()):
+            return True
+    return False
 
 
 def public(text: str, path: str) -> Iterator[Function]:

@@ -88,16 +88,6 @@ def test_what_fails_outside_the_gate_is_no_error_of_the_gate(
         judged_by(monkeypatch, judge, dataclasses.replace(given(), read=lost), lambda: 0.0)
 
 
-def test_helpers_that_call_one_another_are_read_once_each() -> None:
-    """With one walk for each way through them, this test would never end."""
-    helpers = [f"def f{n}():\n    f{n + 1}()\n    f{n + 1}()\n" for n in range(60)]
-    test = "def test_it():\n    f0()\n"
-    silent = changes.inputs({}, {"test_a.py": "\n".join([*helpers, "def f60():\n    f0()\n", test])})
-    assert changes.judge(silent)["test-intent"].result == evidence.FAILED
-    last = "def f60():\n    f0()\n    assert value\n"
-    assert changes.judge(changes.inputs({}, {"test_a.py": "\n".join([*helpers, last, test])}))["test-intent"].passed
-
-
 def test_a_module_of_thousands_of_assigned_names_is_unknown_and_not_waited_for() -> None:
     text = "".join(f"x{number} = 1\n" for number in range(6000))
     task = dataclasses.replace(changes.inputs({}, {}).task, change="preserving")
