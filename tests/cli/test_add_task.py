@@ -80,6 +80,7 @@ def test_a_task_that_makes_the_phase_invalid_is_not_written(project: Project) ->
     assert (project.folder / PLAN).read_bytes() == before
 
 
+@pytest.mark.nightly
 def test_in_a_phase_with_a_run_it_is_an_amendment(prepared: Prepared) -> None:
     """R-LOCK-8, R-PLAN-10: shown and agreed to before it is written, unless it conflicts with completed work."""
     project = prepared.get(ended_runs.done)

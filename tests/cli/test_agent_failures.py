@@ -10,6 +10,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.plans import run
 from tests.support.project import Project, task
 
@@ -87,6 +89,7 @@ def _breakers(project: Project) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.nightly
 def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: Path) -> None:
     """R-ADAPT-3: it is looked at, and written down, before the call."""
     used = {"usage": {"cost_usd": 0.75, "tokens_in": 10, "tokens_out": 5}}

@@ -112,6 +112,7 @@ def test_an_undone_rollback_brings_the_answer_back_with_the_work(project: Projec
     assert proof(project.json("verify-work", "1")) == "passed"
 
 
+@pytest.mark.nightly
 def test_an_answer_does_not_count_for_what_a_run_builds_after_an_undone_run(answered: Project) -> None:
     """R-PLAN-12: `undo` of the run removes the work, too."""
     undone(answered)
@@ -134,6 +135,7 @@ def test_an_answer_does_not_count_for_work_that_an_amendment_adds(answered: Proj
     built_again(answered)
 
 
+@pytest.mark.nightly
 def test_an_undone_rollback_does_not_bring_the_answer_back_if_an_amendment_added_work(answered: Project) -> None:
     """R-PLAN-12, R-LOCK-8."""
     rolled_back(answered)

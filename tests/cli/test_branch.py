@@ -47,6 +47,7 @@ def test_a_run_starts_on_its_own_branch_and_takes_no_uncommitted_work_along(sand
     sandbox.git("fsck", "--strict")
 
 
+@pytest.mark.nightly
 def test_a_resumed_run_stays_on_its_branch(sandbox: GitSandbox) -> None:
     """A killed start may have made the branch."""
     project = _project(sandbox)

@@ -49,6 +49,7 @@ def test_a_dropped_task_takes_along_what_depends_on_it_and_the_phase_can_end(sto
     assert stopped.statuses() == before
 
 
+@pytest.mark.nightly
 def test_a_dropped_phase_is_not_what_comes_next_and_undo_takes_it_up_again(stopped: Project) -> None:
     before = stopped.statuses()
     answer = dropped(stopped, "1")

@@ -253,6 +253,7 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
     assert "--dry-run" not in str(real.error["hint"])
 
 
+@pytest.mark.nightly
 def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-5: both wait for an answer, or both take the file into the task.
 

@@ -37,6 +37,7 @@ def updating(program: Path) -> str:
     )
 
 
+@pytest.mark.nightly
 def test_a_guided_run_reports_and_records_a_change_and_continues(project: Project, program: Path) -> None:
     """R-ENV-1: the environment is compared before every attempt."""
     rewrite(program, updating(program))

@@ -157,6 +157,7 @@ def test_a_run_continues_with_a_changed_plan_if_commits_are_disabled(project: Pr
     assert answer.code == 0, answer.out
 
 
+@pytest.mark.nightly
 def test_a_phase_with_an_unmet_requirement_is_not_verified_silently(project: Project) -> None:
     """R-RUN-13: a skipped task leaves its requirement open."""
     head = "requirements:\n  REQ-1: A\n  REQ-2: B\n"

@@ -81,6 +81,7 @@ def edit_text(project: Project, path: str, old: str, new: str) -> None:
 LOGIN = "non_goals: [{id: NG-1, text: no change to login, symbols: [login]}]\n"
 
 
+@pytest.mark.nightly
 def test_a_gate_only_reports_at_level_0_and_design_only_if_the_configuration_names_it(sandbox: GitSandbox) -> None:
     """R-GATE-3, R-GATE-1, R-GATE-2: of a guided plan."""
     files = {"auth.py": "def login():\n    return False\n", "a.py": "import b\n", "b.py": "ready = 1\n"}
@@ -107,6 +108,7 @@ def test_a_declared_path_of_a_non_goal_is_an_error_of_the_plan_at_level_2(projec
     assert project.quick("approve", "1").code == 3
 
 
+@pytest.mark.nightly
 def test_a_higher_class_than_declared_needs_a_fix_or_an_approved_amendment(sandbox: GitSandbox) -> None:
     """R-GATE-4. At level 0 the removed function is reported, and the change passes; see the end."""
     project = projects.create(sandbox, files={"a.py": "def load():\n    return 1\n"})
@@ -146,6 +148,7 @@ def test_a_contradiction_is_reported_at_level_0_and_leaves_the_phase_unverified_
     assert words in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 
+@pytest.mark.nightly
 def test_a_gate_of_level_1_that_is_unproven_leaves_the_phase_unverified(project: Project) -> None:
     """R-RUN-14, R-GATE-4. Without the level, or without the declared class, the phase passes."""
     project.configure("gates: {change-class: {level: 1}}\n")

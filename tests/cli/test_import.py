@@ -110,6 +110,7 @@ def killed(project: Project, at: str) -> Answer:
     return warm.of_this_process().run(project.start, *words, hook="tests.crash.killing:arm", given={"at": at})
 
 
+@pytest.mark.nightly
 def test_a_run_adopts_a_changed_source_as_a_whole_whenever_it_is_killed(prepared: Prepared) -> None:
     """R-PLAN-9, F30: completed work, files and checks stay where they are; plan and contract change together."""
     project = prepared.get(halted)

@@ -51,6 +51,7 @@ def test_status_and_doctor_say_what_is_kept_and_what_frees_it(prepared: Prepared
     assert found == f"{words}. On disk: 0.0 MB that only idumb keeps"
 
 
+@pytest.mark.nightly
 def test_doctor_counts_the_bytes_on_disk_that_only_idumb_keeps(prepared: Prepared) -> None:
     project = prepared.get(ended_runs.done)
     noise = bytes(byte for seed in range(40_000) for byte in (seed * 2654435761 % 2**32).to_bytes(4, "big"))
@@ -62,6 +63,7 @@ def test_doctor_counts_the_bytes_on_disk_that_only_idumb_keeps(prepared: Prepare
     assert str(check(project, "snapshots.kept")["found"]).endswith("On disk: 0.0 MB that only idumb keeps")
 
 
+@pytest.mark.nightly
 def test_archive_frees_the_snapshots_of_the_runs_that_it_archives(prepared: Prepared) -> None:
     project = prepared.get(ended_runs.replaced)
     first, second = runs(project)

@@ -6,6 +6,8 @@ import hashlib
 import re
 import shutil
 
+import pytest
+
 from idumb.domain.runs.event import ALIASES
 from tests.support import ended_runs
 from tests.support.prepared import Prepared
@@ -31,6 +33,7 @@ def test_a_task_added_to_a_verified_phase_runs_alone_and_undo_keeps_the_earlier_
     assert (project.exists("a.txt"), project.exists("b.txt")) == (True, False)
 
 
+@pytest.mark.nightly
 def test_log_accepts_the_event_names_of_workflow_engines(project: Project) -> None:
     """R-LOG-1: the events that they select are ours, in order also if of several kinds, and no more than asked for."""
     project.plan([making("T1-01", "a.txt")], head="success_criteria:\n  - {text: It is right, check: test -e b.txt}\n")
@@ -142,6 +145,7 @@ def test_the_counts_of_a_run_include_waiting_and_unstarted_tasks(project: Projec
     assert "resumed: resume" not in again.out + again.err
 
 
+@pytest.mark.nightly
 def test_a_phase_runs_in_a_folder_with_an_unusual_name(project: Project) -> None:
     """R-PLAN-11."""
     for folder in ("phase-1", "phase_01", "01.name", "Phase-01-auth", "Phase 1"):

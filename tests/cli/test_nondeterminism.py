@@ -70,6 +70,7 @@ def test_the_same_request_with_another_result_is_reported_and_refused_in_determi
     assert len(kinds(once, "nondeterminism.found")) == 2
 
 
+@pytest.mark.nightly
 def test_the_same_result_is_not_reported(project: Project) -> None:
     """R-ENV-2."""
     rewrite(program_of(project), BUILDER)

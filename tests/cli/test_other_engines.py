@@ -167,6 +167,7 @@ WRITTEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_a_definition_of_another_engine_is_valid_or_its_finding_says_what_to_write(ran: Project) -> None:
     file = ran.folder / ".idumb/workflows/pipeline.md"
     for example in WRITTEN:

@@ -264,6 +264,7 @@ def test_one_question_covers_the_phase_and_its_judges(judged: Project) -> None:
     assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
 
 
+@pytest.mark.nightly
 def test_one_hash_agrees_to_the_phase_and_its_judges(judged: Project) -> None:
     """R-ASK-1, R-ADAPT-5: `check-plan` and the refusal show it; that of the contract alone is another."""
     checked, details = judged.quick("check-plan", "1", "--json").data, run(judged).error["details"]

@@ -59,6 +59,7 @@ def test_a_folder_name_that_no_list_of_folders_can_hold_is_refused(tmp_path: Pat
         assert str(error["message"]).isprintable()
 
 
+@pytest.mark.nightly
 def test_a_home_that_is_the_repository_needs_to_ignore_the_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_home_that_is_the_repository_needs_to_ignore_the_state_folder(
     lives(project)
 
 
+@pytest.mark.nightly
 def test_a_working_tree_elsewhere_is_refused_until_it_names_its_git_folder(tmp_path: Path) -> None:
     project, tree = repository(tmp_path / "repo"), tmp_path / "tree"
     tree.mkdir()

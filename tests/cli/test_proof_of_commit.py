@@ -70,6 +70,7 @@ REWRITES = "`sh build.sh` changed stamp.txt, which idumb restored"
 STAMP = {"stamp.txt": "one\n", "build.sh": "echo x >> stamp.txt\n"}
 
 
+@pytest.mark.nightly
 def test_a_check_that_changes_another_committed_file_is_named_and_proves_less(project: Project) -> None:
     """R-RUN-3: such as `cargo test` with a Cargo.lock that is not up to date."""
     project.repo.write_all(STAMP)

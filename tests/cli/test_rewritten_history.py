@@ -161,6 +161,7 @@ def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project:
     assert plan == project.read(PLAN)
 
 
+@pytest.mark.nightly
 def test_a_squash_of_the_work_changes_nothing(halted: Project) -> None:
     project = halted
     project.repo.git("reset", "-q", "--soft", "HEAD~3")

@@ -181,6 +181,7 @@ BUG = ("--input", "report=2 and 2 are 0", "--input", "test=add_test.sh", "--inpu
        "--input", "run=sh add_test.sh", "--input", "suite=test -s add.sh")  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_a_bug_fix_begins_with_a_test_that_fails_and_ends_when_it_passes(sandbox: GitSandbox) -> None:
     project = created(sandbox, {"add.sh": "echo $(($1 - $2))\n"}, FIX % "")
     done = start(project, "bug-fix", *BUG)
@@ -214,6 +215,7 @@ esac
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("page", "after"), seed.one_on_a_push([("It subtracts\n", "It adds\n"), ("It adds\n", "It adds\n")], "a page")
 )

@@ -121,6 +121,7 @@ def test_steps_run_in_order_and_each_is_proven_and_committed(project: Project) -
     assert project.repo.status() == []
 
 
+@pytest.mark.nightly
 def test_a_json_plan_can_have_a_base64_file_and_a_patch_and_be_anywhere(project: Project) -> None:
     """R-PLAN-7: at the root, and below .planning, where it has an id too."""
     patch = "--- a/page.html\n+++ b/page.html\n@@ -1 +1 @@\n-<h1>Hi</h1>\n+<h1>Ho</h1>\n"

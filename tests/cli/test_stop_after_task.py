@@ -71,6 +71,7 @@ def test_the_current_task_is_finished_and_the_reason_is_kept(stopped: Project) -
     ]
 
 
+@pytest.mark.nightly
 def test_a_stopped_run_starts_again_from_the_beginning(stopped: Project) -> None:
     """R-RUN-12: a fresh start, and a run of the changed plan."""
     assert stopped.quick("rollback", "1", "--to", "start", "--yes").code == 0

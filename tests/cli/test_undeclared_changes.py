@@ -70,6 +70,7 @@ def test_a_task_whose_changes_were_kept_is_not_done_again_when_another_is_retrie
     assert [e["attempt"] for e in project.events("--kind", "attempt.started", "--task", "T1-01")] == [1]
 
 
+@pytest.mark.nightly
 def test_a_protected_path_among_undeclared_changes_can_only_be_left_out(project: Project) -> None:
     """R-LOCK-5."""
     steps = [write("a.txt", "a\n"), shell("echo s > stray.txt; echo x >> .planning/notes.md")]

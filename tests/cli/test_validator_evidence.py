@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -49,6 +50,7 @@ def waits(project: Project, answer: Answer) -> dict[str, Any]:
     return dict(decision)
 
 
+@pytest.mark.nightly
 def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3: it prints nothing and exits with 0; a person's yes completes the task, a no fails the attempt."""
     scene = Scene(sandbox, home)

@@ -39,6 +39,7 @@ SEES = (
 HOOK = "#!/bin/sh\nfor f in $(git diff --cached --name-only -- '*.txt'); do echo hooked >> $f; git add $f; done\n"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", seed.one_on_a_push([*WAYS], "what checks judge"))
 def test_what_checks_judge(sandbox: GitSandbox, name: str) -> None:
     way = WAYS[name]

@@ -131,6 +131,7 @@ def test_a_workflow_is_proven_rolled_back_repeated_and_undone(sandbox: GitSandbo
     assert project.read("mine.txt") == "never committed\n"
 
 
+@pytest.mark.nightly
 def test_a_workflow_is_stopped_in_a_step_and_resumed_there(sandbox: GitSandbox, tmp_path: Path) -> None:
     project = workflow_project(sandbox)
     os.mkfifo(tmp_path / "door")
