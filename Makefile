@@ -1,7 +1,7 @@
 # Everything runs in .venv, made from the Python named by PYTHON (3.11 or newer).
 PYTHON ?= python3
-# Three processes for two cores: many tests wait for what they start.
-JOBS ?= 3
+# Each further process imports, collects and prepares everything again: eight seconds of processor time.
+JOBS ?= 2
 VENV := .venv
 STAMP := $(VENV)/.made-from-pyproject
 
