@@ -149,19 +149,6 @@ def test_the_final_judges_of_a_strict_run_need_the_approval_too(project: Project
     assert project.exists(".planning/phases/1/1-SUMMARY.md")
 
 
-@pytest.mark.nightly
-def test_a_pinned_base_is_compared_with_the_run_s_base_for_a_phase_decision(project: Project) -> None:
-    """R-LOCK-4, R-ASK-3: the approval also covers the plan with the answer."""
-    head = STRICT.replace("check: test -s a.txt", "human: true")
-    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-    project.plan([making("T1-01", "a.txt", fields=fields)], head=head)
-    approve(project, "--pin-base")
-    assert run(project).code == 5
-    question = project.quick("decisions", "--json").data["decisions"][0]["id"]
-    assert project.quick("decide", question, "yes", "--json").data["version"] == 2
-    assert _verify(project).code == 0
-
-
 @MODES
 def test_a_rollback_runs_no_command_under_a_void_approval(ran: Project, mode: str) -> None:
     """R-LOCK-4, R-GIT-4."""

@@ -37,14 +37,6 @@ def test_a_checkout_is_in_the_user_s_state_directory_private_and_kept(project: P
 
 
 @pytest.mark.nightly
-def test_without_a_variable_checkouts_are_in_the_system_s_state_directory(
-    project: Project, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("XDG_STATE_HOME")
-    assert where(project, tmp_path).parents[1] == home / ".local/state/idumb-checkouts"
-
-
-@pytest.mark.nightly
 def test_the_user_s_environment_moves_checkouts(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,21 +123,6 @@ def test_resume_keeps_what_a_killed_builder_left_and_builds_anew(killed_run: Pro
     [event] = killed_run.events("1", "--kind", "attempt.interrupted")
     assert event["payload"]["snapshot"] == kept(killed_run)
     assert (killed_run.read("a.txt"), killed_run.exists("kept.txt")) == ("whole\n", False)
-
-
-@pytest.mark.nightly
-def test_an_interrupted_command_keeps_it_too(project: Project) -> None:
-    interrupted(project, signal.SIGINT)
-    shown = project.json("show", "T1-01").data["attempts"][0]
-    assert f"git show {kept(project)}:worktree/a.txt" in shown["kept"]
-    assert project.resume("--no-verify").code == 0
-    kept(project)
-
-
-@pytest.mark.nightly
-def test_doctor_keeps_it(killed_run: Project) -> None:
-    killed_run.quick("doctor", "--fix", "--json")
-    kept(killed_run)
 
 
 def test_deinit_puts_it_into_the_backup_and_removes_the_checkouts(killed_run: Project, tmp_path: Path) -> None:

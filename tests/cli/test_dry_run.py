@@ -141,24 +141,6 @@ def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_pat
     assert rows["T1-03"]["why"] == "needs T1-02"
 
 
-@pytest.mark.nightly
-def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
-    """R-RUN-11: a dry run continues from the state of an unfinished run."""
-    project.repo.write("hold.txt", "x\n")
-    project.plan(
-        [
-            making("T1-01", "a.txt"),
-            task("T1-02", files="create `b.txt`", check="test -e go.txt", steps=[write("b.txt", "b\n")], after="T1-01"),
-        ]
-    )
-    assert project.execute("--max-attempts", "1").code == 1
-    project.repo.write("go.txt", "go\n")
-    project.repo.commit("go", "go.txt")
-    answer = rehearse(project, approve=False)
-    assert statuses(answer) == {"T1-01": "done already", "T1-02": "completed"}
-    assert [row["task"] for row in answer.data["dry_run"]["would_commit"]] == ["T1-02"]
-
-
 def test_a_dry_run_of_a_verified_phase_needs_force(prepared: Prepared) -> None:
     """R-RUN-11, R-ASK-1."""
     project = prepared.get(ended_runs.done)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -338,26 +337,6 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Proje
     broken = done_one.json("audit", "workspace", "1")
     assert (broken.code, broken.error["code"]) == (1, "audit.not-intact")
     assert follows(broken, "audit")["broken"] == ["a.txt is not as T1-01 left it"]
-
-
-@pytest.mark.nightly
-def test_an_interrupted_submit_leaves_the_attempt_open(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """R-ADAPT-7: nothing was judged; `submit` can be run again."""
-    project = projects.create(sandbox)
-    os.mkfifo(tmp_path / "at-work")
-    script = tmp_path / "check.sh"
-    script.write_text(f"echo x > {tmp_path}/at-work; sleep 60\n", encoding="ascii")
-    project.plan([task("T1-01", files="create `a.txt`", check=f"sh {script}")], head=MINE)
-    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
-    put(project, "a.txt", "right\n")
-    with project.beside("submit", "T1-01", "--json") as process:
-        (tmp_path / "at-work").read_text(encoding="ascii")
-        os.kill(process.pid, signal.SIGINT)
-        answer = process.wait()
-    assert (answer.code, answer.error["hint"]) == (130, "idumb submit T1-01")
-    assert project.read("a.txt") == "right\n"
-    script.write_text("true\n", encoding="ascii")
-    assert project.json("submit", "T1-01", "--no-verify").data["accepted"]
 
 
 def test_work_from_an_editor_can_be_rolled_back_and_restored(done_one: Project) -> None:

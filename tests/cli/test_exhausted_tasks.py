@@ -269,17 +269,5 @@ def test_at_a_terminal_the_question_comes_after_all_other_tasks(sandbox: GitSand
     assert status(project)["T1-03"] == "completed"
 
 
-@pytest.mark.nightly
-def test_a_retry_next_to_a_rollback_does_not_run_rolled_back_work_again(sandbox: GitSandbox) -> None:
-    """R-ASK-2: the task that is to be tried again waits for `idumb resume`."""
-    project = projects.create(sandbox)
-    project.plan([dead("T1-01", "a.txt"), dead("T1-02", "b.txt")])
-    words = ("execute-phase", "1", "--max-attempts", "1", "--approve", project.approval())
-    code, screen = at_terminal(project, words, "retry\nuse blue", "roll-back")
-    assert code == 1, screen
-    assert not project.exists("b.txt")
-    assert status(project) == {"T1-01": "ready", "T1-02": "ready"}
-
-
 def dead(id: str, path: str) -> str:
     return task(id, files=f"create `{path}`", check="false", steps=[shell(f"echo w > {path}")])

@@ -54,24 +54,6 @@ def test_rules_that_hide_nothing_are_a_change_too(project: Project) -> None:
 
 
 @pytest.mark.nightly
-def test_folders_that_ignore_themselves_are_no_change_and_declared_rules_may_hide_files(project: Project) -> None:
-    """What declared rules hide is reported."""
-    cache = "mkdir -p made; echo '*' > made/.gitignore; echo x > made/x"
-    rules = "echo build/ > .gitignore; mkdir build; echo b > build/b"
-    project.plan(
-        [
-            making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(cache)]),
-            task("T1-02", files="create `.gitignore`", after="T1-01", steps=[shell(rules)]),
-        ]
-    )
-    ended = run(project, "--no-verify")
-    assert ended.code == 0, ended
-    assert "Since T1-02 ran, git ignores, because of .gitignore: build/" in ended.object["warnings"]
-    finished = [e["payload"] for e in project.events("1", "--kind", "attempt.finished")]
-    assert {row["status"] for payload in finished for row in payload["ledger"]} == {"declared"}
-
-
-@pytest.mark.nightly
 def test_files_kept_by_a_later_command_are_committed_and_rolled_back_with_their_rules(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)

@@ -150,15 +150,6 @@ def test_a_hanging_control_delays_no_guided_task_and_is_ended(
 
 
 @pytest.mark.nightly
-def test_a_control_that_reaches_its_time_limit_fails_no_strict_task(project: Project) -> None:
-    project.configure("run: {check_timeout: 1}\n")
-    check = f"{DONE} || exec tail -f /dev/null"
-    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "one\n")])])
-    assert strict(project).code == 0
-    assert controls(project) == {"AC-1": "timed_out"}
-
-
-@pytest.mark.nightly
 def test_the_base_of_a_later_task_has_the_work_of_the_earlier_one(project: Project) -> None:
     second = task("T1-02", files="create `b.txt`", check=DONE, after="T1-01", steps=[write("b.txt", "b\n")])
     project.configure("git: {commit: none}\n")
@@ -189,17 +180,6 @@ def owner(project: Project) -> str:
     """Return the process of the run, for a shell."""
     place = project.folder / ".git/idumb/worktrees/main/owner.json"
     return f"$(grep -o '\"pid\": *[0-9]*' {place} | grep -o '[0-9]*')"
-
-
-@pytest.mark.nightly
-def test_an_interrupt_before_the_builder_ends_the_control(project: Project, tmp_path: Path) -> None:
-    pid, asked = tmp_path / "pid", tmp_path / "asked"
-    built_by(project, f"touch {asked}; echo one > a.txt", "checks: {control: before}")
-    check = f"{DONE} || {{ echo $$ > {pid}; kill -INT {owner(project)}; exec tail -f /dev/null; }}"
-    project.plan([task("T1-01", files="create `a.txt`", check=check)])
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--no-verify")
-    assert (answer.code, asked.exists()) == (130, False)
-    assert not process_tree.is_alive(int(pid.read_text()))
 
 
 @pytest.mark.nightly

@@ -99,29 +99,6 @@ def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> Non
     assert "amend" not in str(refused.error["hint"])
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("first", "second", "ways"),
-    seed.one_on_a_push(
-        [
-            ("other.txt", "b.txt", ["look", "put-back", "start-fresh"]),
-            ("a.txt", "other.txt", ["look", "amend", "put-back", "start-fresh"]),
-        ],
-        "a changed plan",
-    ),
-)
-def test_after_a_plan_changed_between_two_commands(project: Project, first: str, second: str, ways: list[str]) -> None:
-    """R-ASK-1, R-LOCK-8: an amendment is offered only for tasks that are not completed."""
-    broken = making("T1-02", "b.txt", after="T1-01", steps=[shell("exit 3")])
-    project.plan([making("T1-01", "a.txt"), broken])
-    assert project.execute("--max-attempts", "1").code == 1
-    project.plan([making("T1-01", first), making("T1-02", second, after="T1-01")], commit=False)
-    refused = project.resume()
-    assert refused.error["code"] == "run.contract-changed"
-    assert offered(refused) == ways
-    assert choices.refused(project, refused) == {}
-
-
 def test_a_changed_step_plan_offers_the_ways_to_adopt_it(project: Project) -> None:
     """R-ASK-1, R-RUN-12: a strict plan is approved before the run adopts the change."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"))

@@ -70,16 +70,6 @@ def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: 
     assert project.read("README.md") == "# Teh project\n"
 
 
-@pytest.mark.nightly
-def test_a_quick_task_that_was_rolled_back_or_skipped_is_not_what_comes_next(project: Project) -> None:
-    assert consented(project, "Fix", "--files", "README.md", "--check", "grep -q The README.md").code == 0
-    assert project.json("rollback", "Q1", "--to", "start", "--yes").code == 0
-    assert consented(project, "Fail", "--files", "README.md", "--check", "false").code != 0
-    assert project.json("status").data["next"]["phase"] == "Q2"
-    assert project.json("skip", "TQ2-01", "--why", "not wanted").code == 0
-    assert project.json("status").data["next"].get("phase") not in ("Q1", "Q2")
-
-
 def test_the_hint_of_a_quick_task_is_the_command_that_runs_it(project: Project) -> None:
     hint = project.quick("quick", "Fix it; now", "--files", "README.md", "--json").error["hint"]
     assert hint.startswith("idumb quick 'Fix it; now' --files README.md --approve ")

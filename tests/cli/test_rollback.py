@@ -129,10 +129,6 @@ def test_reports_that_git_refuses_after_a_rollback_are_a_warning(done: Project) 
     assert any("no reports" in warning for warning in answer.object["warnings"])
 
 
-def _type(project: Project, command: str) -> None:
-    subprocess.run(["sh", "-e", "-c", command], cwd=project.folder, check=True)
-
-
 def _printed_commands(refused: Answer) -> list[str]:
     """Return the commands below the hint of a refusal, as a user pastes them."""
     below = refused.err.partition("  next: ")[2].splitlines()[1:]
@@ -164,31 +160,6 @@ def test_the_printed_commands_of_a_conflict_work_in_the_subfolder_in_which_idumb
     assert (project.read("README.md"), project.read("src/it is old.txt")) == ("# A project\n", "old\n")
     assert not project.exists("-odd [ab].txt")
     assert [path.name for path in below.start.iterdir()] == ["x.txt"]
-
-
-@pytest.mark.nightly
-def test_the_commands_of_a_conflict_suffice_for_files_that_were_also_staged(sandbox: GitSandbox) -> None:
-    """R-GIT-3: no bytes exist only in the index, and none of a file whose name another one matches as a pattern.
-
-    Without the file, its bytes would exist only in the index, and the same command be refused once more.
-    """
-    steps = [write("b.txt", "made\n"), shell("echo made > '[ab].txt'; rm README.md")]
-    files = "create `b.txt`, create `[ab].txt`, delete `README.md`"
-    project = _project(sandbox, task("T1-01", files=files, check="true", steps=steps))
-    assert run(project, "--no-verify").code == 0
-    mine = ("b.txt", "[ab].txt", "README.md")
-    sandbox.write_all({**dict.fromkeys(mine, "mine\n"), "a.txt": "precious\n"})
-    sandbox.git("--literal-pathspecs", "add", "a.txt", *mine)
-    sandbox.write_all({"a.txt": "later\n", "b.txt": "mine again\n"})
-    refused = project.quick(*ROLLBACK, "--yes", "--json")
-    assert refused.error["code"] == "rollback.conflict"
-    for file in refused.error["details"]["files"]:
-        _type(project, f"{file['keep']} && {file['put_back']}")
-    assert project.quick(*ROLLBACK, "--yes", "--json").code == 0
-    assert [project.exists(path) for path in mine] == [False, False, True]
-    assert [project.read(f"{path}.mine") for path in mine] == ["mine again\n", "mine\n", "mine\n"]
-    assert [project.exists(f"{path}.staged") for path in mine] == [True, False, False]
-    assert sandbox.git("show", ":a.txt") == "precious"
 
 
 INDEX_ONLY = ("add a.txt; add --intent-to-add b.txt", "rm --cached --quiet a.txt; add b.txt")

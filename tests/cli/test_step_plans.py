@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -265,36 +264,6 @@ def test_a_run_that_may_not_continue_answers_like_a_failed_one(project: Project)
     assert details["plan_hash"] == project.quick("check-plan", PLAN, "--json").data["plan_hashes"][PLAN]
     assert details["paths"] == ["page.html"]
     assert project.read("page.html") == "<h1>Hi, mine</h1>\n"
-
-
-@pytest.mark.nightly
-def test_a_killed_run_continues_with_the_interrupted_step(project: Project, tmp_path: Path) -> None:
-    """R-PLAN-7: steps that are done are not run again, and the end is that of an undisturbed run."""
-    flag = tmp_path / "go"
-    once = {**shell("echo x >> a.txt"), "scope": ["a.txt"]}
-    killed = "while ! test -e $F; do touch $F; kill -9 $(ps -o ppid= -p $PPID); done"
-    kill = f"F={flag}; echo half >> b.txt; {killed}"  # strict mode refuses a path outside that it sees
-    put(project, once, {**shell(kill), "scope": ["b.txt"]}, write("c.txt", "c\n"))
-    approve(project)
-    assert project.idumb("execute", PLAN).code == -signal.SIGKILL
-    assert not project.exists("b.txt")
-    done = project.json("resume", PLAN)
-    assert done.code == 0, done.out
-    assert (project.read("a.txt"), project.read("b.txt"), project.read("c.txt")) == ("x\n", "half\n", "c\n")
-    assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
-
-
-@pytest.mark.nightly
-def test_rollback_reaches_any_step_and_undo_restores_it(prepared: Prepared) -> None:
-    """R-PLAN-7, R-GIT-3."""
-    project = prepared.get(completed)
-    back = project.json("rollback", PLAN, "--to", f"{ID}-01", "--yes")
-    assert back.code == 0, back.out
-    assert (project.read("page.html"), project.exists("a.txt")) == ("<h1>Hi</h1>\n", True)
-    assert project.json(*project.undoing()).code == 0
-    assert project.read("page.html") == "<h1>Hello</h1>\n"
-    assert project.json("rollback", PLAN, "--to", "start", "--yes").code == 0
-    assert not project.exists("a.txt")
 
 
 def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(prepared: Prepared) -> None:

@@ -97,21 +97,3 @@ def test_a_plan_is_named_before_the_first_commit(sandbox: GitSandbox) -> None:
     assert untracked["paths"] == [CONFIGURATION, PLAN]
     commit(project, untracked)
     assert project.json("check-plan", "1").data["untracked"] is None
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("kept", "has_reports"), [("branch", True), ("none", False)])
-def test_a_clone_is_said_to_have_the_reports_only_if_they_are_committed(
-    project: Project, kept: str, *, has_reports: bool
-) -> None:
-    """R-PLAN-1: the text before and after a run, with the command that commits the rest."""
-    configuration = project.folder / CONFIGURATION
-    text = configuration.read_text(encoding="utf-8")
-    configuration.write_text(text.replace("\ngit:\n", f"\ngit:\n  reports: {kept}\n"), encoding="utf-8")
-    has = "have the reports but not these files" if has_reports else "not have these files"
-    line = f"Not committed: {CONFIGURATION}, {PLAN}. A clone would {has}.\n"
-    assert line in project.quick("check-plan", "1").out
-    output = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify").out
-    assert line in output
-    names = f"-- {CONFIGURATION} {PLAN}"
-    assert f"  git add {names} && git commit -m 'Plan and settings' {names}\n" in output

@@ -228,14 +228,6 @@ def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Pro
 
 
 @pytest.mark.nightly
-def test_what_the_task_leaves_of_that_version_is_committed_too_because_it_was_proven_so(project: Project) -> None:
-    """R-RUN-3: the check holds only with the user's version. What he saves meanwhile stays."""
-    begun(project, script="echo more > d/page.txt; echo three > $IDUMB_REPOSITORY/d/src.txt")
-    assert answered(project, "mine").data["outcome"] == "complete"
-    assert (project.repo.git("show", "HEAD~1:d/src.txt"), project.read("d/src.txt")) == ("two", "three\n")
-
-
-@pytest.mark.nightly
 def test_a_control_runs_on_that_version_too(project: Project) -> None:
     begun(project, script="echo more > d/page.txt", settings="checks: {control: before}\n")
     assert "passed before the work too" in answered(project, "mine").error["message"]

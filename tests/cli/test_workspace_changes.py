@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from tests.support import ended_runs
@@ -52,28 +49,6 @@ def test_a_command_that_changes_nothing_commits_no_reports(prepared: Prepared, a
     reports = _reports(project)
     assert project.quick(again, "1", "--json").code == (1 if again == "resume" else 0)
     assert _reports(project) == reports
-
-
-@pytest.mark.nightly
-def test_next_says_to_wait_while_a_run_is_active(project: Project) -> None:
-    """No command is named, lest a script that follows `next` cancels the work. Doctor reports no missing anchor."""
-    steps = [shell("cd $IDUMB_REPOSITORY/.git; echo > began; cat door > $OLDPWD/a.txt")]
-    project.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
-    began, door = (Path(project.folder, ".git", name) for name in ("began", "door"))
-    os.mkfifo(began)
-    os.mkfifo(door)
-    with project.beside("execute-phase", "1", "--approve", project.approval(), "--no-verify") as run:
-        began.read_text(encoding="utf-8")
-        suggestion = project.quick("next", "--json").data["next"]
-        shown = project.quick("status").out
-        looked_at = project.quick("doctor", "--json").data["checks"]
-        door.write_text("done\n", encoding="utf-8")
-        assert run.wait().code == 0
-    assert [row["state"] for row in looked_at if row["code"] == "store.anchor"] == ["ok"]
-    assert suggestion["command"] is None
-    assert "wait for it, or stop it with idumb stop" in suggestion["why"]
-    assert "idumb resume" not in shown
-    assert "idumb stop" in shown
 
 
 def test_an_ignored_file_that_only_a_pattern_declares_is_not_overwritten(project: Project) -> None:
