@@ -12,6 +12,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import FileClaim, Plan
 from idumb.markdown.plans import amendment_writer, plan_parser
 from tests.format import golden
+from tests.support.cases import every
 from tests.support.seed import one_on_a_push
 
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
@@ -72,7 +73,7 @@ def test_a_file_is_added_in_every_notation_of_files(form: str, ends: str, verb: 
     assert amended.count(b"\r\n") == (amended.count(b"\n") if ends == "\r\n" else 0)
 
 
-@pytest.mark.parametrize("form", NEEDS)
+@every("form", NEEDS)
 def test_a_dependency_is_removed_in_every_notation(form: str) -> None:
     """R-LOCK-8."""
     acceptance = "- **Acceptance:**\n  - [ ] x — check: `true`\n\n"
@@ -84,7 +85,7 @@ def test_a_dependency_is_removed_in_every_notation(form: str) -> None:
     assert len(changed_lines(data, amended)) <= 2
 
 
-@pytest.mark.parametrize(
+@every(
     "form",
     [
         f"{FENCE}files:\n  create: [a.py]  # why\n  modify: [b.py]\n{FENCE_END}",
@@ -116,7 +117,7 @@ def test_a_decision_changes_no_task_of_any_plan(first: int) -> None:
     assert len(golden.plans()) > 150
 
 
-@pytest.mark.parametrize("name", ["common-shape", "text-crlf", "text-no-final-newline", "yaml-task"])
+@every("name", ["common-shape", "text-crlf", "text-no-final-newline", "yaml-task"])
 def test_a_second_decision_is_in_the_same_section(name: str) -> None:
     once = amendment_writer.amend(golden.data(name), "case.md", [LINE])
     twice = amendment_writer.amend(once, "case.md", [LINE])

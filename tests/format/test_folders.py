@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.markdown.documents import roadmap
 from idumb.markdown.plans import phase_names
+from tests.support.cases import every
 
 
-@pytest.mark.parametrize(
-    ("phase", "folders"),
+@every(
+    "phase, folders",
     [
         ("1", ["1"]),
         ("1", ["01"]),
@@ -27,8 +26,8 @@ def test_a_phase_is_found_under_its_usual_folder_names(phase: str, folders: list
     assert phase_names.matching_folders([*others, *folders], phase) == folders
 
 
-@pytest.mark.parametrize(
-    ("folder", "phase"),
+@every(
+    "folder, phase",
     [
         ("phase-1", "1"),
         ("phase_01", "1"),

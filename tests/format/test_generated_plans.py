@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser
+from tests.support.cases import every
 
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: t\ngoal: g\n---\n\n## Tasks\n\n'
 TASK = "### T1-01: Write\n\n- **Files:** create `a`\n- **Acceptance:**\n  - [ ] It is there — check: `test -e a`\n\n"
@@ -28,7 +27,7 @@ def test_names_that_are_not_utf_8_can_be_declared_in_a_yaml_task() -> None:
     assert [claim.path for claim in plan.tasks[0].files or ()] == ["\udcff.bin", "nl\nx"]
 
 
-@pytest.mark.parametrize("kind", ["yaml steps", "json steps"])
+@every("kind", ["yaml steps", "json steps"])
 def test_a_step_may_be_longer_than_a_line_of_a_plan(kind: str) -> None:
     arguments = {"path": "a", "content": "x" * 200_000}
     line = json.dumps({"tool": "write_file", "intent": "write", "arguments": arguments})

@@ -9,6 +9,7 @@ import pytest
 from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.plans.dialects import labels
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 
 PATH = ".planning/phases/1/01-PLAN.md"
@@ -89,8 +90,8 @@ def test_the_first_template_is_read_with_its_own_ids_and_dependencies() -> None:
     assert (plan.title, plan.phase) == ("Phase 1: Links - Execution Plan", "1")
 
 
-@pytest.mark.parametrize(
-    ("section", "ids"),
+@every(
+    "section, ids",
     [
         ("### Task 1: A\n\n### Task 2: B\n", ["A", "B"]),
         ("#### Task 1.1: A\n\n### Wave 2\n\n#### Task 2.1 — B\n", ["A", "B"]),
@@ -164,8 +165,8 @@ def test_a_task_tag_around_markdown_is_read_with_its_labels() -> None:
     assert [c.text for c in task.acceptance] == ["It is fixed"]
 
 
-@pytest.mark.parametrize(
-    ("section", "finding"),
+@every(
+    "section, finding",
     [
         ("### Task 1: A\n\n**Depends on:** Task 9\n", ("task.unknown-dependency", 5)),
         ("### Task 1: A\n\n**Depends on:** the first phase\n", ("dialect.unread-dependency", 5)),
@@ -180,7 +181,7 @@ def test_what_is_not_understood_is_reported(section: str, finding: tuple[str, in
     assert findings == [finding]
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "# Notes\n\n## Setup\n\n- [ ] T001 A\n",

@@ -18,6 +18,7 @@ from idumb.markdown.importers.source_files import SourceFiles
 from tests.format import test_importers
 from tests.hostile import test_mutated_plans
 from tests.support import corpus
+from tests.support.cases import every
 
 SPEC, OPEN, KITTY = "specs/001-a/tasks.md", "openspec/changes/x/tasks.md", "kitty-specs/001-a/tasks.md"
 CHECK = "TODO.md"
@@ -96,8 +97,8 @@ def test_over_the_corpus_nothing_that_matches_is_lost() -> None:
     assert len(total) >= 7
 
 
-@pytest.mark.parametrize(
-    ("words", "needed"),
+@every(
+    "words, needed",
     [
         ("(depends on T001-T003)", "T001 T002 T003"),
         ("(depends on T001-003)", "T001 T002 T003"),
@@ -117,19 +118,16 @@ def test_lists_and_ranges_of_ids_are_dependencies_beside_the_phase_before(words:
     assert plan.unread == ()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+@every("words", [
         "(does not depend on T001)", "(depends on T099)", "(depends on T001-T099)", "blocks T003", "(不依赖 T001)",
         "like T001", "(depends on the team)", "(DONE)", "[in progress]", "~~gone~~",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_a_task_says_and_idumb_does_not_read_is_listed_with_its_line(words: str) -> None:
     plan = read(SPEC, phases("Phase", f"- [ ] T004 [P] d {words}\n"))
     assert (set(waits(plan)["T004"]), listed(plan)) == ({"T002", "T003"}, [11])
 
 
-@pytest.mark.parametrize("heading", ["Phase", "阶段", "Fase", "🚀 Phase", "**Phase**", "Milestone"])
+@every("heading", ["Phase", "阶段", "Fase", "🚀 Phase", "**Phase**", "Milestone"])
 def test_the_sections_of_a_document_are_its_phases_whatever_they_are_called(heading: str) -> None:
     assert waits(read(SPEC, phases(heading, "- [ ] T004 [P] d\n")))["T004"] == ("T002", "T003")
     deeper = phases(heading, "- [ ] T004 [P] d\n").replace("## ", "### ").replace("# Tasks", "# T\n\n## Tasks")
@@ -158,7 +156,7 @@ def test_ids_are_taken_whole() -> None:
     assert [task.title for task in plan.tasks][-1] == "y (depends on T004.1, T006-1)"
 
 
-@pytest.mark.parametrize(("path", "id", "last"), [(OPEN, "1.1", "2.1"), (SPEC, "T001", "T003")])
+@every("path, id, last", [(OPEN, "1.1", "2.1"), (SPEC, "T001", "T003")])
 def test_the_task_after_a_repeated_id_waits_for_the_second_one_and_the_id_is_listed(
     path: str, id: str, last: str
 ) -> None:
@@ -184,23 +182,20 @@ def test_comments_and_closed_fences_hold_no_tasks_and_a_comment_without_end_hide
     assert (list(waits(fenced)), listed(fenced)) == (["1.1"], [4])
 
 
-@pytest.mark.parametrize("marker", ["1.", "2)", "-", "*", "+", "  -"])
+@every("marker", ["1.", "2)", "-", "*", "+", "  -"])
 def test_every_item_with_a_box_is_a_task(marker: str) -> None:
     plan = read(SPEC, f"# A\n\n{marker} [x] T001 a\n{marker} [ ] T002 b\n\n## Check\n\n- [ ] All pass\n")
     assert (list(waits(plan)), done(plan), listed(plan)) == (["T001", "T002"], ["T001"], [8])
     assert done(read(CHECK, f"# L\n\n{marker} [x] a\n{marker} [ ] b\n")) == ["a"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+@every("line", [
         "- [ ]T002 b", "- [] T002 b", "-[ ] T002 b", "- [x ] T002 b", "* [ x] T002 b", "[ ] T002 b", "- T002 b",
         "> - [ ] T002 b", "### [x] T002 b", "| [ ] | T002 |", "| T002 | b |", "T002: b", "a. [ ] T002 b",
         "- \\[ ] T002 b",
         "    - [ ] T002 b", "<p>\n- [ ] T002 b", "- [-] T002 b", "- ☐ T002 b", "- [ ] do it", "- [ ]",
         "☑ T002 b", "• [ ] T002 b",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_slip_of_the_pen_is_listed(line: str) -> None:
     plan = read(SPEC, f"# A\n\n- [ ] T001 a\n\ntext\n\n{line}\n\n- [ ] T003 c\n")
     number = 8 if "\n" in line else 7
@@ -335,7 +330,7 @@ HEADED = "# P\n\n**Goal:** g\n\n### Task 1: A\n\n- [x] **Step 1: x**\n- [x] y\n\
 SLICE = "# S01: Base\n\n## Tasks\n\n- [x] **T01: A** `est:5m`\n  - Do: a\n- [ ] **T02: B** `est:5m`\n"
 
 
-@pytest.mark.parametrize(("path", "text", "ids"), [("docs/p.md", HEADED, ["1"]), ("S01-PLAN.md", SLICE, ["T01"])])
+@every("path, text, ids", [("docs/p.md", HEADED, ["1"]), ("S01-PLAN.md", SLICE, ["T01"])])
 def test_a_ticked_task_or_one_with_ticked_steps_is_done(path: str, text: str, ids: list[str]) -> None:
     assert done(read(path, text)) == ids
 

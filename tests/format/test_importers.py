@@ -17,6 +17,7 @@ from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
 from idumb.markdown.importers import registry, source_files, words
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 
 SPEC_KIT = """# Tasks: Shop
@@ -157,7 +158,7 @@ def written(plan: SourcePlan) -> str:
     return imported.text(plan, Placed("7", "01", ids, lambda path: path == "src/a.py"))
 
 
-@pytest.mark.parametrize("kind", SOURCES)
+@every("kind", SOURCES)
 def test_a_source_is_recognized_and_becomes_a_readable_plan(kind: str) -> None:
     plan = source(kind)
     assert plan.kind == ("checklist" if kind == "claude" else kind)
@@ -198,17 +199,15 @@ def test_what_was_not_read_is_named_with_its_line() -> None:
 MARKED = [kind for kind in SOURCES if kind not in ("gsd", "claude")]
 
 
-@pytest.mark.parametrize(
-    "value", ['"acceptanceCriteria": 5', '"status": {}', '"description": null', '"dependencies": null']
-)
+@every("value", ['"acceptanceCriteria": 5', '"status": {}', '"description": null', '"dependencies": null'])
 def test_a_value_of_another_type_is_read(value: str) -> None:
     plan = registry.read("f", {"": f'{{"tasks": [{{"id": 1, "title": "a", {value}}}]}}'}, "task-master")
     assert plan_parser.parse(written(plan).encode(), "p").plan
     assert plan.tasks[0].description == ""
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "code"),
+@every(
+    "kind, text, code",
     [
         ("task-master", '{"tasks": [{"id": 1, "title": "\\ud83d"}]}', "import.unreadable"),
         ("cursor", "---\ntodos:\n---\n", "import.unknown-format"),
@@ -304,7 +303,7 @@ def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> 
     assert (again, none) == (after, ())
 
 
-@pytest.mark.parametrize("text", ["", "# Notes\n\nOnly text.\n", "{}", '{"tasks": [', "\0", "- [ ]\n"])
+@every("text", ["", "# Notes\n\nOnly text.\n", "{}", '{"tasks": [', "\0", "- [ ]\n"])
 def test_a_file_without_tasks_is_refused(text: str) -> None:
     with pytest.raises(InputError) as refused:
         registry.read("a.md", {"": text}, None)

@@ -16,6 +16,7 @@ from idumb.markdown.documents import roadmap
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.settings import configuration, policy
+from tests.support.cases import every
 from tests.support.seed import one_on_a_push
 
 DIGITS = "9" * 5000
@@ -195,13 +196,13 @@ def test_a_large_number_anywhere_in_a_file_never_raises(name: str, first: int) -
         read(one)
 
 
-@pytest.mark.parametrize("body", [HEADING, YAML_TASK])
+@every("body", [HEADING, YAML_TASK])
 def test_the_plan_in_which_numbers_are_changed_is_valid(body: str) -> None:
     assert plan_parser.parse((HEAD + body).encode(), "p").plan is not None
 
 
-@pytest.mark.parametrize(
-    ("old", "code"),
+@every(
+    "old, code",
     [
         ('phase: "1"', "plan.bad-value"),
         ('plan: "01"', "plan.bad-value"),

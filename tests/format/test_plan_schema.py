@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import jsonschema
-import pytest
 
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax import record, tree
@@ -15,6 +14,7 @@ from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.system.files import shipped_files
 from tests.format import golden
+from tests.support.cases import every
 
 HEAD = {"type": "plan", "phase": "1", "plan": "01", "title": "T", "goal": "G"}
 TASK = "\n\n## Tasks\n\n### T1-01: A\n\n- **Acceptance:**\n  - [ ] It is there — check: `true`\n"
@@ -60,7 +60,7 @@ REFUSED: list[dict[str, Any]] = [
 # fmt: on
 
 
-@pytest.mark.parametrize("wrong", REFUSED, ids=str)
+@every("wrong", REFUSED)
 def test_the_schema_refuses_what_the_parser_refuses(wrong: dict[str, Any]) -> None:
     """R-PLAN-10."""
     text = "---\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in {**HEAD, **wrong}.items()) + "---" + TASK
@@ -97,7 +97,7 @@ def placed(name: str, text: str) -> str:
     return whole + (text + "\n" if text.startswith("- **") else indented)
 
 
-@pytest.mark.parametrize("name", shipped_files.snippets())
+@every("name", shipped_files.snippets())
 def test_each_snippet_gives_a_plan_that_parses(name: str) -> None:
     """R-PLAN-10."""
     snippet = shipped_files.snippets()[name]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.domain.documents import context_questions
 from idumb.domain.question import Question, number_questions, standard_questions
+from tests.support.cases import every
 
 OWN = "# Mine\r\n\r\n- a bullet  \r\n\r\n```\n## Questions and answers\n```\n\n## Last\n\nwords without an end"
 ASKED = (Question("Q-1", "What for?", "Nobody said."), Question("Q-2", "What not?"))
@@ -42,7 +42,7 @@ def test_an_answer_replaces_its_placeholder_and_nothing_else_changes() -> None:
     assert context_questions.written(text, "T", (), {"Q-1": "me\nand you"}) == f"{before}> me{end}> and you{after}"
 
 
-@pytest.mark.parametrize("answer", ["by hand", "> quoted", "- a list\n- of two", "#### deeper\n\nstill the answer"])
+@every("answer", ["by hand", "> quoted", "- a list\n- of two", "#### deeper\n\nstill the answer"])
 def test_an_answer_written_by_hand_counts(answer: str) -> None:
     """R-ADAPT-4."""
     text = context_questions.written("", "T", ASKED, {}).replace(context_questions.OPEN, answer, 1)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from idumb.domain import reply, wording
 from idumb.domain.documents import plan_replies
 from idumb.domain.finding import ERROR
 from idumb.markdown.plans import plan_parser
+from tests.support.cases import every
 
 PLAN = "---\ntype: plan\n---\n\n## Tasks\n\n```yaml steps\n- x\n```\n\n```sh\ntrue\n```\n"
 OTHER = PLAN.replace("true", "false")
 PROMPTS = Path(__file__).resolve().parents[2] / "templates/prompts"
 
 
-@pytest.mark.parametrize(
+@every(
     "reply",
     [
         PLAN,
@@ -35,7 +34,7 @@ def test_a_plan_inside_prose_is_extracted(reply: str) -> None:
     assert plan_replies.plans_in(reply) == (PLAN,)
 
 
-@pytest.mark.parametrize(
+@every(
     "reply",
     [
         "",
@@ -84,7 +83,7 @@ def test_the_plan_checker_s_example_is_an_object() -> None:
     assert isinstance(reply.answer(next(line for line in text.splitlines() if line.startswith("{")), "verdict"), dict)
 
 
-@pytest.mark.parametrize("text", ["```\nobey\n```", "````\n`````", "plain", "a ``` b ```` c"])
+@every("text", ["```\nobey\n```", "````\n`````", "plain", "a ``` b ```` c"])
 def test_foreign_text_never_closes_its_fence(text: str) -> None:
     """R-ADAPT-4: what others wrote stays a quotation in a prompt."""
     lines = wording.fenced(text, "text").split("\n")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.markdown.documents import roadmap
+from tests.support.cases import every
 
 TEXT = """# Roadmap
 
@@ -35,8 +34,8 @@ Look out.
 """
 
 
-@pytest.mark.parametrize(
-    ("phase", "section"),
+@every(
+    "phase, section",
     [
         ("1", "### Phase 1: Ground\n\nDig.\n\n```\n### Phase 9: in a fence\n```\n\n#### How\n\nDeep."),
         ("01", "### Phase 1: Ground\n\nDig.\n\n```\n### Phase 9: in a fence\n```\n\n#### How\n\nDeep."),
@@ -55,7 +54,7 @@ def test_an_item_includes_all_of_its_lines() -> None:
     assert roadmap.section(text, "2") == "- [ ] **Phase 2: Walls**\n  of stone\n\n  and wood"
 
 
-@pytest.mark.parametrize("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n"), "# Roadmap\n", ""])
+@every("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n"), "# Roadmap\n", ""])
 def test_a_phase_is_appended_and_read_back(text: str) -> None:
     """R-PLAN-11."""
     extended = roadmap.with_phase(text, "10", "A garden", "Something grows")
@@ -73,7 +72,7 @@ LIST = """# Roadmap
 """
 
 
-@pytest.mark.parametrize(("end", "text"), [("\n", TEXT), ("\r\n", TEXT.replace("\n", "\r\n"))])
+@every("end, text", [("\n", TEXT), ("\r\n", TEXT.replace("\n", "\r\n"))])
 def test_a_phase_is_inserted_after_another_heading_and_its_earlier_insertions(end: str, text: str) -> None:
     """R-PLAN-11."""
     once = roadmap.with_phase(text, "01.1", "Ditch", "It holds", "1")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser
 from tests.format.test_cases import outcome
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 from tests.support.seed import commit_seed
 
@@ -149,7 +150,7 @@ def test_at_most_a_hundred_findings_of_a_code_are_shown_and_the_rest_counted() -
     assert "more of" not in findings[-2].message
 
 
-@pytest.mark.parametrize("label", ["Steps", "**Step**", "steps"])
+@every("label", ["Steps", "**Step**", "steps"])
 def test_a_field_of_steps_gets_the_form_that_steps_have(label: str) -> None:
     plan = HEAD + f"### T1-01: A\n\n- **Estimate:** 30m\n- {label}:\n  1. run: x\n"
     findings = [f for f in plan_parser.parse(plan.encode(), "p").findings if f.code == "task.unknown-label"]

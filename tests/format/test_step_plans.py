@@ -13,6 +13,7 @@ from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans.plan import STEPS, STRICT, FileClaim, Plan
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 
 STEP: dict[str, Any] = {"tool": "write_file", "intent": "make it", "arguments": {"path": "a.txt", "content": "x\n"}}
@@ -234,7 +235,7 @@ def test_a_yaml_text_block_keeps_its_lines_with_any_line_endings() -> None:
         assert good(form).tasks[0].steps[0].arguments["content"] == "one\ntwo\n"
 
 
-@pytest.mark.parametrize("path", ["a b.yaml", "x/../p.yaml", "p.toml", "-p.yaml", "a+b.yaml", "é" * 120 + ".yaml"])
+@every("path", ["a b.yaml", "x/../p.yaml", "p.toml", "-p.yaml", "a+b.yaml", "é" * 120 + ".yaml"])
 def test_a_name_that_gives_no_id_is_an_error(path: str) -> None:
     """R-PLAN-7."""
     assert [code for code, _ in wrong(as_json(STEP), path)] == ["plan.bad-name"]
@@ -253,7 +254,7 @@ def test_too_many_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong(as_json(*[STEP] * 11), "p.json")[-1][0] == "plan.too-many-tasks"
 
 
-@pytest.mark.parametrize("path", ["p.yaml", "p.json"])
+@every("path", ["p.yaml", "p.json"])
 def test_a_plan_larger_than_the_limit_is_not_read(path: str) -> None:
     """R-PLAN-7."""
     assert wrong(b" " * (32 * 1024 * 1024 + 1), path) == [("plan.too-large", 1)]

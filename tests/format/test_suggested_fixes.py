@@ -9,6 +9,7 @@ import pytest
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 
 HEAD = """---
@@ -73,7 +74,7 @@ def error_text(findings: list[Finding]) -> str:
     return " ".join(f"{f.message} {f.fix}" for f in findings if f.severity == ERROR)
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         f"## Tasks\n\n{FIRST}- [ ] do it\n",
@@ -123,8 +124,8 @@ def test_a_field_next_to_its_checklist_task_belongs_below_it() -> None:
     assert findings[1].fix == "indent it below its task"
 
 
-@pytest.mark.parametrize(
-    ("key", "fix"),
+@every(
+    "key, fix",
     [
         ("protected: [a]", "if it belongs to scope, indent it"),
         ("scope:\n  mode: strict", "if it is a key of the plan, remove its indentation"),
@@ -147,7 +148,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@every("name", FOREIGN)
 def test_a_file_of_another_tool_is_its_only_finding(name: str) -> None:
     (finding,) = found_in(FOREIGN[name], head="")
     tool = re.sub(r" with.*", "", name)
@@ -166,8 +167,8 @@ def test_a_step_plan_without_steps_may_belong_to_another_tool() -> None:
 OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Acceptance Criteria:**\n  - [ ] C\n"
 
 
-@pytest.mark.parametrize(
-    ("head", "task"),
+@every(
+    "head, task",
     [
         ("type: plan\nphase: 2\nplan: 1\ntitle: T\nmode: strict", "- **Rollback:** irreversible: it sends mail\n"),
         ("type: plan\nphase: 2\nplan: 1\ntitel: T\ngoal: G", ""),
@@ -203,8 +204,8 @@ def test_an_indented_task_section_is_reported_once_per_task_in_linear_time() -> 
     assert_linear(found_in, given)
 
 
-@pytest.mark.parametrize(
-    ("phase", "id", "number"),
+@every(
+    "phase, id, number",
     [("01-math", "T1-01", "1"), ("06.2-more", "T06.2-01a", "06.2"), ("01-math", "T2-01", ""), ("1a", "T1-01", "")],
 )
 def test_an_id_without_the_name_of_the_phase_may_mean_its_number(phase: str, id: str, number: str) -> None:

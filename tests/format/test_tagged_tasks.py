@@ -11,6 +11,7 @@ from idumb.domain import contract
 from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan, Setup, Task
 from idumb.markdown.plans import foreign_formats, plan_parser
 from idumb.markdown.plans.dialects import checks
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 
 HEAD = "---\nphase: 03-greet\nplan: 02\ntype: execute\nwave: 1\ndepends_on: []\nautonomous: true\n---\n"
@@ -65,8 +66,8 @@ def test_every_part_of_a_tagged_task_has_its_place_in_the_contract() -> None:
     assert only.references == "Read first:\n- docs/a.md"
 
 
-@pytest.mark.parametrize(
-    ("line", "verb"),
+@every(
+    "line, verb",
     [
         *(("a.py (new) (deleted)", "delete"), ("a.py (deleted) (new)", "delete"), ("a.py ( Removed ) # old", "delete")),
         *(("a.py - as in b (delete)", "change"), ("a.py (x - y)", "change")),
@@ -126,10 +127,7 @@ def test_tasks_of_one_plan_run_in_document_order_with_stable_ids() -> None:
     assert [t.id for t in again.tasks] == [t.id for t in first.tasks]
 
 
-@pytest.mark.parametrize(
-    ("type", "kind"),
-    [("checkpoint:human-verify", "human-verify"), ("checkpoint:human-action", "human-action")],
-)
+@every("type, kind", [("checkpoint:human-verify", "human-verify"), ("checkpoint:human-action", "human-action")])
 def test_a_checkpoint_is_a_task_for_a_person(type: str, kind: str) -> None:
     only = only_task(
         "<what-built>A page</what-built>\n<how-to-verify>\n1. Open it\n</how-to-verify>", f' type="{type}"'
@@ -150,8 +148,8 @@ def test_a_decision_has_its_options() -> None:
     assert only.notes == "gate: blocking"
 
 
-@pytest.mark.parametrize(
-    ("verify", "commands"),
+@every(
+    "verify, commands",
     [
         ("`pytest -q`", ("pytest -q",)),
         ("- `a`\n- `b c`", ("a", "b c")),
@@ -188,7 +186,7 @@ def test_a_check_by_hand_is_a_question_to_a_person() -> None:
 EXAMPLE = '```xml\n<task type="auto">\n<name>Not a task</name>\n<action>x</action>\n</task>\n```'
 
 
-@pytest.mark.parametrize(
+@every(
     "action",
     [
         EXAMPLE,
@@ -279,8 +277,8 @@ def test_needed_plans_and_lower_waves_run_first() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("path", "phase", "plan", "id"),
+@every(
+    "path, phase, plan, id",
     [
         (PATH, "03", "02", "T03-0201"),
         (".planning/phases/CK-03-greet/03-02-PLAN.md", "03", "02", "T03-0201"),
@@ -298,7 +296,7 @@ def test_phase_and_plan_come_from_the_place_of_the_file(path: str, phase: str, p
     assert parsed.tasks[0].id == id
 
 
-@pytest.mark.parametrize("text", [tagged(task()), tagged(task()).replace("\n", "\r\n"), "\ufeff" + tagged(task())])
+@every("text", [tagged(task()), tagged(task()).replace("\n", "\r\n"), "\ufeff" + tagged(task())])
 def test_line_ends_and_a_byte_order_mark_change_nothing(text: str) -> None:
     plan, findings = read(text)
     assert plan is not None
@@ -310,8 +308,8 @@ def test_an_idumb_plan_with_a_tag_in_it_stays_one() -> None:
     assert foreign_formats.dialect(text.split("\n")) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "tool"),
+@every(
+    "text, tool",
     [
         ("# Story 1.2: Pay\n", ("BMAD", 0)),
         ("text\n\n# Story 1.2: Pay", ("BMAD", 2)),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import pytest
-
 from idumb.markdown.plans import plan_parser
+from tests.support.cases import every
 
 HEAD = """---
 type: plan
@@ -195,7 +194,7 @@ def changed(text: str, only: str) -> Iterator[tuple[int, str | None, str]]:
                 yield number + 1, other, "\n".join(kept)
 
 
-@pytest.mark.parametrize("name", PLANS)
+@every("name", PLANS)
 def test_no_changed_heading_marker_or_id_loses_a_task_silently(name: str) -> None:
     """Every heading, list marker, box, fence and id, each deleted and changed in every way that people slip.
 
@@ -222,8 +221,8 @@ FIELDS = "- **Depends on:** none\n- **Files:** create `a.txt`\n- **Verify:** `fa
 AT = HEAD.count("\n") + 1
 
 
-@pytest.mark.parametrize(
-    ("text", "finding"),
+@every(
+    "text, finding",
     [
         (f"## Tasks\n\n### Add the thing\n\n{FIELDS}\n{VALID}", f"task.heading-without-id {AT + 2}"),
         (f"## Tasks\n\n### 1. Add the thing\n\nText.\n\n{FIELDS}\n{VALID}", f"task.heading-without-id {AT + 2}"),
@@ -250,7 +249,7 @@ def test_text_that_looks_like_a_task_is_an_error_at_its_own_line(text: str, find
 TABLE = "| id | Files | Verify |\n|---|---|---|\n| T1-01 | `a` | `false` |\n"
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         f"## Tasks\n\nT1-02 is first.\n\n{TABLE}\n### Of all\n\n- a\n- Notes: of a group\n\n{VALID}",

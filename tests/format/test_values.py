@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.finding import errors
 from idumb.domain.plans.plan import Interface, Limits
 from idumb.markdown.plans import plan_parser
 from tests.format.golden import as_plan
+from tests.support.cases import every
 
 TASK = "```yaml task\nid: T1-01\ntitle: A\nacceptance: [{{text: a, human: true}}]\n{0}\n```\n"
 
 
-@pytest.mark.parametrize(
-    ("value", "code"),
+@every(
+    "value, code",
     [
         ("limits: {paths: [a, {b: c}]}", "limits.malformed"),
         ("interfaces: {load: returns a dict}", "interface.malformed"),

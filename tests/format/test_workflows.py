@@ -6,7 +6,6 @@ import dataclasses
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.markdown.workflows import workflow_parser
 from idumb.markdown.workflows.definition_files import DefinitionFolders
 from tests.meta import source
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 
 PAGE = (source.ROOT / "docs/workflow-format.md").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_the_example_of_the_page_becomes_tasks_of_the_same_contract() -> None:
     assert shout.flow.takes == {"WORDS": workflow.Take("TW0-01", "words")}
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=[path.stem for path in SHIPPED])
+@every("path", SHIPPED)
 def test_every_shipped_workflow_is_valid_and_on_the_page(path: Path) -> None:
     result = workflow_parser.parse(path.read_bytes(), path.name, path.stem)
     assert result.findings == ()
@@ -84,7 +84,7 @@ def test_a_run_has_the_definitions_bytes_first_and_then_its_inputs() -> None:
     assert plan.workflow.variables == {"INPUT_WORD": text}
 
 
-@pytest.mark.parametrize("text", ["100000000000000000", "0.00001", "-0.000000000000000001", "1", "2.50"])
+@every("text", ["100000000000000000", "0.00001", "-0.000000000000000001", "1", "2.50"])
 def test_a_number_that_is_accepted_can_be_read_again_from_the_run(text: str) -> None:
     value = workflow.from_text(workflow.Value("n", "number"), text)
     definition = HEAD.replace("word: text", "n: number") + step(SCRIPT)
@@ -95,13 +95,10 @@ def test_a_number_that_is_accepted_can_be_read_again_from_the_run(text: str) -> 
     assert plan.workflow.values == {"n": float(text)}
 
 
-@pytest.mark.parametrize(
-    ("values", "code"),
-    [
+@every("values, code", [
         ({}, "workflow.bad-input"), ({"word": 1}, "workflow.bad-input"),
         ({"word": "a", "x": "b"}, "workflow.unknown-input"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_run_with_wrong_inputs_is_no_plan(values: dict[str, object], code: str) -> None:
     data = workflow.run_part((HEAD + step("kind: script\nrun: 'true'")).encode(), {}, values)
     result = workflow_parser.parse(data, f"{WORKFLOW_RUNS.parent}/007-x/01-PLAN.md")
@@ -275,8 +272,8 @@ def test_a_long_chain_of_conditions_is_omitted_in_linear_time() -> None:
 DEEP = 10_000
 
 
-@pytest.mark.parametrize(
-    ("keys", "code"),
+@every(
+    "keys, code",
     [
         (f"kind: condition\nif: {'(' * DEEP}true{')' * DEEP}\nthen: none", "workflow.bad-condition"),
         (f"kind: condition\nif: {'(' * 400}true{')' * 400}\nthen: none", "workflow.bad-condition"),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from idumb.app.attempt import record
 from idumb.domain.plans.plan import Task
 from idumb.domain.settings import GitSettings
 from idumb.markdown.settings import configuration
+from tests.support.cases import every
 
 VALUES = {"title": "Split\x1b words", "id": "T1-01", "phase": "1"}
 TRAILERS = {"Idumb-Run": "r", "Idumb-Task": "T1-01"}
 
 
-@pytest.mark.parametrize(
-    ("template", "body", "message"),
+@every(
+    "template, body, message",
     [
         ("{title}", "", "Split  words\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
         ("feat({phase}): {title}", "", "feat(1): Split  words\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
@@ -41,8 +40,8 @@ SUBJECT = ("text that begins with the subject of the commit", "write the subject
 TRAILER = ("text without a line that begins with Idumb-, as only idumb's own trailers do", "remove the line")
 
 
-@pytest.mark.parametrize(
-    ("template", "accepted", "fix"),
+@every(
+    "template, accepted, fix",
     [
         ("{title", FIELDS, "remove the single {"),
         ("title}", FIELDS, "remove the single }"),
@@ -65,8 +64,8 @@ def test_a_template_that_makes_no_message_says_what_is_accepted_and_how_to_fix_i
     assert (finding.accepted, finding.fix) == (accepted, fix)
 
 
-@pytest.mark.parametrize(
-    ("title", "description", "message"),
+@every(
+    "title, description, message",
     [
         ("Fix the typo", "", ("Fix the typo", "")),
         ("Fix the typo Readers see it.", "Fix the typo\n\nReaders see it.", ("Fix the typo", "Readers see it.")),

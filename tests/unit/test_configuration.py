@@ -29,6 +29,7 @@ from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.system.files import shipped_files
+from tests.support.cases import every
 
 FULL = """\
 builder: coder            # a binding
@@ -140,7 +141,7 @@ def test_a_wrong_message_is_an_error_with_its_line() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["ask: {timeout: 5m}", "snapshot: {limit: 1000, keep: 7}"])
+@every("text", ["ask: {timeout: 5m}", "snapshot: {limit: 1000, keep: 7}"])
 def test_settings_that_do_not_affect_a_run_change_nothing_that_consent_is_bound_to(text: str) -> None:
     """R-ASK-3: a contract approved before the change stays approved."""
     assert parsed(text).digest() == Settings().digest()
@@ -164,7 +165,7 @@ def test_a_default_value_in_the_configuration_changes_no_contract() -> None:
     assert parsed("checks: {control: off}").checks == CheckSettings(control="off")
 
 
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "~", "git:\nrun: {halt_after: ~}\nchecks: {}\n"])
+@every("text", ["", "# nothing yet\n", "---\n", "~", "git:\nrun: {halt_after: ~}\nchecks: {}\n"])
 def test_settings_missing_from_the_file_have_their_defaults(text: str) -> None:
     assert parsed(text) == Settings()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +12,11 @@ from idumb.domain import canonical_json
 from idumb.domain.runs import legacy
 from idumb.git import doctor_checks
 from idumb.markdown.importers import old_idumb
+from tests.support.cases import every
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
+@every(
+    "words, expected",
     [
         ("git version 2.39.5\n", (2, 39, 5)),
         ("git version 2.39.5 (Apple Git-154)", (2, 39, 5)),
@@ -85,8 +85,8 @@ def trailers(task: str | None = None, back: str | None = None, *, undo: bool = F
     return {"Idumb-Run": "r", **{key: value for key, value in named.items() if value is not None}}
 
 
-@pytest.mark.parametrize(
-    ("oldest_first", "done"),
+@every(
+    "oldest_first, done",
     [
         ([trailers("T1-01"), trailers("T1-02")], 2),
         ([trailers("T1-01"), trailers("T1-01")], 1),

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from idumb import lazy_dataclass
+from tests.support.cases import every
 
 T = TypeVar("T")
 
@@ -206,7 +207,7 @@ def test_a_copy_equals_its_original_and_shares_nothing_if_it_is_deep(classes: An
     assert copy.copy(classes.Named(1)) == classes.Named(1)
 
 
-@pytest.mark.parametrize("pair", [StandardPair(1, (2,)), LazyPair(1, (2,))])
+@every("pair", [StandardPair(1, (2,)), LazyPair(1, (2,))])
 def test_an_instance_survives_pickling(pair: Any) -> None:
     assert pickle.loads(pickle.dumps(pair)) == pair
 

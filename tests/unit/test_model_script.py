@@ -8,6 +8,7 @@ from idumb.domain import model_script
 from idumb.domain.errors import InputError
 from idumb.domain.model_script import Answer, Call, ChosenAnswer
 from idumb.markdown.documents.model_script import load
+from tests.support.cases import every
 from tests.support.fake_model import scripted
 
 
@@ -46,8 +47,8 @@ answers:
     assert second == Answer(fault="drip", seconds=1.5, data={"verdict": "PASS"})
 
 
-@pytest.mark.parametrize(
-    ("rule", "line", "says"),
+@every(
+    "rule, line, says",
     [
         ("answers: []", 4, "at least one answer"),
         ("answer: [{say: x}]", 4, "no `answers`"),

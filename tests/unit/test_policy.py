@@ -12,6 +12,7 @@ from idumb.domain.settings import NO_POLICY, Policy, narrow
 from idumb.markdown.plans import step_tools
 from idumb.markdown.settings import policy
 from idumb.system.files import user_folders
+from tests.support.cases import every
 
 
 def one(text: str) -> Policy:
@@ -33,8 +34,8 @@ def test_without_a_policy_file_every_tool_is_allowed_and_nothing_is_bound(tmp_pa
     assert NO_POLICY.digest is None
 
 
-@pytest.mark.parametrize(
-    ("text", "allowed"),
+@every(
+    "text, allowed",
     [
         ("allow: [write_file, run]\n", {"write_file", "run"}),
         ("deny: [run]\n", set(step_tools.TOOLS) - {"run"}),
@@ -58,8 +59,8 @@ def test_the_digest_changes_with_each_byte_of_a_file() -> None:
     assert one("allow: [run]\n").digest != one("allow: [run] \n").digest
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "line", "fix"),
+@every(
+    "text, code, line, fix",
     [
         ("allow: [run]\nalow: [run]\n", "policy.unknown-key", 2, "did you mean `allow`?"),
         ("allow:\n- run\n- write_fle\n", "policy.bad-value", 3, "did you mean `write_file`?"),
@@ -79,7 +80,7 @@ def test_a_mistake_is_reported_with_its_line(text: str, code: str, line: int, fi
     assert fix in findings[0].fix
 
 
-@pytest.mark.parametrize("data", [b"allow: [\xff]\n", b"#" * (policy.MAX_BYTES + 1)])
+@every("data", [b"allow: [\xff]\n", b"#" * (policy.MAX_BYTES + 1)])
 def test_an_unreadable_file_is_not_a_policy(data: bytes) -> None:
     assert policy.read(data)[0] is None
 

@@ -234,14 +234,13 @@ def test_the_same_run_in_another_clone_keeps_its_processes(tmp_path: Path) -> No
 SKIPPED = "import unittest\n@unittest.skip('later')\nclass A(unittest.TestCase):\n    def test_a(self): self.fail()\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "program"),
+@every(
+    "text, program",
     [
         (SKIPPED, "-m unittest test_a"),
         ("", "-m unittest test_a"),
         ("import pytest\n@pytest.mark.skip\ndef test_a(): assert False\n", "-m pytest -q test_a.py"),
     ],
-    ids=["skipped", "empty", "pytest"],
 )
 def test_a_check_that_runs_no_test_fails(tmp_path: Path, text: str, program: str) -> None:
     """R-RUN-3. Python 3.12 and later exit with 5 in some of these cases."""

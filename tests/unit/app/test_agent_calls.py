@@ -12,6 +12,7 @@ from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import GUIDED, STRICT
 from idumb.domain.settings import Binding, Ceiling, Settings
+from tests.support.cases import every
 from tests.support.engine_run import EngineRun, make_own_files, task
 
 NETWORK = AgentResult(outcome.ERRORED, "no route", failure="network")
@@ -55,7 +56,7 @@ def test_a_strict_run_calls_its_builder_once() -> None:
     assert (run.calls, run.events("call.retried")) == ([("A", 1)], [])
 
 
-@pytest.mark.parametrize("ended", [CRASHED, AgentResult(outcome.TIMED_OUT)], ids=["crash", "timeout"])
+@every("ended", [CRASHED, AgentResult(outcome.TIMED_OUT)])
 def test_what_an_unfinished_call_left_is_removed_and_other_work_is_continued(ended: AgentResult) -> None:
     """R-RUN-5, R-ADAPT-3: files left by a crash or at a timeout are not the builder's intended result."""
     run = follows(ended, AgentResult(outcome.FAILED, "no"), None)
@@ -63,11 +64,7 @@ def test_what_an_unfinished_call_left_is_removed_and_other_work_is_continued(end
     assert run.repository.files["A"] == b"23"
 
 
-@pytest.mark.parametrize(
-    ("mode", "fields", "ended"),
-    [(STRICT, {}, "halted"), (GUIDED, {"on_timeout": "fail"}, "done")],
-    ids=["strict", "fail"],
-)
+@every("mode, fields, ended", [(STRICT, {}, "halted"), (GUIDED, {"on_timeout": "fail"}, "done")])
 def test_a_timeout_is_not_retried_in_a_strict_run_or_if_the_task_says_so(
     mode: str, fields: dict[str, Any], ended: str
 ) -> None:

@@ -29,6 +29,7 @@ from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import GateSettings
 from idumb.gates.registry import StepGate
+from tests.support.cases import every
 from tests.support.engine_run import EngineRun, make_own_files, task
 from tests.support.memory_ownership import MemoryOwnership
 
@@ -369,7 +370,7 @@ def test_work_that_is_done_is_judged_again_while_the_user_commits_at_the_last_mo
     assert run.repository.commits[run.repository.head or ""].tree in judged
 
 
-@pytest.mark.parametrize(("choice", "ends"), [("again", "done"), ("stop", "waiting"), (None, "waiting")])
+@every("choice, ends", [("again", "done"), ("stop", "waiting"), (None, "waiting")])
 def test_a_branch_that_moves_three_times_meanwhile_is_a_question(choice: str | None, ends: str) -> None:
     run = racing(8, answers={} if choice is None else {"moved": choice})
     assert (run.run().kind, run.commits()) == (ends, ["A"] if ends == "done" else [])
@@ -523,9 +524,7 @@ def doing(**instead: bytes | None) -> EngineRun:
     return run
 
 
-@pytest.mark.parametrize(
-    "instead", [{}, {"B": None}, {"C": None}, {"C": b"c"}, {"D": b"d"}, {"D": b"changed"}], ids=str
-)
+@every("instead", [{}, {"B": None}, {"C": None}, {"C": b"c"}, {"D": b"d"}, {"D": b"changed"}])
 def test_another_change_than_declared_completes_nothing(instead: dict[str, bytes | None]) -> None:
     """R-GIT-5: missing is a failure as extra is."""
     run, named = doing(**instead), next(iter(instead), None)

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import idumb
 from idumb.app.core import questions
 from idumb.app.engine import follow
@@ -22,6 +20,7 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import EFFECT, AttemptState, TaskProgress, TaskState
 from idumb.domain.settings import Ceiling, RunSettings, Settings
+from tests.support.cases import every
 
 TASK = Task("T1-01", "Work")
 FAILED = TaskState("T1-01", "d", outcome.RUNNING, "AC-1 failed", attempt=AttemptState(1, outcome=outcome.FAILED))
@@ -77,7 +76,7 @@ BY_STAGE = {
 }
 
 
-@pytest.mark.parametrize("stage", BY_STAGE)
+@every("stage", BY_STAGE)
 def test_each_stage_has_its_move(stage: str) -> None:
     record, kind = BY_STAGE[stage]
     assert moved(record).kind == kind
@@ -116,7 +115,7 @@ TRIES: dict[str, tuple[TaskState, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", TRIES)
+@every("case", TRIES)
 def test_a_failed_attempt_is_tried_again_or_the_task_fails(case: str) -> None:
     record, given, kind = TRIES[case]
     assert moved(record, **given).kind == kind
@@ -182,7 +181,7 @@ def question_of(name: str) -> Decision:
     return move.question
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@every("name", QUESTIONS)
 def test_every_choice_of_a_question_has_its_move(name: str) -> None:
     """R-ASK-2, R-PLAN-3."""
     record, task, given, moves = QUESTIONS[name]
@@ -199,9 +198,8 @@ def test_what_an_answer_permitted_begins_without_another_question() -> None:
     assert moved(ended(), answers=[(limit, "stop")], **AT_CEILING).kind == decision.FAIL
 
 
-@pytest.mark.parametrize(
-    ("choice", "kind"),
-    [("commit", decision.WAIT), ("mine", decision.START), ("stop", decision.FAIL), (None, follow.ASK)],
+@every(
+    "choice, kind", [("commit", decision.WAIT), ("mine", decision.START), ("stop", decision.FAIL), (None, follow.ASK)]
 )
 def test_changes_of_the_user_in_declared_files_are_asked_about_file_by_file(choice: str | None, kind: str) -> None:
     """R-GIT-6: an answer holds for the files that it is about."""
@@ -220,7 +218,7 @@ def test_a_raised_ceiling_keeps_the_count_of_attempts() -> None:
     assert (move.kind, move.keeps_attempts) == (decision.RESET, True)
 
 
-@pytest.mark.parametrize("given", [{"mode": STRICT}, {"decided": True}, {"secret": True}])
+@every("given", [{"mode": STRICT}, {"decided": True}, {"secret": True}])
 def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_decides(
     given: dict[str, Any],
 ) -> None:
@@ -244,7 +242,7 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize("choice", ["yes", "no"])
+@every("choice", ["yes", "no"])
 def test_a_judgement_continues_the_attempt_whatever_it_is(choice: str) -> None:
     first, second = questions.criteria(JUDGED, 1, ())
     record = waiting(first.id, second.id)

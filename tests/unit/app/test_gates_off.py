@@ -9,12 +9,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import pytest
-
 from idumb.domain.agent import AgentRequest
 from idumb.domain.plans.plan import Condition, Invariant, Limits, NonGoal, SymbolClaim
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Binding, GateSettings, Settings
+from tests.support.cases import every
 from tests.support.engine_run import EngineRun, task
 
 _ELSEWHERE = {
@@ -164,7 +163,7 @@ def _checked(value: Any, check: str) -> Any:
     return (dataclasses.replace(value[0], check=check),) if value == INVARIANTS else value
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_a_gate_catches_broken_work_and_passes_honest_work_and_off_it_catches_nothing(name: str) -> None:
     case = CASES[name]
     for work in case.broken:

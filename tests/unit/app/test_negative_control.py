@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.app.attempt import negative_control
 from idumb.domain.plans.plan import Condition, Criterion, Task, TestIntent
+from tests.support.cases import every
 
 WORK, OLD = Criterion("AC-1", "new", "check", "new"), Criterion("AC-2", "old", "check", "old", keeps=True)
 BY_VERIFY = Criterion("AC-3", "verified", "verify")
@@ -27,8 +26,8 @@ def test_commands_that_must_depend_on_the_work_have_the_first_subject() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("criteria", "verify", "passed", "named"),
+@every(
+    "criteria, verify, passed, named",
     [
         ((WORK,), (), {"new"}, ["AC-1"]),
         ((WORK,), (), set(), []),
@@ -52,6 +51,6 @@ def test_a_criterion_is_named_if_every_command_that_proves_it_passed_before(
     assert negative_control.passed_before(task, results) == named
 
 
-@pytest.mark.parametrize("result", ["failed", "errored", "timed_out", "not run: a signal ended it"])
+@every("result", ["failed", "errored", "timed_out", "not run: a signal ended it"])
 def test_only_a_check_that_passed_before_is_named(result: str) -> None:
     assert negative_control.passed_before(Task("T1-01", "t", acceptance=(WORK,)), {"new": result}) == []

@@ -16,6 +16,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.proof.ledger import Ledger, Line
 from idumb.domain.proof.validation import ValidatorEvidence
+from tests.support.cases import every
 
 HOLDS = Ledger((Line("a", "declared", "created", "create"),))
 
@@ -28,7 +29,7 @@ def test_a_matching_ledger_and_one_passed_proof_pass() -> None:
     assert evidence.verdict(HOLDS, [record_of(evidence.PASSED)])[0] == outcome.PASS
 
 
-@pytest.mark.parametrize("status", ["undeclared", "missing", "mismatch", "protected"])
+@every("status", ["undeclared", "missing", "mismatch", "protected"])
 def test_no_proof_outweighs_a_mismatched_ledger(status: str) -> None:
     wrong = Ledger((Line("a", status, None, "create"),))
     assert evidence.verdict(wrong, [record_of(evidence.PASSED)])[0] == outcome.FAIL
@@ -51,7 +52,7 @@ def test_a_tolerated_failure_counts_as_proof_and_is_the_reason() -> None:
     assert evidence.verdict(HOLDS, [tolerated, record_of(evidence.FAILED, "AC-2")])[0] == outcome.PARTIAL
 
 
-@pytest.mark.parametrize("result", [evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT])
+@every("result", [evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT])
 def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(result: str) -> None:
     """R-GATE-6: a timed-out check never counts as passed."""
     assert evidence.verdict(HOLDS, [record_of(result)])[0] == outcome.FAIL
@@ -66,7 +67,7 @@ def test_a_gate_or_role_of_level_1_or_2_blocks_unless_it_passed(result: str, lev
     assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), judged])[0] == outcome.PARTIAL
 
 
-@pytest.mark.parametrize("result", [evidence.PASSED, *sorted(evidence.BROKEN)])
+@every("result", [evidence.PASSED, *sorted(evidence.BROKEN)])
 def test_level_0_neither_blocks_nor_proves(result: str) -> None:
     """R-GATE-6, R-GATE-1: it is reported, and a timed-out one never counts as passed."""
     optional = dataclasses.replace(record_of(result, "validator reviewer"), level=0)
@@ -74,7 +75,7 @@ def test_level_0_neither_blocks_nor_proves(result: str) -> None:
     assert evidence.verdict(HOLDS, [optional]) == (outcome.FAIL, "nothing proves this task")
 
 
-@pytest.mark.parametrize("result", [evidence.OPINION, evidence.UNPROVEN])
+@every("result", [evidence.OPINION, evidence.UNPROVEN])
 def test_opinions_and_unproven_criteria_prove_nothing(result: str) -> None:
     assert evidence.verdict(HOLDS, [record_of(result)]) == (outcome.FAIL, "nothing proves this task")
 
@@ -90,7 +91,7 @@ def test_a_gate_blocks_and_proves_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize("subject", ["precondition 1", "test 1 before"])
+@every("subject", ["precondition 1", "test 1 before"])
 def test_evidence_from_before_the_work_proves_nothing_about_it(subject: str) -> None:
     assert evidence.verdict(HOLDS, [record_of(evidence.PASSED, subject)])[0] == outcome.FAIL
 
@@ -130,7 +131,7 @@ def test_a_validator_without_evidence_proves_nothing() -> None:
     ]
 
 
-@pytest.mark.parametrize("ended", outcome.OUTCOMES)
+@every("ended", outcome.OUTCOMES)
 def test_only_a_completed_validator_with_evidence_is_a_pass(ended: str) -> None:
     """R-RUN-3."""
     shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
@@ -144,7 +145,7 @@ def test_an_unusable_answer_neither_proves_nor_fails() -> None:
     assert (record.result, record.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
 
 
-@pytest.mark.parametrize("subject", ["limit files", "precondition 1", "test 1 before", "secret"])
+@every("subject", ["limit files", "precondition 1", "test 1 before", "secret"])
 def test_limits_secrets_and_checks_before_the_work_do_not_prove_a_task(subject: str) -> None:
     """R-RUN-3."""
     assert not evidence.proves([record_of(evidence.PASSED, subject)])
@@ -171,8 +172,8 @@ def test_a_person_is_asked_once_for_each_criterion_that_only_a_person_can_prove(
     assert all(choice.consequence for choice in pending[0].choices)
 
 
-@pytest.mark.parametrize(
-    ("kind", "choice", "result"),
+@every(
+    "kind, choice, result",
     [
         ("human-verify", "yes", "passed"),
         ("human-verify", "no", "failed"),

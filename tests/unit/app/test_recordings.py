@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
-
-import pytest
+from typing import TYPE_CHECKING, Any, cast
 
 from idumb.app.core import run_lookup
 from idumb.app.history import recordings
@@ -13,6 +11,10 @@ from idumb.domain import outcome
 from idumb.domain.agent import AgentResult
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.runs.recorded_attempt import RecordedAttempt
+from tests.support.cases import every
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def event(kind: str, attempt: int, **payload: Any) -> SimpleNamespace:
@@ -72,7 +74,7 @@ def test_of_attempts_that_waited_for_a_verdict_the_one_with_a_verdict_is_replaye
     assert played.judged_tree == "judged-2"
 
 
-@pytest.mark.parametrize(("judged", "candidate"), [(None, "new"), ("old", ""), ("lost", "new")])
+@every("judged, candidate", [(None, "new"), ("old", ""), ("lost", "new")])
 def test_a_judged_tree_that_is_not_recorded_is_not_guessed(judged: str | None, candidate: str) -> None:
     recorded = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
     assert kept().differing(recorded, candidate) is None

@@ -18,6 +18,7 @@ from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import Binding, GateSettings, Settings
 from idumb.gates.registry import StepGate
+from tests.support.cases import every
 from tests.support.engine_run import EngineRun, make_own_files, task
 
 Files = dict[str, bytes]
@@ -98,7 +99,7 @@ def at_second_attempt(request: AgentRequest, files: Files) -> None:
         make_own_files(request, files)
 
 
-@pytest.mark.parametrize(("severity", "asked"), [("block", []), (None, ["exhausted"])])
+@every("severity, asked", [("block", []), (None, ["exhausted"])])
 def test_a_failure_that_was_not_yet_final_becomes_final_if_no_attempt_is_left(
     severity: str | None, asked: list[str]
 ) -> None:
@@ -111,7 +112,7 @@ def test_a_failure_that_was_not_yet_final_becomes_final_if_no_attempt_is_left(
     assert [question["subject"] for question in run.state.decisions.values()] == asked
 
 
-@pytest.mark.parametrize("kind", ["stopped", "undeclared"])
+@every("kind", ["stopped", "undeclared"])
 def test_a_question_after_a_failure_is_still_asked_after_a_kill(kind: str) -> None:
     """R-ASK-2: about the failure, and about undeclared changes."""
     run = EngineRun(task("A", on_failure="ask"), work=lambda *_: None) if kind == "stopped" else straying()
@@ -255,7 +256,7 @@ def straying(**fields: Any) -> EngineRun:
     return EngineRun(task("A"), work=work, **fields)
 
 
-@pytest.mark.parametrize("later", [False, True])
+@every("later", [False, True])
 def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, later: bool) -> None:
     """R-ASK-2, R-GIT-5: the log says who accepted them, and the builder is not called again."""
     run = straying(answers={} if later else {"undeclared": "keep"})
@@ -330,7 +331,7 @@ def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: d
 DEPLOYS = RollbackClass("compensatable", commands=("true",))
 
 
-@pytest.mark.parametrize("ends", ["killed", "failed"])
+@every("ends", ["killed", "failed"])
 def test_a_task_with_an_effect_is_not_repeated_until_a_person_says_so(ends: str) -> None:
     """R-GIT-4, F64: a deployment that was killed or failed may be half done; another task would run again."""
     run = EngineRun(task("A", rollback=DEPLOYS, verify=("false",) if ends == "failed" else ("test -f A",)))

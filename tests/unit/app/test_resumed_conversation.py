@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from idumb.app.attempt import entry
 from idumb.domain import agent
 from idumb.domain.agent import Capabilities, Conversation
@@ -14,6 +12,7 @@ from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.runs.run import LockedContract, RunState
 from idumb.domain.runs.task_state import NextContext, TaskState
 from idumb.domain.settings import Settings
+from tests.support.cases import every
 
 ENVELOPE = {"adapter": "claude", "adapter_version": "1", "program": "p", "binding": "coder", "model": "m"}
 KNOWN = Conversation("s-1", 1, agent.speaker_digest(ENVELOPE), "k")
@@ -43,7 +42,7 @@ def test_the_same_agent_continues_its_conversation_about_the_same_task() -> None
     assert resumed() == KNOWN
 
 
-@pytest.mark.parametrize(
+@every(
     "other",
     [
         {"saved": None},
@@ -54,7 +53,6 @@ def test_the_same_agent_continues_its_conversation_about_the_same_task() -> None
         {"contract": "amended"},
         {"version": "2"},
     ],
-    ids=lambda other: next(iter(other)),
 )
 def test_any_difference_starts_a_new_conversation(other: dict[str, Any]) -> None:
     assert resumed(**other) is None

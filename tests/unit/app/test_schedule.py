@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from idumb.domain.plans import graph
 from idumb.domain.plans.plan import GUIDED, Step, Task
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import AttemptState, TaskProgress, TaskState
+from tests.support.cases import every
 
 
 def contract(dependencies: dict[str, tuple[str, ...]]) -> Contract:
@@ -83,7 +83,7 @@ def with_steps(*tools: str, tolerated: bool = False) -> Task:
     return Task("A", "a task", steps=steps)
 
 
-@pytest.mark.parametrize(("repeated", "retried"), [(0, True), (1, False)])
+@every("repeated, retried", [(0, True), (1, False)])
 def test_the_question_about_an_agent_that_failed_twice_in_the_same_way_says_so(*, repeated: int, retried: bool) -> None:
     """R-RUN-5: it has attempts left, so the number of its attempts explains nothing."""
     task_state = TaskState(
@@ -97,7 +97,7 @@ def test_the_question_about_an_agent_that_failed_twice_in_the_same_way_says_so(*
     assert why.startswith("It failed twice in the same way, so idumb does not retry it") != retried
 
 
-@pytest.mark.parametrize("tool", ["write_file", "edit_file", "apply_patch", "move_file", "delete_file"])
+@every("tool", ["write_file", "edit_file", "apply_patch", "move_file", "delete_file"])
 def test_a_failed_step_is_not_repeated_on_unchanged_files(tool: str) -> None:
     """R-RUN-5: the same step on the same tree fails in the same way."""
     assert not tries_again(with_steps(tool), GUIDED, attempted(), 3)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
 from idumb.app.attempt import step_evidence
 from idumb.domain.agent import StepRecord
 from idumb.domain.plans.plan import STEPS, Criterion, Step, Task
 from idumb.domain.proof import evidence
+from tests.support.cases import every
 
 WRITE = Step(0, "write_file", "make it", {"path": "a.txt", "content": "x\n", "mode": "755"})
 DELETE = Step(0, "delete_file", "drop it", {"path": "a.txt"})
@@ -47,8 +46,8 @@ def test_a_step_with_the_expected_file_content_is_proven() -> None:
     assert judged(DELETE, None) == [(evidence.PASSED, "made")]
 
 
-@pytest.mark.parametrize(
-    ("step", "frozen", "why"),
+@every(
+    "step, frozen, why",
     [
         (WRITE, None, "a.txt is missing"),
         (WRITE, (PROGRAM, b"y\n"), "a.txt does not have the bytes that the step must leave"),

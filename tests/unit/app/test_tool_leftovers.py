@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from idumb.domain.agent import AgentRequest, AgentResult
+from tests.support.cases import every
 from tests.support.engine_run import EngineRun, make_own_files, task
 
 PYC, SWAP = "src/__pycache__/a.pyc", ".README.swp"
@@ -74,7 +73,7 @@ def test_what_a_task_declared_counts_for_later_tasks() -> None:
     assert run.events("attempt.finished")[1].payload["deviations"] == ["target/a.txt"]
 
 
-@pytest.mark.parametrize(("beside", "kind"), [("Cargo.toml", "done"), ("pom.xml", "halted")])
+@every("beside, kind", [("Cargo.toml", "done"), ("pom.xml", "halted")])
 def test_a_folder_that_needs_a_file_beside_it(beside: str, kind: str) -> None:
     run = EngineRun(task("A"), work=leaving("target/debug/a"))
     run.repository.files[beside] = b""

@@ -8,6 +8,7 @@ from idumb.domain.agent import AgentRequest
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
+from tests.support.cases import every
 from tests.support.engine_run import EngineRun, Killed, task
 from tests.support.memory_checks import MemoryChecks
 
@@ -49,7 +50,7 @@ def test_a_person_may_commit_the_work_before_the_answer() -> None:
     assert files_of(run, "A") == ["README"]
 
 
-@pytest.mark.parametrize("verb", ["modify", "create"])
+@every("verb", ["modify", "create"])
 def test_changes_from_before_the_question_are_not_the_work_of_a_person(verb: str) -> None:
     path = "README" if verb == "modify" else "new"
     run = EngineRun(task("A", files=[path], builder="human"))

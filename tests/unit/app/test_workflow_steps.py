@@ -15,6 +15,7 @@ from idumb.domain.decision import Answer, seconds_until
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.plan import STEPS, Criterion, Handoff, Option, Task
 from idumb.domain.plans.workflow import Flow, Take, Value, Workflow
+from tests.support.cases import every
 from tests.support.engine_run import EngineRun
 from tests.support.engine_run import task as work
 
@@ -67,9 +68,7 @@ BRANCHES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("size", "big", "omitted"), [(9, False, {"c"}), (1, False, {"b", "d"}), (1, True, {"c"})]
-)  # fmt: skip
+@every("size, big, omitted", [(9, False, {"c"}), (1, False, {"b", "d"}), (1, True, {"c"})])  # fmt: skip
 def test_a_condition_omits_the_other_branch_and_what_takes_from_it(size: int, big: bool, omitted: set[str]) -> None:  # noqa: FBT001
     """R-PLAN-8: an omitted step counts as done."""
     run = running(*BRANCHES, answers={"a": f'{{"size": {size}}}'}, big=big)
@@ -93,8 +92,8 @@ def test_a_run_that_is_killed_anywhere_chooses_the_same_branch() -> None:
         assert run.state.tasks["T1-a"].outputs == {"size": 1}
 
 
-@pytest.mark.parametrize(
-    ("reply", "words"),
+@every(
+    "reply, words",
     [
         ("no json", "output size is missing: the answer holds no size"),
         ('{"size": "3"}', "output size is not an integer: '3'"),
@@ -124,8 +123,8 @@ def test_the_next_attempt_can_correct_an_output() -> None:
     assert run.state.tasks["T1-a"].outputs == {"size": 4}
 
 
-@pytest.mark.parametrize(
-    ("value", "content", "expected"),
+@every(
+    "value, content, expected",
     [
         (Value("x", "text", file="a"), b"two\nlines\n", "two\nlines"),
         (Value("x", "list", file="a"), b"two\nlines\n", ["two", "lines"]),
@@ -167,8 +166,8 @@ def _times_out(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | 
     return AgentResult(outcome.TIMED_OUT, "too late") if request.subject == "T1-a" else None
 
 
-@pytest.mark.parametrize(
-    ("action", "expected", "calls"),
+@every(
+    "action, expected, calls",
     [
         ("fail", {"a": "failed", "b": "pending", "c": "pending"}, 1),
         ("skip", {"a": "omitted", "b": "completed", "c": "omitted"}, 1),
@@ -210,8 +209,8 @@ def asking(action: str | None, answers: Mapping[str, str] | None = None, **field
     return EngineRun(asks, step("b", "a"), takes, answers=answers, workflow=Workflow("try", "1", ""), **fields)
 
 
-@pytest.mark.parametrize(
-    ("action", "expected"),
+@every(
+    "action, expected",
     [
         (None, {"a": "failed", "b": "pending", "c": "pending"}),
         ("fail", {"a": "failed", "b": "pending", "c": "pending"}),

@@ -6,14 +6,13 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from idumb.domain import outcome
 from idumb.domain.plans.plan import Criterion, Interface, SymbolClaim, Task, TestIntent
 from idumb.domain.proof import agreement, completion, evidence
 from idumb.domain.proof.deadline import Deadline
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, Judgement, Opinion
+from tests.support.cases import every
 
 FIRST = Task("T1-01", "First", symbols=(SymbolClaim("add", "load"),))
 SECOND = Task("T1-02", "Second", interfaces=(Interface("save"),))
@@ -39,8 +38,8 @@ def judge(
     return agreement.judge(tasks, changed or {}, paths, rows or {}, final, opinions)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "words"),
+@every(
+    "first, second, words",
     [
         (
             [ADDED],
@@ -90,8 +89,8 @@ def final(test: str, criterion: str) -> tuple[Evidence, ...]:
     )
 
 
-@pytest.mark.parametrize(
-    ("test", "criterion", "lines"),
+@every(
+    "test, criterion, lines",
     [
         (evidence.PASSED, evidence.FAILED, ("T1-01 test 1 passes on the final tree, and T1-01 AC-1 does not",)),
         (evidence.ERRORED, evidence.PASSED, ("T1-01 AC-1 passes on the final tree, and T1-01 test 1 does not",)),
@@ -104,8 +103,8 @@ def test_tests_and_criteria_of_a_task_have_the_same_result(test: str, criterion:
     assert judge(PROVEN, final=final(test, criterion)) == lines
 
 
-@pytest.mark.parametrize(
-    ("control", "lines"),
+@every(
+    "control, lines",
     [
         (evidence.PASSED, ("T1-01: its tests failed before the work, and AC-1 already passed there",)),
         (evidence.FAILED, ()),
@@ -185,8 +184,8 @@ def test_opinions_contradict_one_another_about_one_criterion_and_between_two_rol
 DONE = {"T1-01": outcome.COMPLETED}
 
 
-@pytest.mark.parametrize(
-    ("row", "status", "lines"),
+@every(
+    "row, status, lines",
     [
         (
             {"level": 2, "result": "unproven"},

@@ -15,6 +15,7 @@ from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import COMPLETED, HALTED, LockedContract, RunState, chained
 from idumb.domain.runs.task_state import TaskState, TaskWork
+from tests.support.cases import every
 from tests.unit.domain.test_plan_diff import contract, task
 
 
@@ -49,7 +50,7 @@ def test_completed_tasks_can_neither_change_nor_disappear_nor_wait() -> None:
     assert refused(contract(task(1), task(2, 1, title="Else"), sha="b"), half) == "amend.done"
 
 
-@pytest.mark.parametrize("field", ["assumptions", "mode"])
+@every("field", ["assumptions", "mode"])
 def test_settings_that_cover_every_task_cannot_change(field: str) -> None:
     more: dict[str, Any] = {"assumptions": ("x",)} if field == "assumptions" else {"mode": "strict"}
     assert refused(contract(task(1), task(2, 1), sha="b", **more), state()) == f"amend.{field}"
@@ -61,7 +62,7 @@ def test_a_task_with_work_in_its_files_cannot_disappear() -> None:
     assert refused(contract(task(1), sha="b"), run) == "amend.attempted"
 
 
-@pytest.mark.parametrize("status", [outcome.FAILED, outcome.WAITING])
+@every("status", [outcome.FAILED, outcome.WAITING])
 def test_a_stopped_task_can_be_retried_after_its_text_changed(status: str) -> None:
     old, new = contract(task(1), task(2, 1)), contract(task(1), task(2, 1, title="Else"), sha="b")
     diff = plan_diff.compare(old, new)
@@ -69,8 +70,8 @@ def test_a_stopped_task_can_be_retried_after_its_text_changed(status: str) -> No
     assert amendment.tasks_to_reset(diff, state()) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "claim"),
+@every(
+    "text, claim",
     [
         ("modify src/x.py", FileClaim("modify", "src/x.py")),
         ("create `a file.md`", FileClaim("create", "a file.md")),
@@ -81,7 +82,7 @@ def test_a_claim_is_a_verb_and_a_path(text: str, claim: FileClaim) -> None:
     assert amendment.parse_claim(text) == claim
 
 
-@pytest.mark.parametrize("text", ["", "src/x.py", "change src/x.py", "move a.py", "modify "])
+@every("text", ["", "src/x.py", "change src/x.py", "move a.py", "modify "])
 def test_anything_else_is_not_a_claim(text: str) -> None:
     with pytest.raises(InputError):
         amendment.parse_claim(text)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain import agent
 from idumb.domain.runs import breaker
 from idumb.domain.runs.breaker import CLOSED, HALF_OPEN, OPEN, Breaker, Rule
+from tests.support.cases import every
 
 RULE = Rule(failures=2, seconds=60)
 
@@ -25,7 +24,7 @@ def test_a_breaker_opens_after_a_number_of_consecutive_failures() -> None:
     assert breaker.before_call(twice, at(21), RULE) == (twice, 40.0)
 
 
-@pytest.mark.parametrize("failure", [None, agent.DECLINED, agent.MALFORMED, agent.MISSING, agent.NOT_LOGGED_IN])
+@every("failure", [None, agent.DECLINED, agent.MALFORMED, agent.MISSING, agent.NOT_LOGGED_IN])
 def test_any_answer_proves_that_the_agent_is_reachable(failure: str | None) -> None:
     """R-ADAPT-3."""
     assert breaker.after_call(Breaker(CLOSED, 1, "", agent.NETWORK), failure, at(0), RULE) == Breaker()

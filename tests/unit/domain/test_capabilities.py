@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.agents.human import EditorAgent, HumanAgent
 from idumb.agents.steps import StepsAgent
 from idumb.domain import agent
 from idumb.domain.agent import Capabilities
+from tests.support.cases import every
 
 
-@pytest.mark.parametrize("adapter", [StepsAgent, HumanAgent, EditorAgent])
+@every("adapter", [StepsAgent, HumanAgent, EditorAgent])
 def test_an_adapter_and_its_recorded_name_have_the_same_capabilities(
     adapter: type[StepsAgent | HumanAgent | EditorAgent],
 ) -> None:

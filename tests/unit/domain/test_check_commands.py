@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from idumb.domain.plans.plan import Criterion, FileClaim, Invariant, Span
+from tests.support.cases import every
 from tests.support.intake import findings_of, plan, step, task
 
 CODE = "check.hidden-failure"
@@ -43,8 +42,8 @@ def test_pipefail_in_sh_is_explained() -> None:
     assert "bash -o pipefail -c" in finding.fix
 
 
-@pytest.mark.parametrize(
-    ("command", "mark"),
+@every(
+    "command, mark",
     [
         ("test -s 'a.txt", "'"),
         ('test -s "a.txt', '"'),
@@ -81,8 +80,8 @@ def own(*commands: str, files: Sequence[str], **more: Any) -> list[tuple[str, st
     return [(found.code, found.message) for found in findings_of(one) if found.code in OWN]
 
 
-@pytest.mark.parametrize(
-    ("command", "files", "path"),
+@every(
+    "command, files, path",
     [
         ("python check.py", ["check.py"], "check.py"),
         ("python3 -u scripts/check.py --fast", ["scripts/**"], "scripts/check.py"),
@@ -105,8 +104,8 @@ def test_a_task_that_writes_the_program_of_its_check_is_named(command: str, file
     assert message.startswith(f"T1-01 may write {path}, which its own check runs")
 
 
-@pytest.mark.parametrize(
-    ("command", "files"),
+@every(
+    "command, files",
     [
         ("pytest tests/test_a.py", ["src/a.py", "tests/test_a.py"]),
         ("python -m pytest -q tests/test_a.py::test_x", ["tests/**"]),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.proof import checker_output
 from idumb.domain.proof.checker_output import Finding
+from tests.support.cases import every
 
 MYPY = """\
 m.py:2: error: Incompatible return value type (got "int", expected "str")  [return-value]
@@ -81,7 +80,7 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize(("output", "expected"), OUTPUTS.values(), ids=OUTPUTS.keys())
+@every("output, expected", OUTPUTS.values())
 def test_the_errors_of_a_checker_are_read(output: str, expected: list[tuple[str, int, str]]) -> None:
     found = checker_output.findings(output)
     assert [(each.path, each.line) for each in found] == [(path, line) for path, line, _ in expected]

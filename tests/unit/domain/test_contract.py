@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-
-import pytest
+from typing import TYPE_CHECKING
 
 from idumb.domain import contract
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.intake import registry
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.domain.settings import Binding, GitSettings, Settings
+from tests.support.cases import every
 from tests.support.growth import assert_linear
+
+if TYPE_CHECKING:
+    import pytest
 
 AGENT = Settings(builder="agent", bindings={"agent": Binding("agent", "command", ("true",))})
 
@@ -71,8 +74,8 @@ def test_a_cycle_over_plans_is_named_in_full() -> None:
     assert findings[0].found == "T1-01 → T1-03 → T1-02 → T1-01"
 
 
-@pytest.mark.parametrize(
-    ("plans", "code"),
+@every(
+    "plans, code",
     [
         ((plan("01", task("T1-01", "T1-09")),), "task.unknown-dependency"),
         ((plan("01", task("T1-01", "T1-01")),), "task.self-dependency"),
@@ -173,8 +176,8 @@ def test_verify_covers_all_criteria_only_if_none_has_a_mark() -> None:
     assert contract.proofs(task("T1-01", acceptance=mixed, verify=("true",))) == {"AC-1": "unproven", "AC-2": "verify"}
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
+@every(
+    "path, code",
     [
         ("../x", "path.outside-workspace"),
         ("/x", "path.outside-workspace"),
@@ -213,8 +216,8 @@ def test_what_a_timeout_leads_to_and_what_a_criterion_keeps_are_part_of_a_task_s
     assert len({contract.task_digest(each) for each in tasks}) == 4
 
 
-@pytest.mark.parametrize(
-    ("one", "limits"),
+@every(
+    "one, limits",
     [
         (task("T1-01", estimate=600), (1200.0, 900.0)),
         (task("T1-01"), (3600.0, 2700.0)),

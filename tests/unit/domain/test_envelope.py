@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Change, Envelope
 from idumb.domain.plans.plan import Condition, Task
+from tests.support.cases import every
 
 
 def parts_of(**parts: Any) -> dict[str, Any]:
@@ -29,7 +28,7 @@ def test_every_field_is_a_part_that_is_shown() -> None:
 OF_ONE_ATTEMPT = ("contract", "binding", "context", "conversation")
 
 
-@pytest.mark.parametrize("part", [p for p in envelope.PARTS if p not in OF_ONE_ATTEMPT])
+@every("part", [p for p in envelope.PARTS if p not in OF_ONE_ATTEMPT])
 def test_each_different_part_is_a_change(part: str) -> None:
     """R-ENV-1, R-LOG-7."""
     now: Any = {"tools": {"git": "3"}, "checks": {"pytest": "2"}}.get(part, "other")
@@ -39,14 +38,14 @@ def test_each_different_part_is_a_change(part: str) -> None:
     assert envelope.changes({"coder": before}, {"coder": after}) == (Change("coder", part, before[part], now),)
 
 
-@pytest.mark.parametrize("checks", [{}, {"make": "4"}, {"pytest": "1", "make": "4"}])
+@every("checks", [{}, {"make": "4"}, {"pytest": "1", "make": "4"}])
 def test_a_program_that_only_one_side_has_is_not_a_change(checks: dict[str, str]) -> None:
     """R-ENV-1: an amendment may add or remove a check."""
     for one, other in ((parts_of(), parts_of(checks=checks)), (parts_of(checks=checks), parts_of())):
         assert envelope.changes({"coder": one}, {"coder": other}) == ()
 
 
-@pytest.mark.parametrize("part", OF_ONE_ATTEMPT)
+@every("part", OF_ONE_ATTEMPT)
 def test_values_decided_by_plan_or_attempt_are_not_changes(part: str) -> None:
     assert envelope.changes({"coder": parts_of()}, {"coder": parts_of(**{part: "other"})}) == ()
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from idumb.domain import outcome
 from idumb.domain.proof import evidence, ledger, symbols
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.proof.ledger import Ledger
 from idumb.domain.proof.validation import ValidatorEvidence
+from tests.support.cases import every
 
 PASSED = Evidence("AC-1", "it holds", evidence.PASSED, command="make", seconds=1.23456)
 TOLERATED = Evidence("AC-2", "it failed before as well", evidence.TOLERATED)
@@ -37,8 +36,8 @@ def test_the_log_has_everything_else_but_what_a_check_may_need() -> None:
     assert "may_need" not in row
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
+@every(
+    "changes, words",
     [
         ({}, "AC-1 passed"),
         ({"changed": ("a",)}, "AC-1 passed"),
@@ -67,8 +66,8 @@ def test_a_tolerated_failure_counts_as_proof_and_is_named() -> None:
     assert evidence.verdict(Ledger(()), [TOLERATED, broken]) == (outcome.PARTIAL, "AC-1 failed")
 
 
-@pytest.mark.parametrize(
-    ("proof", "real"),
+@every(
+    "proof, real",
     [
         (PASSED, True),
         (TOLERATED, True),

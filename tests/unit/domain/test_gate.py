@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from idumb.domain.proof import evidence, gate, gate_table
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Judged, Violation
+from tests.support.cases import every
 
 SYNTAX = gate_table.of_name("syntax")
 BROKEN = Evidence("gate syntax", "it parses", evidence.ERRORED)
@@ -40,8 +39,8 @@ def test_twenty_violations_are_shown_and_the_rest_is_counted() -> None:
     assert gate.lines(many).splitlines()[19:] == ["19", "and 2 more"]
 
 
-@pytest.mark.parametrize(
-    ("proof", "unjudged"),
+@every(
+    "proof, unjudged",
     [
         (BROKEN, True),
         (replace(BROKEN, result=evidence.TIMED_OUT), True),

@@ -14,6 +14,7 @@ from idumb.domain.consent.grant import APPROVE, Grant, Need, Part
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Limits, Plan, Scope
 from idumb.domain.settings import Binding, RunSettings, Settings
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 
 NOW = "2026-01-02T03:04:05.000000Z"
@@ -86,7 +87,7 @@ CHANGED: dict[str, tuple[dict[str, Part], set[str], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("part", CHANGED)
+@every("part", CHANGED)
 def test_each_part_that_changed_is_named(part: str) -> None:
     """R-LOCK-4."""
     now, parts, words = CHANGED[part]
@@ -111,8 +112,8 @@ def test_a_missing_part_of_a_later_version_is_a_change() -> None:
     assert [change.name for change in grant.changes(was, _bound())] == ["sandbox"]
 
 
-@pytest.mark.parametrize(
-    ("kept", "present", "standing"),
+@every(
+    "kept, present, standing",
     [
         (_grant(), _bound(), grant.LIVE),
         (_grant(expires=LATER), _bound(), grant.LIVE),
@@ -213,9 +214,7 @@ def test_an_expiry_is_a_duration_or_a_date() -> None:
     assert not [(text, ends) for text, ends in cases if grant.expires_at(text, NOW) != ends]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "soon", "0m", "-1d", "2026-01-02", "2020-01-01", "2026-13-01", "9999w9999w", "1d 1h"]
-)
+@every("text", ["", "soon", "0m", "-1d", "2026-01-02", "2020-01-01", "2026-13-01", "9999w9999w", "1d 1h"])
 def test_an_invalid_or_past_expiry_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no duration|not in the future"):
         grant.expires_at(text, NOW)

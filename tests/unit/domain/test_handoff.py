@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import uuid
 
-import pytest
-
 from idumb.domain.runs import handoff
 from idumb.domain.runs.handoff import Document
+from tests.support.cases import every
 
 AGENTS = frozenset({"claude", "human"})
 SOUND = Document(
@@ -27,8 +26,8 @@ def test_a_valid_handoff_has_no_error_and_survives_json() -> None:
     assert handoff.from_dict({**SOUND.as_dict(), "later": 1}) == SOUND
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "words"),
+@every(
+    "field, value, words",
     [
         ("handoff_id", "12", "not a UUID"),
         ("handoff_id", "", "handoff_id is missing"),

@@ -9,6 +9,7 @@ import yaml
 
 from idumb.domain import hosts
 from idumb.domain.hosts import BY_NAME, Command
+from tests.support.cases import every
 
 ODD = Command(
     "odd", 'Say "this": that\'s # odd', "<phase> [x]", "Bash(idumb show:*)", "Take $ARGUMENTS\n\n- `a \\ b`\n"
@@ -21,8 +22,8 @@ def frontmatter(text: str) -> dict[str, str]:
     return fields
 
 
-@pytest.mark.parametrize(
-    ("name", "keys", "arguments"),
+@every(
+    "name, keys, arguments",
     [
         ("claude", {"description", "argument-hint", "allowed-tools"}, "Take $ARGUMENTS"),
         ("opencode", {"description"}, "Take $ARGUMENTS"),
@@ -48,7 +49,7 @@ def test_gemini_gets_toml_with_its_own_placeholder_for_arguments() -> None:
     assert command == {"description": ODD.description, "prompt": "Take {{args}}\n\n- `a \\ b`\n"}
 
 
-@pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
+@every("host", hosts.HOSTS)
 def test_a_file_is_recognized_until_one_of_its_bytes_changes(host: hosts.Host) -> None:
     text = hosts.installed(host, ODD, "1.0")
     assert hosts.version_of(text) == "1.0"
@@ -58,14 +59,14 @@ def test_a_file_is_recognized_until_one_of_its_bytes_changes(host: hosts.Host) -
     assert not hosts.is_marked(host.form(ODD))
 
 
-@pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
+@every("host", hosts.HOSTS)
 def test_file_names_of_idumb_are_recognized_and_others_are_not(host: hosts.Host) -> None:
     assert hosts.is_named_like_ours(host, hosts.path(host, "next"))
     assert not hosts.is_named_like_ours(host, hosts.path(host, "next").replace("idumb-", "my-"))
     assert host.limit is None or host.limit > 10_000
 
 
-@pytest.mark.parametrize("text", ["no frontmatter", "---\ndescription: x\n", "---\nargument-hint: x\n---\nbody\n"])
+@every("text", ["no frontmatter", "---\ndescription: x\n", "---\nargument-hint: x\n---\nbody\n"])
 def test_an_invalid_command_file_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"commands/x\.md"):
         hosts.read("x", text)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import pytest
-
 from idumb.domain import contract
 from idumb.domain.finding import ERROR, WARNING
 from idumb.domain.intake import registry
@@ -25,6 +23,7 @@ from idumb.domain.plans.plan import (
 )
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import CheckoutSettings, GateSettings, Policy, Settings
+from tests.support.cases import every
 from tests.support.intake import SETTINGS, plan, task
 
 NOWHERE = StartState(no_programs=frozenset({"nowhere", "./nowhere"}))
@@ -95,7 +94,7 @@ def severities(made: Plan, base: Settings = SETTINGS, **gates: int) -> dict[str,
     return {finding.code: finding.severity for finding in registry.findings(case)}
 
 
-@pytest.mark.parametrize(("gate", "code", "made"), BROKEN.values(), ids=BROKEN)
+@every("gate, code, made", BROKEN.values())
 def test_at_level_2_what_a_plan_shows_of_a_gate_blocks_its_approval(gate: str, code: str, made: Plan) -> None:
     row = gate_table.of_name(gate)
     assert row is not None
@@ -139,7 +138,7 @@ HONEST = {
 }
 
 
-@pytest.mark.parametrize("made", HONEST.values(), ids=HONEST)
+@every("made", HONEST.values())
 def test_an_honest_plan_contradicts_nothing(made: Plan) -> None:
     found = severities(made, limits=2, change_class=2, agreement=2)
     assert not {"limit.exceeded", "change.contradiction", "symbol.contradiction"} & set(found)
@@ -162,7 +161,7 @@ DOUBTFUL = {
 }
 
 
-@pytest.mark.parametrize(("code", "made"), DOUBTFUL.values(), ids=DOUBTFUL)
+@every("code, made", DOUBTFUL.values())
 def test_what_a_plan_does_not_show_for_certain_blocks_no_approval(code: str, made: Plan) -> None:
     found = severities(made, change_class=2, criteria=2)
     assert found.get(code) == WARNING

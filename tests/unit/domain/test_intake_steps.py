@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from idumb.domain import contract
 from idumb.domain.finding import ERROR
 from idumb.domain.intake import registry, scope
@@ -18,6 +16,7 @@ from idumb.domain.plans.plan import (
     Span,
 )
 from idumb.domain.settings import Policy
+from tests.support.cases import every
 from tests.support.intake import SETTINGS, codes, findings_of, plan, step, steps, task
 
 
@@ -32,12 +31,12 @@ def test_an_intent_must_say_more_than_the_tool() -> None:
     ]
 
 
-@pytest.mark.parametrize("intent", ["write the greeting", "fix imports", "make the folder of fixtures", "文件"])
+@every("intent", ["write the greeting", "fix imports", "make the folder of fixtures", "文件"])
 def test_a_short_intent_with_content_is_enough(intent: str) -> None:
     assert codes(steps(step(intent=intent, command="true"))) == set()
 
 
-@pytest.mark.parametrize(
+@every(
     "command",
     [
         "echo $RANDOM > a",
@@ -106,7 +105,7 @@ VARYING = (
 )
 
 
-@pytest.mark.parametrize("command", VARYING)
+@every("command", VARYING)
 def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_names_task_and_program(
     command: str,
 ) -> None:
@@ -130,8 +129,8 @@ def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_name
         assert assuming(other) == {"step.not-deterministic"}
 
 
-@pytest.mark.parametrize(
-    ("command", "branches"),
+@every(
+    "command, branches",
     [
         ("if test -e a; then echo b; else echo c; fi", ["if"]),
         ("if test -e a; then echo b; fi", ["if"]),
@@ -190,8 +189,8 @@ def test_the_paths_of_a_patch_count_as_paths_of_the_step() -> None:
     assert "path.outside-workspace" in codes(plan(task(files=inside, steps=(escaping,))))
 
 
-@pytest.mark.parametrize(
-    ("path", "protected", "code"),
+@every(
+    "path, protected, code",
     [
         ("sub/.git/config", (), "path.protected"),
         (".github/workflows/x.yml", (), None),  # a task may declare it by name
@@ -209,8 +208,8 @@ def test_the_fast_path_check_misses_no_rule(path: str, protected: tuple[str, ...
     assert codes(candidate) == ({code} if code else set())
 
 
-@pytest.mark.parametrize(
-    ("command", "path"),
+@every(
+    "command, path",
     [
         ("touch ../x", "../x"),
         ("cd a && cat b/../../../x", "b/../../../x"),
@@ -246,7 +245,7 @@ def test_an_irreversible_task_may_name_the_repository_of_the_user() -> None:
     assert codes(plan(release)) == {"task.irreversible"}
 
 
-@pytest.mark.parametrize("command", ["TBD", " TODO: write it", "???", "COMMAND", "<the command>", "..."])
+@every("command", ["TBD", " TODO: write it", "???", "COMMAND", "<the command>", "..."])
 def test_a_command_that_is_still_to_be_written_is_an_error(command: str) -> None:
     """R-LOCK-7: in a step and in a check, in both modes."""
     check = (Criterion("AC-1", "it works", "check", command, span=Span(0, 1, 12)),)
@@ -262,15 +261,15 @@ def test_the_scope_of_a_step_must_be_inside_the_workspace_too() -> None:
     assert codes(steps(outside)) == {"path.outside-workspace"}
 
 
-@pytest.mark.parametrize(("root", "code"), [("/srv", "plan.bad-scope"), ("../x", "plan.bad-scope"), (".", None)])
+@every("root, code", [("/srv", "plan.bad-scope"), ("../x", "plan.bad-scope"), (".", None)])
 def test_the_root_of_a_plan_must_be_a_folder_of_the_repository(root: str, code: str | None) -> None:
     """R-LOCK-5."""
     codes_of_plan = codes(plan(scope=Scope(root)))
     assert (code in codes_of_plan) if code else codes_of_plan == set()
 
 
-@pytest.mark.parametrize(
-    ("path", "leads_to", "code"),
+@every(
+    "path, leads_to, code",
     [
         ("out/a.txt", "/srv/data", "path.outside-workspace"),
         ("out/**", "/srv/data", "path.outside-workspace"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from idumb.domain.finding import ERROR
 from idumb.domain.plans.plan import (
     STRICT,
@@ -19,6 +17,7 @@ from idumb.domain.plans.plan import (
     Span,
     TestIntent,
 )
+from tests.support.cases import every
 from tests.support.intake import CHECKED, codes, findings_of, plan, step, steps, task
 
 AMBIGUOUS_TEXTS = [
@@ -96,8 +95,8 @@ def _with(text: str) -> dict[str, Plan]:
     }
 
 
-@pytest.mark.parametrize(
-    ("word", "code"),
+@every(
+    "word, code",
     [
         ("Colours are TBD", "text.placeholder"),
         ("FIXME later", "text.placeholder"),
@@ -115,7 +114,7 @@ def test_no_text_of_a_strict_plan_may_be_ambiguous(word: str, code: str) -> None
         assert quoted == [("text.quoted", "warning")], place
 
 
-@pytest.mark.parametrize(
+@every(
     "one",
     [
         plan(task(steps=(step("write_file", path="a.txt", content="# FIXME: colours\n"),))),
@@ -151,7 +150,7 @@ def test_a_conditional_instruction_is_found_and_a_condition_of_the_program_is_no
     ]
 
 
-@pytest.mark.parametrize("text", ["works", "It works.", "Done", "as expected", "OK", "…", "Works as expected!"])
+@every("text", ["works", "It works.", "Done", "as expected", "OK", "…", "Works as expected!"])
 def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
     """R-LOCK-7."""
     empty = (*CHECKED, Criterion("AC-2", text, "human", span=Span(0, 1, 15)))
@@ -162,7 +161,7 @@ def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
     assert codes(plan(task(acceptance=by_command))) == set()
 
 
-@pytest.mark.parametrize(("seconds", "files", "criteria", "field"), [
+@every("seconds, files, criteria, field", [
     (7200, 8, 7, None), (7201, 1, 1, "estimate"), (None, 9, 1, "files"), (None, 1, 8, "acceptance"),
 ])  # fmt: skip
 def test_a_task_that_does_too_much_is_reported(seconds: int | None, files: int, criteria: int, field: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain import paths
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import ledger, symbols
 from idumb.domain.proof.ledger import Change, Entry
+from tests.support.cases import every
 
 FILE = Entry(0o100644, "1" * 40)
 OTHER = Entry(0o100644, "2" * 40)
@@ -45,9 +44,7 @@ def test_an_undeclared_change_and_a_missing_one_are_both_named() -> None:
     assert not compared.holds
 
 
-@pytest.mark.parametrize(
-    ("verb", "change"), [("create", modified("a")), ("modify", created("a")), ("delete", modified("a"))]
-)
+@every("verb, change", [("create", modified("a")), ("modify", created("a")), ("delete", modified("a"))])
 def test_a_different_kind_of_change_than_declared_is_a_mismatch(verb: str, change: Change) -> None:
     assert ledger.compare(claims((verb, "a")), [change]).paths(ledger.MISMATCH) == ("a",)
     assert ledger.compare(claims((verb, "?")), [change]).paths(ledger.MISMATCH) == ("a",)
@@ -77,7 +74,7 @@ def test_a_glob_allows_a_change_and_does_not_require_one() -> None:
     assert ledger.compare(claims(("modify", "src/**")), []).holds
 
 
-@pytest.mark.parametrize("pattern", ["?.txt", "[ab].txt", "{a,b}.txt", "*.txt", "**"])
+@every("pattern", ["?.txt", "[ab].txt", "{a,b}.txt", "*.txt", "**"])
 def test_a_pattern_to_create_needs_a_change_that_it_matches(pattern: str) -> None:
     assert ledger.compare(claims(("create", pattern)), [created("a.txt")]).holds
     missing = ledger.compare(claims(("create", pattern), ("create", "src/b")), [created("src/b")])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from idumb.domain import agent
 from idumb.domain.proof import levels
 from idumb.domain.settings import GateSettings, RunSettings, Settings
+from tests.support.cases import every
 
 
 def configured(level: int | None = None, timeout: int | None = None, **of_levels: int) -> Settings:
@@ -47,7 +46,7 @@ def test_the_older_validator_setting_does_not_extend_the_strict_timeout_of_level
     assert levels.rule(settings, "validator").timeout == 60.0
 
 
-@pytest.mark.parametrize(("level", "ends"), [(1, (30, 300)), (2, (10, 60))])
+@every("level, ends", [(1, (30, 300)), (2, (10, 60))])
 def test_a_timeout_must_be_in_the_range_of_its_level(level: int, ends: tuple[int, int]) -> None:
     shortest, longest = ends
     assert levels.problem(level, shortest) is None
@@ -60,7 +59,7 @@ def test_a_timeout_must_be_in_the_range_of_its_level(level: int, ends: tuple[int
 _OTHERS = [role for role in agent.ROLES if role not in (agent.VALIDATOR, agent.BUILDER)]
 
 
-@pytest.mark.parametrize("role", _OTHERS)
+@every("role", _OTHERS)
 def test_a_level_sets_a_role_s_timeout_only_if_the_configuration_names_the_role(role: str) -> None:
     """R-GATE-6: `levels` alone changes nothing for roles that `gates` does not name."""
     for settings in (Settings(), Settings(levels={"1": 100}), Settings(gates={role: GateSettings()})):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from idumb.domain.runs.event import GENESIS, Event
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
 from tests.support import run_events
+from tests.support.cases import every
 
 STARTED = {**run_events.STARTED, "tasks": [["T1-01", "d"], ["T1-02", "e"]]}
 FINISHED = dict(run_events.FINISHED)
@@ -42,8 +41,8 @@ def test_an_attempt_is_open_from_its_event_on_for_its_owner() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "payload"),
+@every(
+    "kind, payload",
     [
         ("attempt.finished", FINISHED),
         ("attempt.interrupted", INTERRUPTED),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.documents import new_task
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.numbered_phases import QUICK
+from tests.support.cases import every
 
 
 def test_the_phase_of_a_quick_plan_contains_its_number() -> None:
@@ -22,8 +21,8 @@ def test_the_phase_of_a_quick_plan_contains_its_number() -> None:
     assert not [(phase, number) for phase, number in cases if QUICK.number_of(phase) != number]
 
 
-@pytest.mark.parametrize(
-    ("words", "folder"),
+@every(
+    "words, folder",
     [
         ("Fix the typo", "001-fix-the-typo"),
         ("Größe ändern!", "001-große-andern".replace("ß", "")),

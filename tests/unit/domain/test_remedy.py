@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain import agent, outcome
 from idumb.domain.runs.remedy import Failure, remedies
+from tests.support.cases import every
 
 
 def commands(failure: Failure) -> list[str]:
     return [one.command for one in remedies(failure) if one.command]
 
 
-@pytest.mark.parametrize("kind", agent.FAILURES)
+@every("kind", agent.FAILURES)
 def test_every_kind_of_agent_failure_has_its_own_text(kind: str) -> None:
     """R-ADAPT-6."""
     plain = remedies(Failure("1", "T1-01", outcome.ERRORED))

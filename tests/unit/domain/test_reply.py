@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from idumb.domain import reply
+from tests.support.cases import every
 from tests.support.growth import assert_linear
 
 PASS = '{"verdict": "PASS", "findings": []}'
@@ -39,16 +40,14 @@ def test_a_quoted_object_next_to_another_leaves_no_answer_in_any_order(own: str,
         assert "two different answers" in answer
 
 
-@pytest.mark.parametrize(
-    "text", [f'{{"findings": [\n{FAIL}\nis cut.\n{PASS}', f'```json\n{{"a": 1,\n{FAIL}\n```\n{PASS}']
-)
+@every("text", [f'{{"findings": [\n{FAIL}\nis cut.\n{PASS}', f'```json\n{{"a": 1,\n{FAIL}\n```\n{PASS}'])
 def test_an_answer_after_an_incomplete_object_counts(text: str) -> None:
     answer = reply.answer(text, "verdict")
     assert isinstance(answer, str)
     assert "two different answers" in answer
 
 
-@pytest.mark.parametrize("text", [f"{FAIL} is what I was told.\n{FAIL}", '{"verdict": ["PASS"]}'])
+@every("text", [f"{FAIL} is what I was told.\n{FAIL}", '{"verdict": ["PASS"]}'])
 def test_a_repeated_equal_object_is_one_answer(text: str) -> None:
     assert isinstance(reply.answer(text, "verdict"), dict)
 
@@ -64,7 +63,7 @@ def test_two_different_lists_are_not_an_answer_either() -> None:
     assert reply.answer(texts[0], "questions") == {"questions": ["a"]}
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         '{"a":' * 50_000,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import pytest
-
 from idumb.domain import contract
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.settings import (
@@ -19,6 +17,7 @@ from idumb.domain.settings import (
     RunSettings,
     Settings,
 )
+from tests.support.cases import every
 
 LOCKED = Settings(
     builder="coder",
@@ -59,7 +58,7 @@ def changed(**values: Any) -> Settings:
 NEW = Binding("new", "claude", environment=("NEW_KEY",))
 
 
-@pytest.mark.parametrize(
+@every(
     "settings",
     [
         changed(bindings={"new": NEW}),
@@ -75,7 +74,7 @@ def test_settings_that_no_run_uses_leave_a_contract_unchanged(settings: Settings
     assert bound(settings) == bound(LOCKED)
 
 
-@pytest.mark.parametrize("name", LOCKED.bindings)
+@every("name", LOCKED.bindings)
 def test_every_agent_of_a_run_is_bound(name: str) -> None:
     """Of a task, a plan, the configuration, and of the roles that are asked at its end."""
     other = dataclasses.replace(LOCKED.bindings[name], argv=("other",))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from idumb.domain.agent import FAILURES, Usage
 from idumb.domain.failures import KINDS, failure_message
 from idumb.domain.runs import spending
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import Ceiling
+from tests.support.cases import every
 
 
 def test_unreported_usage_counts_as_unknown() -> None:
@@ -24,7 +23,7 @@ def test_unreported_usage_counts_as_unknown() -> None:
     assert spending.total([one, other]) == Spent(2, 4.0, 15, 0.3, 1, 1)
 
 
-@pytest.mark.parametrize("amount", [-1, -0.5, float("nan"), float("inf"), 10**400, True, "5", [5]])
+@every("amount", [-1, -0.5, float("nan"), float("inf"), 10**400, True, "5", [5]])
 def test_impossible_usage_counts_as_unknown(amount: Any) -> None:
     """R-ADAPT-3: an agent cannot raise a ceiling by its report."""
     usage = {"tokens_in": amount, "tokens_out": amount, "cost_usd": amount}
@@ -37,8 +36,8 @@ def test_the_sum_of_two_calls_is_unknown_only_if_both_are() -> None:
     assert spending.add_usage(Usage(1, None, 0.5), Usage(2, None, None)) == Usage(3, None, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("ceiling", "words"),
+@every(
+    "ceiling, words",
     [
         (Ceiling(attempts=2), "2 attempts of 2 used"),
         (Ceiling(seconds=60), "60 s of 60 s used"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import FileClaim, Step
 from idumb.domain.proof.ledger import CREATED, DECLARED, DELETED, MODIFIED, UNDECLARED, Change, compare
 from idumb.domain.proof.step_proof import Expected, expected
+from tests.support.cases import every
 
 GIT = """\
 diff --git a/src/x.py b/src/x.py
@@ -42,8 +42,8 @@ def step(tool: str, *, scope: tuple[str, ...] = (), **arguments: Any) -> Step:
     return Step(0, tool, "do it", {name.rstrip("_"): value for name, value in arguments.items()}, scope)
 
 
-@pytest.mark.parametrize(
-    ("path", "phase"),
+@every(
+    "path, phase",
     [
         ("plan.yaml", "plan.yaml"),
         ("deploy/web.yml", "deploy+web.yml"),
@@ -82,14 +82,14 @@ def test_a_path_that_is_not_valid_in_files_and_refs_is_not_a_step_plan() -> None
     assert not [path for path in cases if step_plan.phase_of(path) is not None]
 
 
-@pytest.mark.parametrize("phase", ["1", "06.2", "a/b.yaml", "+a.yaml", "a.yaml+", "@@a.yaml", "01-name"])
+@every("phase", ["1", "06.2", "a/b.yaml", "+a.yaml", "a.yaml+", "@@a.yaml", "01-name"])
 def test_a_phase_is_never_taken_for_a_step_plan(phase: str) -> None:
     """R-PLAN-7."""
     assert step_plan.path_of(phase) is None
     assert step_plan.path_in(f".planning/phases/{phase}") is None
 
 
-@pytest.mark.parametrize("task", ["T1-01", "plan.yaml", "plan.yaml-1", "plan.yaml-x1", "a b.yaml-01"])
+@every("task", ["T1-01", "plan.yaml", "plan.yaml-1", "plan.yaml-x1", "a b.yaml-01"])
 def test_only_a_step_s_id_is_a_step_id(task: str) -> None:
     """R-PLAN-7."""
     assert step_plan.phase_of_task(task) is None
@@ -108,7 +108,7 @@ def test_the_paths_of_a_patch_come_from_its_headers_and_not_from_its_lines() -> 
     assert step_plan.patched(GIT) == ("src/x.py", "old name", "new", "run.sh", "é.txt")
 
 
-@pytest.mark.parametrize("patch", ["", "words", "@@ -1 +1 @@\n-a\n+b\n", "--- /dev/null\n+++ /dev/null\n"])
+@every("patch", ["", "words", "@@ -1 +1 @@\n-a\n+b\n", "--- /dev/null\n+++ /dev/null\n"])
 def test_a_patch_without_a_name_has_no_paths(patch: str) -> None:
     """R-PLAN-7."""
     assert step_plan.patched(patch) is None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.plans.plan import SymbolClaim
 from idumb.domain.proof import symbols
 from idumb.domain.proof.symbols import Definitions, SymbolSet
+from tests.support.cases import every
 
 
 def _symbols(path: str, before: str | None, after: str | None) -> SymbolSet:
@@ -53,8 +52,8 @@ def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:
     assert lines == ["recorded: removed load", "recorded: added load"]
 
 
-@pytest.mark.parametrize(
-    ("path", "name", "text"),
+@every(
+    "path, name, text",
     [
         ("web/a.go", "helper", "func helper() {"),
         ("web/a.go", "Store.helper", "func (s *Store) helper() {"),
@@ -68,8 +67,8 @@ def test_private_names_imports_and_tests_need_no_declaration(path: str, name: st
     assert sorted((line.name, line.status) for line in lines) == sorted([("Load", "declared"), (name, "recorded")])
 
 
-@pytest.mark.parametrize(
-    ("path", "name", "text"),
+@every(
+    "path, name, text",
     [
         ("web/a.go", "Helper", "func Helper() {"),
         ("src/a.py", "test_load", "def test_load():"),
@@ -85,8 +84,8 @@ def test_a_declared_name_may_be_in_an_unreadable_file() -> None:
     assert problems == ["not judged: None load", "declared: added save", "not judged: None any"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "lines"),
+@every(
+    "before, after, lines",
     [
         ("load save=1 old", "load save=2 new", ["added new", "removed old", "changed save"]),
         ("", "Config Config.load _key", ["added Config", "added _key"]),

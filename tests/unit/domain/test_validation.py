@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from idumb.domain.plans.plan import Criterion, Task
 from idumb.domain.proof import validation
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.proof.validation import ValidatorEvidence
+from tests.support.cases import every
 
 TASK = Task(
     "T1-01",
@@ -47,12 +47,12 @@ def test_more_evidence_than_is_read_is_refused_and_long_texts_are_cut() -> None:
     assert validation.read({"evidence": [place]}) == (ValidatorEvidence("AC-1", Citation("f" * 2000, 1)),)
 
 
-@pytest.mark.parametrize("answer", [{}, {"evidence": None}, {"evidence": []}])
+@every("answer", [{}, {"evidence": None}, {"evidence": []}])
 def test_missing_evidence_is_none(answer: dict[str, Any]) -> None:
     assert validation.read(answer) == ()
 
 
-@pytest.mark.parametrize(
+@every(
     "row",
     [
         "a.py:3",

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from idumb.domain.plans import workflow
 from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT
 from idumb.domain.plans.workflow import CHOICE, Value
+from tests.support.cases import every
 
 
 def value(type: str) -> Value:
     return Value("v", type, choices=("a", "b") if type == CHOICE else ())
 
 
-@pytest.mark.parametrize(
-    ("type", "read", "refused"),
+@every(
+    "type, read, refused",
     [
         (TEXT, {"x": "x", "x\ny": "x\ny", "": ""}, ["\0", "\udcff"]),
         (BOOLEAN, {"true": True, "false": False}, ["True", "1", ""]),
@@ -31,8 +30,8 @@ def test_a_text_is_read_as_the_declared_type(type: str, read: dict[str, Any], re
     assert [text for text in refused if workflow.from_text(value(type), text) is not None] == []
 
 
-@pytest.mark.parametrize(
-    ("type", "same", "refused"),
+@every(
+    "type, same, refused",
     [
         (TEXT, ["x"], [1, None, "\0"]),
         (BOOLEAN, [True, False], [0, 1, "true"]),

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from idumb.views.answers import debug
+from tests.support.cases import every
 
 RAN = "  attempts 1 and 2 had a different adapter"
 OPEN = "  unknown whether attempts 1 and 2 had the same model"
 
 
-@pytest.mark.parametrize(
-    ("parts", "unknown", "lines"),
-    [(["adapter"], ["model"], [RAN, OPEN]), ([], ["model"], [OPEN]), (["adapter"], [], [RAN])],
+@every(
+    "parts, unknown, lines", [(["adapter"], ["model"], [RAN, OPEN]), ([], ["model"], [OPEN]), (["adapter"], [], [RAN])]
 )
 def test_an_unknown_part_is_not_reported_as_different(parts: list[str], unknown: list[str], lines: list[str]) -> None:
     """R-ADAPT-6."""

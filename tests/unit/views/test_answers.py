@@ -6,12 +6,11 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
 from idumb.views import answer
 from idumb.views.answers import plan as answer_plan
 from idumb.views.answers import run as answer_run
 from idumb.views.answers import status as answer_status
+from tests.support.cases import every
 
 FINDING = {
     "code": "task.duplicate-id", "severity": "error", "path": ".planning/phases/1/01-PLAN.md", "line": 12, "column": 1,
@@ -80,8 +79,8 @@ def test_a_complete_run_proceeds_to_verification() -> None:
     assert "Verification passed: every check passed" in text
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
+@every(
+    "more, words",
     [
         ({"decision": "1.verified.1.x"}, "Verification accepted: AC-2 has no proof; Ann accepted it"),
         (
@@ -285,7 +284,7 @@ def test_diff_and_log_are_plain() -> None:
     assert answer.render("log", {"events": []}) == "No events match.\n"
 
 
-@pytest.mark.parametrize("outcome", ["complete", "partial", "failed", "waiting"])
+@every("outcome", ["complete", "partial", "failed", "waiting"])
 def test_every_outcome_ends_with_a_newline_and_names_the_summary(outcome: str) -> None:
     text = answer_run.ended(_run(outcome))
     assert text.endswith("\n")

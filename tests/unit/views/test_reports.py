@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from idumb.views.reports import checkpoint, run_status, summary, verification
+from tests.support.cases import every
 from tests.unit.views import examples
 
 NOW = "2026-01-02T04:00:00.000000Z"
@@ -85,7 +86,7 @@ def test_an_unjudged_attempt_has_no_verdict() -> None:
     assert (front["status"], front["validation_result"], front["verdict"]) == ("failed", "skipped", None)
 
 
-@pytest.mark.parametrize(("ledger_status", "verdict"), [("declared", "PARTIAL"), ("undeclared", "FAIL")])
+@every("ledger_status, verdict", [("declared", "PARTIAL"), ("undeclared", "FAIL")])
 def test_a_partial_proof_is_partial_unless_the_ledger_is_broken(ledger_status: str, verdict: str) -> None:
     log = examples.partial_run()
     log.evidence("T1-02", "AC-2", "passed", 2)
@@ -167,7 +168,7 @@ def test_the_summary_links_checkpoints_and_draws_the_outcome_of_each_task() -> N
     assert "n0 --> n1" in _section(text, "Blocked Tasks")
 
 
-@pytest.mark.parametrize("status", ["waiting", "skipped", "pending"])
+@every("status", ["waiting", "skipped", "pending"])
 def test_the_checkpoint_of_a_task_outside_the_tables_is_linked_too(status: str) -> None:
     """R-OPS-2."""
     log = examples.partial_run()
@@ -317,8 +318,8 @@ def test_verification_ties_criteria_to_evidence_and_requirements_to_tasks() -> N
     assert "- REQ-9 is not met" in _section(text, "Gaps")
 
 
-@pytest.mark.parametrize(
-    ("row", "cells"),
+@every(
+    "row, cells",
     [
         ({"result": "passed", "output": "ann answered yes"}, "proven | ann answered yes |"),
         ({"result": "failed", "output": "ann answered no"}, "disproven | ann answered no |"),
