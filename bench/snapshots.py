@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator
 
@@ -106,7 +107,8 @@ def rollback(effort: Effort) -> Iterator[Figure]:
         took = time.perf_counter() - start
         if not json.loads(answer)["ok"]:
             raise RuntimeError(answer)
-        place.idumb("undo", "--yes")
+        refused = json.loads(place.idumb("undo", "--json", expected=4))
+        place.idumb(*shlex.split(refused["error"]["hint"])[1:])
         return took
 
     def floor() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -47,8 +48,8 @@ def main() -> int:
     say("What happened to T1-02, with the evidence of both attempts:")
     show(project, "show", "T1-02")
     say("Back to where T1-02 was done. Files go back in a new commit, and undo brings them again:")
-    show(project, "rollback", "1", "--to", "T1-02", "--yes")
-    show(project, "undo", "--yes")
+    code = show(project, "rollback", "1", "--to", "T1-02", "--yes") or code
+    code = show(project, *undoing(project)) or code
     say("git log: a commit for each proven task, with your name, your hooks, and nothing rewritten")
     print(git(project, "log", "--oneline"), flush=True)
     closing(project)
@@ -122,6 +123,12 @@ def show_until(project: pathlib.Path, line: str, *arguments: str) -> None:
 
 def idumb(project: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*IDUMB, *arguments], cwd=project, check=True, capture_output=True, text=True)
+
+
+def undoing(project: pathlib.Path) -> list[str]:
+    """Return the words that undo the newest operation. Without a terminal, `undo` refuses and names them."""
+    refused = subprocess.run([*IDUMB, "undo", "--json"], cwd=project, check=False, capture_output=True, text=True)
+    return shlex.split(json.loads(refused.stdout)["error"]["hint"])[1:]
 
 
 def git(project: pathlib.Path, *arguments: str) -> str:
