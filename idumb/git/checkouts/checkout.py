@@ -217,6 +217,8 @@ class Checkout:
             return
 
         def install() -> None:
+            self.prepared = ()  # if it fails or is killed, the next `show` removes what it made
+            self._git.remove(_PREPARED)
             run()
             if changed := self.restore():
                 raise errors.Refusal(
@@ -228,7 +230,7 @@ class Checkout:
         tracked = self._files.tracked
         locks = [f"{name} {tracked[name].oid}" for name in lock_files.among(tracked)] or [self._shown[0]]
         key = canonical_json.digest([identity, self.root, *locks])
-        self._is_used = True  # if it fails or is interrupted, nothing of it stays
+        self._is_used = True
         self.prepared = self._prepared.ensure(self.top, key, self._untracked, install, self._shown[0])
         self._git.write(_PREPARED, os.fsencode("\0".join(self.prepared)))
         self._is_used, self._is_ready = False, True

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from idumb.git.checkouts import manifest, relocated
 from idumb.git.checkouts.manifest import Manifest
 
-_DONE, _BEGUN = "prepared.json", "preparing.json"
+_DONE = "prepared.json"
 
 
 class Prepared:
@@ -24,7 +24,6 @@ class Prepared:
 
     def __init__(self, state: str) -> None:
         self._done = os.path.join(state, _DONE)
-        self._begun = os.path.join(state, _BEGUN)
         self._manifest = manifest.load(self._done)
 
     def ensure(
@@ -33,7 +32,7 @@ class Prepared:
         """Run `run`, unless what it made for this `key` is intact; return the paths of what it made.
 
         Those are the paths that are `untracked` afterwards and were not before. An environment that holds a copy of the
-        project's sources belongs to one `tree`. If `run` fails or is interrupted, nothing of it counts.
+        project's sources belongs to one `tree`. If `run` fails or is killed, nothing counts, and the caller removes it.
         """
         made = self._manifest
         if made.key in {_key(key), _key(key, tree)}:
@@ -42,31 +41,17 @@ class Prepared:
                 manifest.remove(root, path)
             if not made.changed(present):
                 return made.paths
-        self._remove(root, untracked)
-        before = tuple(sorted(untracked()))
-        Manifest(others=before).save(self._begun)
-        try:
-            run()
-        except BaseException:
-            self._remove(root, untracked)
-            raise
+        for path in made.paths:
+            manifest.remove(root, path)
+        self._manifest = Manifest()
+        self._manifest.save(self._done)
+        before = untracked()
+        run()
         paths = tuple(sorted(path.rstrip("/") for path in untracked().difference(before)))
         own = _key(key, tree) if _installs_sources(root, paths) else _key(key)
         self._manifest = Manifest(paths, manifest.present(root, paths), key=own)
         self._manifest.save(self._done)
-        os.unlink(self._begun)
         return paths
-
-    def _remove(self, root: str, untracked: Callable[[], set[str]]) -> None:
-        """Remove what was made, also by commands that did not come to their end."""
-        for path in self._manifest.paths:
-            manifest.remove(root, path)
-        self._manifest = Manifest()
-        self._manifest.save(self._done)
-        if os.path.exists(self._begun):
-            for path in untracked().difference(manifest.load(self._begun).others):
-                manifest.remove(root, path.rstrip("/"))
-            os.unlink(self._begun)
 
 
 def _key(*words: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import resource
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -531,6 +532,45 @@ def test_what_prepare_changes_in_the_tree_is_refused(sandbox: GitSandbox, proof:
     assert refused.value.code == "checkout.prepare"
     show(checkout, sandbox)
     assert shown(checkout) == {"a.txt": b"a\n"}
+
+
+@pytest.mark.parametrize("end", ["failed", "killed"])
+def test_of_an_installation_that_did_not_end_nothing_stays_or_counts(
+    sandbox: GitSandbox, proof: Take, end: str
+) -> None:
+    sandbox.write("package.json", "{}\n")
+    sandbox.commit()
+
+    def install(name: str) -> None:
+        (root / "made").mkdir()
+        (root / "made" / name).touch()
+
+    def begin() -> None:
+        install("partial")
+        if end == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise TimeoutError
+
+    checkout = proof()
+    root = show(checkout, sandbox)
+    checkout.prepare("a", lambda: install("one"))
+    checkouts.close(checkout)
+    checkout = proof()
+    show(checkout, sandbox)
+    if end == "failed":
+        with pytest.raises(TimeoutError):
+            checkout.prepare("b", begin)
+    elif os.fork() == 0:
+        checkout.prepare("b", begin)
+    else:
+        os.wait()
+    assert (root / "made/partial").exists()
+    checkouts.close(checkout)
+    checkout = proof()
+    show(checkout, sandbox)
+    assert set(shown(checkout)) == {"package.json"}
+    checkout.prepare("b", lambda: install("two"))
+    assert (checkout.prepared, set(shown(checkout))) == (("made",), {"package.json", "made/two"})
 
 
 def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbox, proof: Take) -> None:

@@ -6,7 +6,6 @@ import json
 import mmap
 import os
 import shutil
-import signal
 import tempfile
 from pathlib import Path
 
@@ -100,46 +99,6 @@ def test_what_a_program_added_is_removed(checkout: Checkout) -> None:
     checkout.ensure()
     assert (checkout.runs, checkout.content()) == (1, before)
     assert not (checkout.root / "vendor/.cache").exists()
-
-
-def test_a_failed_command_leaves_nothing_that_counts(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkout.ensure()
-    install = checkout.install
-
-    def fail() -> None:
-        install()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(checkout, "install", fail)
-        with pytest.raises(KeyboardInterrupt):
-            checkout.ensure("other")
-    assert checkout.content() == {}
-    for key in ("k", "k"):
-        assert checkout.ensure(key) == ("stamp", "vendor")
-    assert checkout.runs == 3
-
-
-def test_a_killed_command_leaves_nothing_that_counts(checkout: Checkout) -> None:
-    (checkout.root / "cache").write_text("was there before\n")
-    process = os.fork()
-    if process == 0:
-        install = checkout.install
-
-        def install_and_die() -> None:
-            install()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        checkout.install = install_and_die  # type: ignore[method-assign]
-        checkout.ensure()
-        os._exit(0)
-    assert os.waitpid(process, 0)[1] == signal.SIGKILL
-    assert (checkout.root / "vendor/lib/x").exists()
-    checkout.prepared = Prepared(str(checkout.state))
-    assert checkout.ensure() == ("stamp", "vendor")
-    assert checkout.content()["cache"] == "was there before\n"
-    assert checkout.ensure() == ("stamp", "vendor")
-    assert checkout.runs == 1
 
 
 def test_a_link_in_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
