@@ -168,18 +168,17 @@ class GitHistory:
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
-        stored = [path for path in self._paths.all_stored(paths) if not self._is_as_in_head(path)]
+        head, staged = self.head_tree() or tree_objects.EMPTY_TREE, self._staged()
+        stored = [path for path in self._paths.all_stored(paths) if not self._is_as_in(head, staged, path)]
         return self._paths.all_shown(status.changed(self._place, stored))
 
-    def _is_as_in_head(self, path: str) -> bool:
-        """Return whether a file and the index are as HEAD has it, byte for byte: then git need not be asked."""
-        if path_rules.has_wildcard(path):
+    def _is_as_in(self, head: str, staged: Collection[str], path: str) -> bool:
+        """Return whether a file and the index are as HEAD's tree has it, byte for byte: then git need not be asked."""
+        if path_rules.has_wildcard(path) or any(f"{name}/".startswith(f"{path}/") for name in staged):
             return False
-        found = tree_objects.at(self.repository, self.head_tree() or tree_objects.EMPTY_TREE, path)
-        present = path_state.entry_below(self._place.root, path)
+        found, present = tree_objects.at(self.repository, head, path), path_state.entry_below(self._place.root, path)
         is_there = present is not None or os.path.lexists(os.path.join(self._place.root, path))
-        is_staged = any(f"{name}/".startswith(f"{path}/") for name in self._staged())
-        return found == present and is_there == (found is not None) and not is_staged
+        return found == present and is_there == (found is not None)
 
     def _staged(self) -> Mapping[str, Entry | None]:
         return index_file.staged(self._place, self.repository)

@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 10_042,
     "composition": 753,
     "cli, views": 5_118,
-    "git": 4_813,
+    "git": 4_801,
     "store": 2_015,
     "system": 2_638,
     "gates": 2_019,
