@@ -129,8 +129,7 @@ def roadmap_command(title: str | None, inserted: str | None, after: str | None, 
 @click.option("--run", help="Only events of this run.")
 @click.option("--task", help="Only events of this task.")
 @click.option(
-    "--kind",
-    help="Only events of this kind (attempt.started) or alias (step_started); idumb help events lists them.",
+    "--kind", help="Only events of this kind (attempt.started) or alias (step_started); idumb help events lists them."
 )
 @click.option(
     "--since", metavar="TIME", callback=options.moment, help="Only events at or after this time (ISO 8601, UTC)."
@@ -214,6 +213,7 @@ def prove_command(phase: str, summary: str | None, approve: tuple[str, ...], **f
     is removed at the end. The exit code is 1 if a check now fails, or if no commit has the work of a task.
     """
     from idumb.app.verify import prove
+    from idumb.views import answer
     from idumb.views.answers import prove as answers
 
     with options.services(writes=True) as services:
@@ -222,7 +222,7 @@ def prove_command(phase: str, summary: str | None, approve: tuple[str, ...], **f
             return prove.prove(services, request)
         with _to_append(summary) as file:
             result = prove.prove(services, request)
-            file.write(output.redacted(answers.summary(result.data)))
+            file.write(output.redacted(answers.summary(answer.escaped(result.data))))
     return result
 
 

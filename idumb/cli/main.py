@@ -29,9 +29,7 @@ _GROUPS = {
         "verify-work": "Verify a phase against its success criteria.",
         "stop": "Stop the command that runs in this working tree.",
     },
-    "Workflows": {
-        "workflow": "List, show, check and run workflows.",
-    },
+    "Workflows": {"workflow": "List, show, check and run workflows."},
     "Look": {
         "status": "Show the state of every phase.",
         "show": "Show a task with its attempts, evidence and checkpoint.",
@@ -85,6 +83,12 @@ GROUPS = {"Everyday": {name: _SUMMARIES[name] for name in _EVERYDAY}} | {
     for title, commands in _GROUPS.items()
 }
 COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
+_ELSEWHERE = {
+    "run": "execute-phase", "plan-check": "check-plan", "verify": "verify-work", "cancel": "stop",
+    "pause": "stop --after-task", "retry": "resume --retry-failed", "diff": "show --diff", "debug": "show --debug",
+    "metrics": "show --usage", "events": "log", "questions": "decisions",
+}  # fmt: skip
+"""Words of other programs, with what to type here."""
 
 
 class LazyGroup(click.Group):
@@ -107,7 +111,7 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from idumb.cli import mistyped
 
-            raise mistyped.command(args[0], list(COMMANDS), ctx)
+            raise mistyped.command(args, list(COMMANDS), _ELSEWHERE, ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -123,7 +123,7 @@ class Session:
     @_with_ways
     async def show_changes(self, task: str) -> Answer:
         """Show what the last attempt at a task changed, as a diff."""
-        return await self._idumb("diff", "--", task)
+        return await self._idumb("show", "--diff", "--", task)
 
     @_with_ways
     async def retry_task(self, task: str) -> Answer:
@@ -263,12 +263,7 @@ def _not_begun(command: str) -> Answer:
 
 
 def _refused(
-    command: str,
-    code: str,
-    message: str,
-    hint: str,
-    choices: Sequence[Mapping[str, Any]],
-    evidence: Sequence[str] = (),
+    command: str, code: str, message: str, hint: str, choices: Sequence[Mapping[str, Any]], evidence: Sequence[str] = ()
 ) -> Answer:
     """Return a refusal by the tools themselves, with the details that every refusal has."""
     from idumb.views import answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,8 +52,18 @@ def subcommand(group: options.Group, arguments: Sequence[str], ctx: click.Contex
     return Mistyped(suggest(message, f"{name} {nearest}"), word, nearest, ctx)
 
 
-def command(word: str, names: Sequence[str], ctx: click.Context) -> Mistyped:
+def command(
+    arguments: Sequence[str], names: Sequence[str], elsewhere: Mapping[str, str], ctx: click.Context
+) -> click.UsageError:
     """Return the error for an unknown command. The beginning of a name is nearer than any other likeness."""
+    import shlex
+
+    from idumb.domain import errors
+
+    word = arguments[0]
+    if word in elsewhere:
+        hint = " ".join(["idumb", elsewhere[word], *(shlex.quote(each) for each in arguments[1:] if each != "--json")])
+        raise errors.UsageError("usage", f"No such command {word!r}.", hint=hint)
     longer = [name for name in names if name.startswith(word)] if len(word) > 2 else []
     nearest = longer[0] if longer else nearest_of(word, names)
     return Mistyped(suggest(f"No such command {word!r}.", nearest), word, nearest, ctx)

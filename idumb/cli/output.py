@@ -61,11 +61,13 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, 
     if not quiet:
         from idumb.views import answer
 
-        write(sys.stdout, answer.render(shown_as or command, result.data))
+        ends = result.failure is not None  # the error below has the next commands
+        write(sys.stdout, answer.render(shown_as or command, {**result.data, "next": []} if ends else result.data))
     for warning in warnings:
         _write_error(f"warning: {shown(warning)}\n")
     if result.failure is not None:
-        _write_failure(*result.failure, details=result.details)
+        following = () if quiet or result.data.get("outcome") == "partial" else result.data.get("next", ())
+        _write_failure(*result.failure, details=result.details, following=following)
     return result.exit_code
 
 
@@ -91,9 +93,6 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
     for warning in _with_notes():
         _write_error(f"warning: {shown(warning)}\n")
     _write_failure(problem.code, problem.message, problem.hint, findings, details)
-    for kind in ("tasks", "paths"):
-        if details.get(kind):
-            _write_error(f"  {kind}: {shown(', '.join(list(details[kind])[:20]))}\n")
     return problem.exit_code
 
 
@@ -112,11 +111,7 @@ def _failed(exit_code: int, message: str, details: Mapping[str, Any]) -> dict[st
 
 
 def print_object(
-    command: str,
-    data: Mapping[str, Any],
-    *,
-    error: Mapping[str, Any] | None = None,
-    warnings: tuple[str, ...] = (),
+    command: str, data: Mapping[str, Any], *, error: Mapping[str, Any] | None = None, warnings: tuple[str, ...] = ()
 ) -> None:
     """Print exactly one JSON object, in ASCII so that it cannot contain terminal control codes."""
     from idumb.views import answer
@@ -161,7 +156,8 @@ def _put(stream: Any, text: str) -> None:
     try:
         stream.write(text)
     except UnicodeEncodeError:
-        stream.write(text.encode("utf-8", "backslashreplace").decode(stream.encoding or "ascii", "replace"))
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
 
 
@@ -237,7 +233,8 @@ def _write_failure(
     hint: str | None,
     findings: Sequence[Mapping[str, Any]] = (),
     details: Mapping[str, Any] | None = None,
+    following: Sequence[str] = (),
 ) -> None:
     from idumb.views import answer
 
-    _write_error(answer.failure(code, message, hint, findings, details))
+    _write_error(answer.failure(code, message, hint, findings, details, following))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from idumb.app.core.result import Result
@@ -10,7 +12,7 @@ from idumb.cli import options
 
 @options.command("rollback", person=True)
 @options.phase
-@click.option("--to", required=True, metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
+@click.option("--to", metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
 @click.option(
     "--past",
     multiple=True,
@@ -19,7 +21,7 @@ from idumb.cli import options
 )
 @options.accept_git
 @options.yes
-def rollback_command(phase: str, to: str, past: tuple[str, ...], accept_git: tuple[str, ...], yes: bool) -> Result:
+def rollback_command(phase: str, to: str | None, **flags: Any) -> Result:
     """Return to the checkpoint after a task, or to the start.
 
     Saves the current state, restores only the files that the rolled-back tasks changed, and adds a commit to the
@@ -29,15 +31,11 @@ def rollback_command(phase: str, to: str, past: tuple[str, ...], accept_git: tup
     from idumb.app.history import rollback
 
     with options.services(progress=True) as services:
-        return rollback.rollback(services, phase, to, yes=yes, past=past, accept_git=accept_git)
+        return rollback.rollback(services, phase, to, **flags)
 
 
 @options.command("undo", person=True)
-@click.option(
-    "--operation",
-    metavar="ID",
-    help="The operation to undo; by default the newest one.",
-)
+@click.option("--operation", metavar="ID", help="The operation to undo; by default the newest one.")
 @options.accept_git
 @options.yes
 def undo_command(operation: str | None, accept_git: tuple[str, ...], yes: bool) -> Result:

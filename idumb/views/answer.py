@@ -65,14 +65,47 @@ _FUNCTIONS = {
 
 
 def render(command: str, data: Data) -> str:
-    """Return the text for people, ending with a newline unless empty. `data` is the `data` of the JSON answer."""
+    """Return the text for people, ending with a newline unless empty. `data` is the `data` of the JSON answer.
+
+    Every text in it is escaped here, once.
+    """
     from importlib import import_module
 
     names = (command, command.partition(" ")[0])
     module, command = next((name, word) for word in names for name, own in _MODULES.items() if word in own)
+    if module == "status" and "phases" not in data:
+        module = "editor"  # the next task of one phase
     function = _FUNCTIONS.get(command, command.replace("-", "_"))
-    renderer: Callable[[Data], str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
-    return renderer(data)
+    renderer: Callable[[Data], Sequence[str] | str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
+    if module == "status":  # it escapes its lines itself, and loads nothing
+        return str(renderer(data))
+    from idumb.views import phrases
+
+    shown = data if command in _DOCUMENTS or _DOCUMENTS & data.keys() else escaped(data)
+    text = renderer(shown)
+    return text if isinstance(text, str) else phrases.whole([*text, *phrases.commands(shown)])
+
+
+_NAMED = 20  # tasks or paths of an error
+_DOCUMENTS = frozenset({"help", "graph", "bundle", "document"})
+"""Answers that are documents of idumb's own, and keys of such a document: they are printed as they are."""
+_BLOCKS = frozenset({"prompt", "diff", "output", "feedback", "source", "shown", "keep", "put_back"})
+_BLOCKS_OF = frozenset({"handoff.summary", "handoff.next_steps", "diagnosis.text", "reports.text", ".text"})
+"""Keys of texts with several lines; all other texts are printed on one line."""
+
+
+def escaped(value: Any, key: str = "", parent: str = "") -> Any:
+    """Return data with control characters as escapes, and each text on one line unless it is a block."""
+    from idumb.views import markup
+
+    if isinstance(value, str):
+        is_block = key in _BLOCKS or f"{parent}.{key}" in _BLOCKS_OF
+        return markup.visible(value) if is_block else markup.one_line(value)
+    if isinstance(value, dict):
+        return {escaped(name): escaped(each, name, key) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [escaped(each, key, parent) for each in value]
+    return value
 
 
 def whole(
@@ -97,18 +130,28 @@ def _stated(error: dict[str, Any]) -> dict[str, Any]:
 
 
 def failure(
-    code: str, message: str, hint: str | None, findings: Sequence[Data] = (), details: Data | None = None
+    code: str,
+    message: str,
+    hint: str | None,
+    findings: Sequence[Data] = (),
+    details: Data | None = None,
+    following: Sequence[str] = (),
 ) -> str:
-    """Return the text for standard error: findings, error, evidence, next command and choices."""
-    from idumb.views import markup, phrases
+    """Return the text for standard error: findings, error, evidence, choices, and at the end what to do next.
 
-    lines = [line for item in findings for line in phrases.finding(item)]
-    error = [f"idumb: {markup.one_line(message)} [{code}]"]
-    fields = details or {}
+    `following` are the next commands of the answer; `hint` is mostly the first of them.
+    """
+    from idumb.views import phrases
+
+    lines = [line for item in findings for line in phrases.finding(escaped(item))]
+    fields = escaped(details or {})
     ways = phrases.choices(fields.get("choices", ()))
-    evidence = [f"  - {markup.one_line(str(item))}" for item in fields.get("evidence", ())] if ways else []
+    evidence = [f"  - {item}" for item in fields.get("evidence", ())] if ways else []
     hidden = len(evidence) - phrases.MOST_EVIDENCE
     shown = [*evidence[: phrases.MOST_EVIDENCE], *([f"  - and {hidden} more"] if hidden > 0 else [])]
-    following = [f"  next: {markup.one_line(hint)}"] if hint else []
-    following += phrases.resolving(fields["files"]) if code == "rollback.conflict" else []
-    return "\n".join([*lines, *error, *shown, *following, *ways]) + "\n"
+    resolving = phrases.resolving(fields["files"]) if code == "rollback.conflict" else []
+    named = [f"  {kind}: {', '.join(list(fields[kind])[:_NAMED])}" for kind in ("tasks", "paths") if fields.get(kind)]
+    steps = list(dict.fromkeys(map(escaped, [*([hint] if hint else []), *following])))
+    advice = [f"  {'or: ' if number else 'next: '}{step}" for number, step in enumerate(steps)]
+    error = f"idumb: {escaped(message)} [{code}]"
+    return phrases.whole([*lines, error, *shown, *named, *ways, *advice, *resolving])

@@ -1,14 +1,16 @@
-"""Lines shared by several answers, in plain text without control characters."""
+"""Lines shared by several answers. Their texts are escaped before: see `answer.render`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import wording
-from idumb.views import markup, quantities
+from idumb.views import quantities
 
 Data = Mapping[str, Any]
+Lines = Sequence[str] | str
+"""The text of an answer: lines, which the next commands follow, or the whole text."""
 _WIDTH = 160
 _FEW = 5  # subjects on one line
 MOST_EVIDENCE = 12
@@ -18,10 +20,10 @@ _DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "fix"))  # sho
 
 def finding(row: Data) -> list[str]:
     """Return `path:line: severity: message [code]`, then what was found, what is accepted, and the fix."""
-    place = f"{markup.one_line(row['path'])}:{row['line']}"
-    lines = [f"{place}: {row['severity']}: {markup.one_line(row['message'])} [{row['code']}]"]
+    place = f"{row['path']}:{row['line']}"
+    lines = [f"{place}: {row['severity']}: {row['message']} [{row['code']}]"]
     details = [(label, str(row[key])) for label, key in _DETAILS if row.get(key)]
-    return lines + [f"    {label + ':':<9} {quantities.clip(markup.one_line(text), _WIDTH)}" for label, text in details]
+    return lines + [f"    {label + ':':<9} {quantities.clip(text, _WIDTH)}" for label, text in details]
 
 
 def uncommitted(data: Data) -> list[str]:
@@ -29,12 +31,9 @@ def uncommitted(data: Data) -> list[str]:
     files = data.get("untracked")
     if not files:
         return []
-    paths = wording.listed(map(markup.one_line, files["paths"]))
+    paths = wording.listed(files["paths"])
     lacks = "have the reports but not these files" if files.get("reports") else "not have these files"
-    return [
-        f"Not committed: {paths}. A clone would {lacks}.",
-        f"  {markup.one_line(files['command'])}",
-    ]
+    return [f"Not committed: {paths}. A clone would {lacks}.", f"  {files['command']}"]
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
@@ -45,13 +44,13 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
 
 def commands(data: Data) -> list[str]:
     """Return the next commands, the likeliest first."""
-    following = [markup.one_line(command) for command in data.get("next", ())]
+    following = list(data.get("next", ()))
     return [f"Next: {following[0]}", *(f"  or: {command}" for command in following[1:])] if following else []
 
 
 def resolving(files: Sequence[Data]) -> list[str]:
     """Return the commands that resolve the conflict of each file, each on a line of its own, to be pasted."""
-    rows = [markup.visible(row[key]) for row in files[:_CONFLICTS] for key in ("keep", "put_back") if row[key]]
+    rows = [row[key] for row in files[:_CONFLICTS] for key in ("keep", "put_back") if row[key]]
     hidden = len(files) - _CONFLICTS
     more = [f"  and the commands for {hidden} more files (--json lists them)"] if hidden > 0 else []
     return [*(f"    {row}" for row in rows), *more]
@@ -62,8 +61,8 @@ def choices(rows: Sequence[Data]) -> list[str]:
     lines = []
     for row in rows:
         words = f"{row['text']}; {row['consequence']}"
-        lines.append(f"  {markup.one_line(row['id'])}: {markup.one_line(words)}")
-        lines += [f"      {markup.one_line(row['command'])}"] if row.get("command") else []
+        lines.append(f"  {row['id']}: {words}")
+        lines += [f"      {row['command']}"] if row.get("command") else []
     return ["  choices:", *(f"  {line}" for line in lines)] if lines else []
 
 
@@ -75,7 +74,7 @@ def counts(numbers: Mapping[str, int], most: Sequence[str]) -> str:
 
 def last_lines(text: str, most: int, indent: str) -> list[str]:
     """Return the last lines of an output, after a line that counts the omitted ones."""
-    lines = markup.visible(text.rstrip("\n")).split("\n")
+    lines = text.rstrip("\n").split("\n")
     omitted = len(lines) - most
     head = [f"({quantities.counted(omitted, 'earlier line')} omitted)"] if omitted > 0 else []
     return [f"{indent}{line}" for line in (*head, *lines[-most:])]
@@ -84,38 +83,40 @@ def last_lines(text: str, most: int, indent: str) -> list[str]:
 def evidence(row: Data) -> str:
     """Return `passed AC-1: pytest -q`, with the exit code of a check that failed."""
     code = f" (exit {row['exit_code']})" if row.get("exit_code") else ""
-    how = markup.one_line(row.get("command") or row.get("text") or "")
-    return f"{str(row['result']).replace('_', ' ')} {markup.one_line(row['subject'])}: {how}{code}"
+    how = row.get("command") or row.get("text") or ""
+    return f"{str(row['result']).replace('_', ' ')} {row['subject']}: {how}{code}"
 
 
 def ended(attempt: Data, commit: str = "") -> str:
     """Return how an attempt ended, in what time, and why."""
     words = str(attempt.get("outcome") or "not finished").replace("_", " ")
     took = f" in {quantities.duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
-    because = f": {markup.one_line(attempt['reason'])}" if attempt.get("reason") else ""
+    because = f": {attempt['reason']}" if attempt.get("reason") else ""
     return f"{words}{took}{commit}{because}"
 
 
-def visible_lines(text: str) -> list[str]:
-    return [markup.visible(line) for line in text.rstrip("\n").split("\n")]
+def lines_of(text: str) -> list[str]:
+    return text.rstrip("\n").split("\n")
+
+
+def whole(lines: Iterable[str]) -> str:
+    """Return the whole text of an answer, to which nothing is added."""
+    return "".join(f"{line}\n" for line in lines)
 
 
 def verification(record: Data) -> str:
-    reason = markup.one_line(record["reason"])
+    reason = record["reason"]
     if record["status"] == "passed" and record.get("decision"):
         return f"Verification accepted: {reason}"
     if record["status"] == "passed" and record.get("open"):
         rest = [words for words in record["open"] if words not in record["reason"]]
-        return f"Checks passed, not everything is verified: {'; '.join([reason, *map(markup.one_line, rest)])}"
+        return f"Checks passed, not everything is verified: {'; '.join([reason, *rest])}"
     return f"Verification {record['status']}: {reason}"
 
 
 def weaker(record: Data) -> list[str]:
     """Return one line for each reason why evidence proves less, with its subjects."""
-    return [
-        f"  weaker: {markup.one_line(row['reason'])}: {markup.one_line(wording.listed(row['subjects'], _FEW))}"
-        for row in record["weaker"]
-    ]
+    return [f"  weaker: {row['reason']}: {wording.listed(row['subjects'], _FEW)}" for row in record["weaker"]]
 
 
 def tasks(number: int) -> str:

@@ -195,7 +195,6 @@ USAGE: Mapping[str, tuple[str, ...]] = {
     "a file that no plan can name": ("quick", "Fix it", "--files", "docs/new\nline.txt"),
     "a bad number": ("execute-phase", "1", "--max-attempts", "none"),
     "a missing value": ("log", "--limit"),
-    "a missing option": ("rollback", "1"),
     "a reason that is missing": ("accept", "T1-01"),
     "two masters of standard output": ("execute-phase", "1", "--events"),
 }

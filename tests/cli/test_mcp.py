@@ -81,6 +81,7 @@ async def work_through(project: Project, call: Call) -> None:
     assert "grep -q right a.txt" in again["data"]["task"]["feedback"]
     (project.folder / "a.txt").write_text("right\n", encoding="utf-8")
     assert (await call("submit_task", task="T1-01"))["data"]["accepted"]
+    assert "right" in (await call("show_changes", task="T1-01"))["data"]["diff"]
     second = (await call("next_task"))["data"]
     assert (second["open"]["task"], second["open"]["by"]) == ("T1-02", "a client")
     assert (await call("decide", decision="none", choice="yes"))["ok"] is False
@@ -332,7 +333,7 @@ def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
         asyncio.run(tool(**dict.fromkeys(parameters, "--approve=x")))  # type: ignore[arg-type]
     assert {argv[0] for argv in outputs}.isdisjoint(PERSONS)
     given = [word for argv in outputs for word in argv[1 : argv.index("--") if "--" in argv else None]]
-    allowed = {"--by", "--say", "--why", "--guidance", "--retry", "workspace", "bundle"}
+    allowed = {"--by", "--say", "--why", "--guidance", "--retry", "--diff", "workspace", "bundle"}
     assert {word.partition("=")[0] for word in given} <= allowed
 
 

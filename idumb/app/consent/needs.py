@@ -195,16 +195,16 @@ def models_by_agent(settings: Settings, contract: Contract) -> dict[str, dict[st
     return models
 
 
-def unusable(services: Services, contract: Contract) -> Iterator[tuple[str, AdapterError]]:
+def unusable(services: Services, contract: Contract, *, missing: bool = False) -> Iterator[tuple[str, AdapterError]]:
     """Yield the bindings that cannot start until the configuration changes, with the reason.
 
-    Missing programs and keys are not reported, because they can be installed or set, or another machine has them.
+    With `missing`, also those whose program is not on this machine; consent to them counts, as another one has it.
     """
     for name in bindings(services.settings, contract):
         try:
             services.adapters.get(name).describe()
         except AdapterError as problem:
-            if problem.code in _MISCONFIGURED:
+            if problem.code in _MISCONFIGURED or (missing and problem.code == "agent.not-found"):
                 yield name, problem
 
 

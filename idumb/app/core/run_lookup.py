@@ -161,9 +161,8 @@ def _paths_until(state: RunState, seq: int) -> tuple[str, ...]:
     """Return the paths of the tasks that were completed until an event and that no commit has."""
     done = (task for task in state.tasks.values() if task.status in outcome.DONE)
     kept = ((task, task.checkpoint) for task in done if task.checkpoint is not None)
-    return tuple(
-        sorted({path for task, one in kept if one.seq <= seq and not one.commit for path in task.work.touched})
-    )
+    touched = {path for task, one in kept if one.seq <= seq and not one.commit for path in task.work.touched}
+    return tuple(sorted(touched))
 
 
 def place_of_run(services: Services, state: RunState) -> Place | None:
@@ -194,3 +193,11 @@ def has_changed(services: Services, run: str, tree: str, path: str) -> bool:
     except KeyError:  # the user rewrote history, and git removed the commit
         return True
     return services.trees.entry(base, path) != services.trees.entry(tree, path)
+
+
+def phase_or_task(name: str) -> tuple[str, str | None]:
+    """Return (phase, id) of a task, or (phase, None) for any other name."""
+    try:
+        return find_task(name)
+    except InputError:
+        return name, None

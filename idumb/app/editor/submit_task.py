@@ -45,13 +45,7 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     mode = STRICT if state.mode == STRICT else None
-    ask_consent.ensure(
-        services,
-        contract,
-        approve=request.approve,
-        mode=mode,
-        judged=request.verify,
-    )
+    ask_consent.ensure(services, contract, approve=request.approve, mode=mode, judged=request.verify)
     preconditions.require_branch(services, state)
     run_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
     with operation.owned(services, "submit") as owned:

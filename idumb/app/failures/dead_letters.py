@@ -210,10 +210,7 @@ def _run_letter(state: RunState, event: Event, phase: str, tree: str, failed: li
     asks = any(t.status == outcome.WAITING for t in state.tasks.values())
     unchanged = state.state == ended and state.reason == event.payload.get("reason", "") and not asks
     failure, stopped = event.payload.get("failure"), state.tasks.get(event.payload.get("task", ""))
-    classes = [
-        *(letter.class_ for letter in failed),
-        *([failures.class_of(None, None, failure)] if failure else []),
-    ]
+    classes = [*(letter.class_ for letter in failed), *([failures.class_of(None, None, failure)] if failure else [])]
     return Letter(
         dead_letter.letter_id(state.id, None),
         dead_letter.RUN,

@@ -129,12 +129,7 @@ def keep_present(services: Services, journal: Journal, target: Target) -> Snapsh
 
 
 def restore_paths(
-    services: Services,
-    journal: Journal,
-    contract: Contract,
-    target: Target,
-    before: Snapshot,
-    intent: Intent,
+    services: Services, journal: Journal, contract: Contract, target: Target, before: Snapshot, intent: Intent
 ) -> RestoreResult:
     """Record the intent, restore the paths that are still as in `before`, commit, and record the result."""
     present = before.tree

@@ -30,7 +30,7 @@ from idumb.domain.runs.task_state import TaskState
 def rollback(
     services: Services,
     phase: str,
-    to: str,
+    to: str | None,
     *,
     yes: bool,
     past: Sequence[str] = (),
@@ -46,7 +46,7 @@ def rollback(
     changed_contract.require_not_dropped(state)
     task = checked_target(state, to)
     if not attempted_after(services, state, task) and not killed_commands(services, state):
-        return _nothing(state, to)
+        return _nothing(state, task)
     contract = loading.locked_contract(services, state)  # what ran: the plan may be edited or gone by now
     preconditions.require_guarded(services, state, accept_git)
     preconditions.require_repository(services)
@@ -55,7 +55,7 @@ def rollback(
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
         finish_killed(services, journal, contract)
-        command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {name}" for name in past), "--yes"])
+        command = " ".join([f"idumb rollback {phase} --to {task}", *(f"--past {name}" for name in past), "--yes"])
         word = restore.Confirmation(yes, command)
         return to_target(services, journal, contract, task, word, past=past, then=then)
 
@@ -165,17 +165,18 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> b
     return finished
 
 
-def checked_target(state: RunState, to: str) -> str:
-    """Return the target as the plan spells it. InputError if it has no checkpoint."""
+def checked_target(state: RunState, to: str | None) -> str:
+    """Return the target as the plan spells it. InputError if it has no checkpoint, or if none is named."""
     if to == START:
         return to
-    match = next((t for t in state.tasks if t.casefold() == to.casefold()), None)
-    if match is None or state.tasks[match].checkpoint is None:
-        with_checkpoint = [t for t, k in state.tasks.items() if k.checkpoint is not None]
+    kept = [task.id for task in state.tasks.values() if task.checkpoint is not None]
+    match = next((id for id in kept if to is not None and id.casefold() == to.casefold()), None)
+    if match is None:
+        missing = f"Run {state.number} of phase {state.phase} has no checkpoint of {to}."
         raise InputError(
             "rollback.no-checkpoint",
-            f"Run {state.number} of phase {state.phase} has no checkpoint of {to}.",
-            hint=f"--to start, or one of: {', '.join(with_checkpoint) or 'none yet'}",
+            "Name the checkpoint to return to." if to is None else missing,
+            hint=f"idumb rollback {state.phase} --to start" + (f"; or --to {', '.join(kept)}" if kept else ""),
             details={"phase": state.phase},
         )
     return match

@@ -81,11 +81,7 @@ def research(
 
 
 def _role_request(context: PhaseContext) -> RoleRequest:
-    values = {
-        **context.values(),
-        "report": f"phase {context.location.phase}",
-        "discuss": "",
-    }
+    values = {**context.values(), "report": f"phase {context.location.phase}", "discuss": ""}
     return RoleRequest(agent.RESEARCHER, f"phase-{context.location.phase}", values)
 
 

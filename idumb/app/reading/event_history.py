@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.domain.errors import EXIT_FAILED, UsageError
+from idumb.domain.errors import EXIT_FAILED, InputError, UsageError
 from idumb.domain.finding import nearest
 from idumb.domain.runs.event import ALIASES, KINDS, Event, Selection, selections
 
@@ -27,6 +27,8 @@ def list_events(
 ) -> Result:
     """Return the newest matching events, oldest first. InputError if the phase does not exist and never ran."""
     selections_ = _selections(kind)
+    if run is not None and not any(services.log.events(run=run, limit=1)):
+        raise InputError("run.unknown", f"The event log has no run {run}.", hint="idumb log")
     if run is None and phase is not None:
         recorded = run_lookup.recorded_phase(services, phase)
         if recorded is None:

@@ -153,13 +153,9 @@ def _phase(
         "decisions": [],
     }
     if folder is None or not services.plans.plans(folder):
-        planner = services.settings.role(agent.PLANNER).binding is not None
-        return {
-            **row,
-            "run": services.log.latest_run(number),
-            "elsewhere": outside.lookup(number, folder),
-            "planner": planner,
-        }
+        planner, run = services.settings.role(agent.PLANNER).binding is not None, services.log.latest_run(number)
+        elsewhere = outside.lookup(number, folder) if run is None else {}
+        return {**row, "run": run, "elsewhere": elsewhere, "planner": planner}
     try:
         loaded = loading.load_present(services, number)
     except IdumbError as error:

@@ -10,7 +10,6 @@ from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.domain import agent
-from idumb.domain.errors import InputError
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -21,15 +20,12 @@ BY = ("task", "role", "adapter", "model")
 
 def usage(services: Services, name: str) -> Result:
     """Return the calls of the newest run of a phase, or those for one of its tasks, with sums and the total."""
-    try:
-        phase, task = run_lookup.find_task(name)
-    except InputError:
-        phase, task = name, ""
+    phase, task = run_lookup.phase_or_task(name)
     state = run_lookup.named_run(services, phase)
     if task:
         run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.number} of phase {state.phase}")
     calls = (*_attempt_calls(services, state), *_role_calls(services, state))
-    rows = [row for row in calls if task in ("", row["task"])]
+    rows = [row for row in calls if task in (None, row["task"])]
     spent = [(row, _spent(row)) for row in rows]
     sums = [
         {"by": by, "name": name, **_sum_row(spending.total(s for row, s in spent if row[by] == name))}

@@ -98,7 +98,7 @@ def _read(loaded: Loaded, only: str | None) -> list[dict[str, Any]]:
 
 def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[Finding]:
     """Yield a finding for each binding that cannot start until the configuration changes."""
-    for name, problem in () if contract is None else needs.unusable(services, contract):
+    for name, problem in () if contract is None else needs.unusable(services, contract, missing=True):
         line, column = services.setting_place("bindings", name)
         place = (run_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
         accepted = "a binding as in idumb help agents"
@@ -158,11 +158,7 @@ def _is_verified(services: Services, contract: Contract) -> bool:
 
 def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:
     wrong = only_errors(findings)
-    data |= {
-        "findings": [f.as_dict() for f in findings],
-        "errors": len(wrong),
-        "warnings": len(findings) - len(wrong),
-    }
+    data |= {"findings": [f.as_dict() for f in findings], "errors": len(wrong), "warnings": len(findings) - len(wrong)}
     if not wrong:
         return Result(data)
     words = f"{len(wrong)} error{'s' * (len(wrong) != 1)} in phase {phase}"

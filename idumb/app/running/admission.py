@@ -159,9 +159,5 @@ def _require_unchanged_work(services: Services, contract: Contract, state: RunSt
         " still in the files.",
         hint=f"Revert the work first: idumb rollback {contract.phase} --to {target}."
         + _forced(services, contract, changed)[1],
-        details={
-            "phase": contract.phase,
-            "to": target,
-            "tasks": list(changed),
-        },
+        details={"phase": contract.phase, "to": target, "tasks": list(changed)},
     )

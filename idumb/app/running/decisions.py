@@ -29,7 +29,12 @@ from idumb.domain.runs.run import ANSWERED, START, RunState
 def waiting(services: Services) -> Result:
     """Return every question that waits for an answer, in all phases of this working tree."""
     rows = [d for phase in services.log.phases() for d in _open(services, phase)]
-    return Result({"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]})
+    data = {"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]}
+    holder = services.owner.holder()
+    if holder is None:
+        return Result(data)
+    words = f"idumb {holder['command']} runs as process {holder['pid']}, and may ask at its own terminal"
+    return Result(data, warnings=(words,))
 
 
 def consent_questions(services: Services) -> list[dict[str, Any]]:
@@ -115,9 +120,7 @@ def _require_complete(state: RunState, question: Mapping[str, Any]) -> None:
         verb = "is" if len(unfinished) == 1 else "are"
         why = f"it is about the work of phase {state.phase}, and {wording.listed(unfinished)} {verb} not done"
     raise Refusal(
-        "decision.void",
-        f"{question['id']} is void: {why}. Nothing was recorded.",
-        hint=f"idumb resume {state.phase}",
+        "decision.void", f"{question['id']} is void: {why}. Nothing was recorded.", hint=f"idumb resume {state.phase}"
     )
 
 

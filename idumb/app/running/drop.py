@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from idumb.app.attempt import projections
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import run_lookup, schedule
@@ -14,16 +12,14 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 
 
 def drop(services: Services, target: str, why: str, who: str) -> Result:
     """Record that a person abandons what is left of a phase, or a task of it. Refusal if nothing is left."""
     preconditions.require_reason(why, target)
     preconditions.require_initialised(services)
-    phase, task = target, None
-    with suppress(InputError):  # it names a phase
-        phase, task = run_lookup.find_task(target)
+    phase, task = run_lookup.phase_or_task(target)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
     if state is not None:

@@ -76,12 +76,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     is_done = state.state == COMPLETED and state.restoring is None
     if not (is_done and state.verified):  # else nothing runs
         ask_consent.ensure(
-            services,
-            contract,
-            approve=request.approve,
-            mode=mode,
-            approval=request.approval,
-            judged=request.verify,
+            services, contract, approve=request.approve, mode=mode, approval=request.approval, judged=request.verify
         )
     if is_done and (state.verified or not request.verify):
         with operation.owned(services, "resume") as owned:

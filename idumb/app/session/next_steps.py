@@ -112,11 +112,7 @@ def next_commands(
         back = _ways_back(contract, shown)
         return ["idumb next", *back, *(["idumb undo"] if back else [])]
     if ending == "waiting":
-        return [
-            *(["idumb decisions"] if has_question else []),
-            f"idumb resume {phase}",
-            *_ways_back(contract, shown),
-        ]
+        return [*(["idumb decisions"] if has_question else []), f"idumb resume {phase}", *_ways_back(contract, shown)]
     failed = sorted((t for t, s in shown.items() if s == outcome.FAILED), key=lambda t: t != first)
     judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
     if not failed:

@@ -25,13 +25,7 @@ STAYS = ("every commit and branch", "the plans and reports in .planning/")
 
 
 def deinit(
-    services: Services,
-    *,
-    yes: bool,
-    backup: str | None,
-    keep: bool,
-    files: bool,
-    every: bool = False,
+    services: Services, *, yes: bool, backup: str | None, keep: bool, files: bool, every: bool = False
 ) -> Result:
     """Remove idumb. Refusal `deinit.not-confirmed`, `deinit.projects`, `attempt.open`, `lock.held` or `backup.exists`.
 

@@ -10,7 +10,7 @@ from idumb.app.attempt import agent_client
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.domain import health
-from idumb.domain.errors import InputError
+from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import breaker
 from idumb.domain.runs.breaker import Breaker, Rule
@@ -20,7 +20,25 @@ from idumb.domain.runs.run import RunState
 def checks(services: Services) -> tuple[Check, ...]:
     look, close = partial(_breakers, services), partial(_close, services)
     # `_close` acquires ownership itself, so that a check without a fix records nothing.
-    return (Check("agents.breakers", "every agent can be called", look, close, alone=True),)
+    return (
+        Check("agents.programs", "every agent's program is on this machine", partial(_programs, services)),
+        Check("agents.breakers", "every agent can be called", look, close, alone=True),
+    )
+
+
+def _programs(services: Services) -> Iterator[Symptom]:
+    """Yield a problem for each binding whose program is missing; `config.reads` reports a wrong configuration."""
+    try:
+        bindings = services.settings.bindings
+    except InputError:
+        return
+    for name in bindings:
+        try:
+            services.adapters.get(name).describe()
+        except AdapterError as problem:
+            if problem.code == "agent.not-found":
+                means = f"{name} cannot build or judge anything here"
+                yield health.problem(problem.message, means=means, fix=problem.hint or "")
 
 
 def _breakers(services: Services) -> Iterator[Symptom]:

@@ -104,10 +104,7 @@ class _Look:
         if messages:
             more = f", and {len(messages) - 1} more" if len(messages) > 1 else ""
             yield health.warn(
-                f"{messages[0]}{more}",
-                folder,
-                means=f"phase {number} cannot run",
-                fix=f"idumb check-plan {number}",
+                f"{messages[0]}{more}", folder, means=f"phase {number} cannot run", fix=f"idumb check-plan {number}"
             )
 
     def emptied(self) -> Iterator[Symptom]:

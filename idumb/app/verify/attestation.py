@@ -96,12 +96,7 @@ def bundle(services: Services, phase: str) -> Result:
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "tasks": [_task(services, state, task_state) for task_state in state.tasks.values()],
         "verification": None if state.verification is None else state.verification.get("status"),
-        "log": {
-            "events": chain.count,
-            "head": chain.head,
-            "broken_at": chain.broken_at,
-            "witnessed": chain.witnessed,
-        },
+        "log": {"events": chain.count, "head": chain.head, "broken_at": chain.broken_at, "witnessed": chain.witnessed},
     }
     data = {"bundle": content, "sha256": canonical_json.digest(content), "signed": False}
     words = "The bundle is not signed: it repeats the log of this machine, and proves nothing to others."

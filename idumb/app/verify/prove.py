@@ -306,11 +306,7 @@ def _phase(proof: Proof, state: RunState) -> Iterator[Row]:
 
 
 def _result(
-    state: RunState,
-    targets: Sequence[_Target],
-    rows: list[Row],
-    criteria: list[Row],
-    notes: Iterable[str],
+    state: RunState, targets: Sequence[_Target], rows: list[Row], criteria: list[Row], notes: Iterable[str]
 ) -> Result:
     wrong = [row["id"] for row in rows if row["result"] in (reruns.MISMATCH, reruns.NO_COMMIT)]
     failed = [row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS]

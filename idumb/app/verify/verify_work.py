@@ -61,10 +61,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
         record = judge(services, journal, contract, asks=bool(roles))
         report = write_report(services, contract, journal.state, record)
         reports = (report, *projections.ending(services, contract, journal.state))
-        warnings = (
-            *projections.record_reports(services, journal, reports),
-            *opinions.missing_opinions(record),
-        )
+        warnings = (*projections.record_reports(services, journal, reports), *opinions.missing_opinions(record))
         plan = _gap_plan(services, contract, record) if gaps else None
         kept = journal.state.reports
     data = {"phase": contract.phase, "run": state.id, "report": report, "reports": kept, "gap_plan": plan, **record}
@@ -114,7 +111,7 @@ def judge(
     gathered += tests
     checks.end_processes()
     final = final_state.at_end(services, journal.state, contract, tree)
-    mismatches = _mismatches(contract, final)
+    reordered = _reordered(contract)
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
     opinions_given = opinions.ask(services, journal, contract, gathered, tree, sandboxed=sandboxed) if asks else ()
@@ -122,11 +119,11 @@ def judge(
     by_task = projections.evidence_by_task(services, journal.state)
     contradictions = _contradictions(services, contract, journal.state, by_task, tests + regressions, opinions_given)
     missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
-    missing += completion.judge(statuses, by_task)
+    missing += (*completion.judge(statuses, by_task), *final.wrong)  # a person may have changed the files since
     missing += contradictions if _disagreement_blocks(services) else ()
     if STRICT in (contract.mode, journal.state.mode):
         missing += tuple(verdict.strict_causes([*gathered, *regressions]))
-    status, reason, causes = verdict.decide(contract, gathered, mismatches, blocking, statuses, missing)
+    status, reason, causes = verdict.decide(contract, gathered, reordered, blocking, statuses, missing)
     if unfinished:
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
     gathered += regressions
@@ -146,7 +143,7 @@ def judge(
         "weaker": verdict.weaker(rows, {t: r for t, r in by_task.items() if statuses.get(t) == outcome.COMPLETED}),
         "requirements": verdict.requirements(contract, statuses),
         "goals": {p.path: p.goal for p in contract.plans},
-        "mismatches": mismatches,
+        "mismatches": [*reordered, *final.wrong],
         "workspace": final.as_dict(),
         "unproven": [e.text for e in gathered if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in gathered if e.result == evidence.OPINION],
@@ -247,12 +244,9 @@ def _question_id(services: Services, contract: Contract, state: RunState, record
     return next((i for i in ids if state.answers.get(i, {}).get("choice") != questions.NO), ids[-1])
 
 
-def _mismatches(contract: Contract, final: final_state.FinalState) -> list[str]:
-    """Return how order and working tree differ from what the completed tasks left."""
-    mismatches: list[str] = []
-    if graph.topological_order(contract.dependencies) != contract.order:
-        mismatches.append("the execution order changed")
-    return [*mismatches, *final.wrong]
+def _reordered(contract: Contract) -> list[str]:
+    same = graph.topological_order(contract.dependencies) == contract.order
+    return [] if same else ["the execution order changed"]
 
 
 def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:

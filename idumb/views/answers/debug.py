@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from idumb.views import markup, phrases, quantities
+from idumb.views import phrases, quantities
 
 _OUTPUT_LINES = 30
 _DIFF_LINES = 200
 _NOT_BAD = frozenset({"passed", "opinion", "tolerated"})
 
 
-def debug(data: phrases.Data) -> str:
+def debug(data: phrases.Data) -> phrases.Lines:
     """Return the task, its changes, checklist and diagnosis, in this order."""
-    why = f": {markup.one_line(data['reason'])}" if data["reason"] else ""
+    why = f": {data['reason']}" if data["reason"] else ""
     lines = [f"Phase {data['phase']}, run {data['run']}: {data['state']}{why}"]
     lines += ["", *_task(data["task"]), "", *_since(data["since"])]
     lines += ["", "What you can do:", *(_remedy(remedy) for remedy in data["checklist"])]
     lines += ["", *_diagnosis(data["diagnosis"])] if data["diagnosis"] else []
     lines += ["", *_amendment(data["amendment"])] if data["amendment"] else []
-    return "\n".join([*lines, "", *phrases.commands(data)]) + "\n"
+    return [*lines, ""]
 
 
 def _task(task: phrases.Data) -> list[str]:
     kinds = ", ".join(str(task[name]) for name in ("class", "failure", "cause") if task[name])
-    why = f": {markup.one_line(task['reason'])}" if task["reason"] else ""
-    lines = [f"{task['id']} {markup.one_line(task['title'])}: {task['status']} ({kinds}){why}"]
+    why = f": {task['reason']}" if task["reason"] else ""
+    lines = [f"{task['id']} {task['title']}: {task['status']} ({kinds}){why}"]
     changes = {row["attempt"]: row for row in task["changes"]}
     for attempt in task["attempts"]:
         lines += _attempt(attempt)
@@ -51,7 +51,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     message = str(result.get("message") or "")
     if result.get("outcome") not in {None, "completed"} or message:
         if not message or message != attempt.get("reason"):
-            lines.append(f"    the builder: {result['outcome']} {markup.one_line(message)}".rstrip())
+            lines.append(f"    the builder: {result['outcome']} {message}".rstrip())
         lines += _quoted(str(result.get("output") or ""))
     return lines
 
@@ -67,13 +67,13 @@ def _change(row: phrases.Data) -> list[str]:
 
 
 def _files(row: phrases.Data, indent: str) -> list[str]:
-    rows = [(markup.one_line(f["path"]), f"+{f['added']} -{f['removed']}") for f in row["files"]]
+    rows = [(f["path"], f"+{f['added']} -{f['removed']}") for f in row["files"]]
     more = [f"{indent}and {row['more']} more"] if row["more"] else []
     return [*phrases.columns(rows, indent), *more]
 
 
 def _diff(row: phrases.Data) -> list[str]:
-    lines = phrases.visible_lines(row["diff"]) if row["diff"].strip() else []
+    lines = phrases.lines_of(row["diff"]) if row["diff"].strip() else []
     cut = [f"      | ({quantities.counted(len(lines) - _DIFF_LINES, 'more line')})"] if len(lines) > _DIFF_LINES else []
     return [*(f"      | {line}" for line in lines[:_DIFF_LINES]), *cut]
 
@@ -86,21 +86,21 @@ def _since(row: phrases.Data) -> list[str]:
 
 
 def _remedy(row: phrases.Data) -> str:
-    command = f"\n      {markup.one_line(row['command'])}" if row["command"] else ""
-    return f"  [ ] {markup.one_line(row['text'])}{command}"
+    command = f"\n      {row['command']}" if row["command"] else ""
+    return f"  [ ] {row['text']}{command}"
 
 
 def _diagnosis(row: phrases.Data) -> list[str]:
-    who = markup.one_line(str(row["binding"]))
+    who = str(row["binding"])
     if row["failure"]:
-        return [f"No diagnosis from {who}: {markup.one_line(row['failure'])}"]
+        return [f"No diagnosis from {who}: {row['failure']}"]
     lines = [f"Diagnosis by {who} (an opinion):", *_quoted(row["text"], 400, "  | ")]
     missing = [f"{c['file']}:{c['line']}" for c in row["citations"] if not c["resolves"]]
-    return [*lines, f"  Cited lines that do not exist: {markup.one_line(', '.join(missing))}"] if missing else lines
+    return [*lines, f"  Cited lines that do not exist: {', '.join(missing)}"] if missing else lines
 
 
 def _amendment(row: phrases.Data) -> list[str]:
     if row["path"] is None:
-        return [f"The proposed plan is not a valid amendment: {markup.one_line(row['problem'])}"]
-    lines = [f"An amendment of {markup.one_line(row['plan'])} is ready; nothing has changed yet:"]
-    return [*lines, *(f"  {markup.one_line(line)}" for line in row["what"])]
+        return [f"The proposed plan is not a valid amendment: {row['problem']}"]
+    lines = [f"An amendment of {row['plan']} is ready; nothing has changed yet:"]
+    return [*lines, *(f"  {line}" for line in row["what"])]

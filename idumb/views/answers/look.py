@@ -8,32 +8,32 @@ from collections.abc import Sequence
 from idumb.domain import wording
 from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
-from idumb.views import markup, phrases, quantities
+from idumb.views import phrases, quantities
 
 _OUTPUT_LINES = 10
 _KEPT_FILES = 5
 _NOT_BAD = {"passed", "opinion", "unproven"}
 
 
-def show(data: phrases.Data) -> str:
+def show(data: phrases.Data) -> phrases.Lines:
     """Return one task: its declaration, then its attempts, newest last."""
     task = data["task"]
-    lines = [f"{data['id']} {markup.one_line(task['title'])}: {data['status']}"]
+    lines = [f"{data['id']} {task['title']}: {data['status']}"]
     line = f":{data['line']}" if data.get("line") else ""
-    lines.append(f"  {markup.one_line(data['plan'])}{line}, kind {task['kind']}")
-    lines += [f"  {markup.one_line(data['reason'])}"] if data.get("reason") else []
+    lines.append(f"  {data['plan']}{line}, kind {task['kind']}")
+    lines += [f"  {data['reason']}"] if data.get("reason") else []
     lines += _declared(task)
     lines += _criteria(task, data["proofs"])
     for attempt in data.get("attempts", ()):
         lines += ["", *_attempt(attempt)]
     for decision in data.get("decisions", ()):
-        lines.append(f"  asked {decision['id']}: {markup.one_line(decision['what'])}")
-    lines += [f"  {a['by']} answered {a['decision']}: {markup.one_line(a['choice'])}" for a in data.get("answers", ())]
-    return "\n".join([*lines, *_ways_out(data)]) + "\n"
+        lines.append(f"  asked {decision['id']}: {decision['what']}")
+    lines += [f"  {a['by']} answered {a['decision']}: {a['choice']}" for a in data.get("answers", ())]
+    return [*lines, *_ways_out(data)]
 
 
-def plan(data: phrases.Data) -> str:
-    return markup.visible(data["text"])
+def plan(data: phrases.Data) -> phrases.Lines:
+    return str(data["text"])
 
 
 def _ways_out(data: phrases.Data) -> list[str]:
@@ -41,7 +41,7 @@ def _ways_out(data: phrases.Data) -> list[str]:
     last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
     strays = any(line["status"] == "undeclared" and "symbol" not in line for line in last or ())
     if data.get("actions"):
-        return ["", "To unblock it:", *(f"  {markup.one_line(action)}" for action in data["actions"])]
+        return ["", "To unblock it:", *(f"  {action}" for action in data["actions"])]
     if data["status"] != "failed" and not (strays and data["status"] == "waiting"):
         return []
     lines = ["", f"After you fix the cause: idumb resume {data['phase']} --retry-failed"]
@@ -58,7 +58,7 @@ def _declared(task: phrases.Data) -> list[str]:
         ("requirements", ", ".join(task["requirements"])),
         ("files", ", ".join(files)),
     )
-    return [f"  {name + ':':<13} {markup.one_line(text)}" for name, text in fields if text]
+    return [f"  {name + ':':<13} {text}" for name, text in fields if text]
 
 
 def _claim(claim: phrases.Data) -> str:
@@ -70,27 +70,27 @@ def _criteria(task: phrases.Data, proofs: phrases.Data) -> list[str]:
     for criterion in task["acceptance"]:
         proof = "keeps" if criterion.get("keeps") else proofs.get(criterion["id"], criterion["proof"])
         command = f" `{criterion['command']}`" if criterion.get("command") else ""
-        lines.append(f"  {criterion['id']}: {markup.one_line(criterion['text'] + f' — {proof}{command}')}")
+        lines.append(f"  {criterion['id']}: {criterion['text'] + f' — {proof}{command}'}")
     return lines
 
 
 def _attempt(attempt: phrases.Data) -> list[str]:
     commit = f", commit {quantities.short(attempt['commit'])}" if attempt.get("commit") else ""
     builder = attempt.get("builder")
-    by = f" by {markup.one_line(builder)}" if isinstance(builder, str) else ""
+    by = f" by {builder}" if isinstance(builder, str) else ""
     lines = [f"Attempt {attempt['attempt']}{by}: {phrases.ended(attempt, commit)}"]
     if attempt.get("fix"):
-        lines.append(f"  next: {markup.one_line(attempt['fix'])}")
+        lines.append(f"  next: {attempt['fix']}")
     lines += [*_kept(attempt), *_used(attempt)]
     if sandbox := (attempt.get("result") or {}).get("sandbox"):
-        lines.append(f"  sandbox: {markup.one_line(sandbox)}")
+        lines.append(f"  sandbox: {sandbox}")
     for row in attempt.get("evidence", ()):
         lines += _evidence(row)
     ledger = attempt.get("ledger") or ()
     lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
     lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
     for words, key in (("its commit", "messages"), ("left by a tool", "tool_files")):
-        lines += [f"  {words}: {markup.one_line(each)}" for each in attempt.get(key) or ()]
+        lines += [f"  {words}: {each}" for each in attempt.get(key) or ()]
     return lines
 
 
@@ -102,7 +102,7 @@ def _kept(attempt: phrases.Data) -> list[str]:
     if attempt.get("outcome") != "interrupted" or not attempt.get("checkpoint"):
         return []
     more = [f"    and {len(commands) - _KEPT_FILES} more"] if len(commands) > _KEPT_FILES else []
-    shown = [f"    {markup.one_line(command)}" for command in commands[:_KEPT_FILES]]
+    shown = [f"    {command}" for command in commands[:_KEPT_FILES]]
     return [f"  Its files are kept in {attempt['checkpoint']}:", *shown, *more]
 
 
@@ -112,14 +112,14 @@ def _used(attempt: phrases.Data) -> list[str]:
     for role, report in (("builder", attempt.get("result")), ("validator", attempt.get("validator"))):
         if report is None or (role == "builder" and attempt.get("adapter") in {None, *spending.FREE}):
             continue
-        model = f" ({markup.one_line(report['model'])})" if report.get("model") else ""
+        model = f" ({report['model']})" if report.get("model") else ""
         lines.append(f"  used by the {role}{model}: {quantities.usage(report.get('usage'))}")
     return lines
 
 
 def _changed(line: phrases.Data) -> str:
     """Return one ledger line: the change of a path, and whether the plan declared it."""
-    path, actual = markup.one_line(line["path"]), line.get("actual") or "unchanged"
+    path, actual = line["path"], line.get("actual") or "unchanged"
     if "symbol" in line:
         return _symbol(line)
     if line["status"] == "declared":
@@ -134,20 +134,20 @@ def _recorded(ledger: Sequence[phrases.Data]) -> list[str]:
         name = "others" if line["symbol"] == symbols.ALL else line["symbol"]
         names.setdefault(line["path"], {}).setdefault(line["actual"], []).append(name)
     return [
-        f"  symbols of {markup.one_line(path)}: "
-        + "; ".join(f"{actual} {markup.one_line(wording.listed(of_file, 10))}" for actual, of_file in by_change.items())
+        f"  symbols of {path}: "
+        + "; ".join(f"{actual} {wording.listed(of_file, 10)}" for actual, of_file in by_change.items())
         for path, by_change in names.items()
     ]
 
 
 def _symbol(line: phrases.Data) -> str:
-    where = f" in {markup.one_line(line['path'])}" if line["path"] else ""
+    where = f" in {line['path']}" if line["path"] else ""
     if line["status"] == "not judged" and not line.get("declared"):
         return f"symbols{where}: not judged, because idumb cannot read the language or the file"
     actual = f"{line['actual']} " if line.get("actual") else ""
     declared = "as declared" if line["status"] == "declared" else f"declared {line.get('declared') or 'nothing'}"
     status = "" if line["status"] == "declared" else f"{line['status']}: "
-    return f"{status}{actual}symbol {markup.one_line(line['symbol'])}{where}, {declared}"
+    return f"{status}{actual}symbol {line['symbol']}{where}, {declared}"
 
 
 def _evidence(row: phrases.Data) -> list[str]:
@@ -157,42 +157,36 @@ def _evidence(row: phrases.Data) -> list[str]:
     return [*lines, *phrases.last_lines(row["output"], _OUTPUT_LINES, "    | ")]
 
 
-def diff(data: phrases.Data) -> str:
+def diff(data: phrases.Data) -> phrases.Lines:
     """Return the patch after a line of counts, with control sequences escaped."""
     if not data["files"]:
-        return f"{data['id']} changed nothing.\n"
-    rows = [(markup.one_line(f["path"]), quantities.line_counts(f["added"], f["removed"])) for f in data["files"]]
-    return "\n".join([f"{data['id']}: {quantities.counted(len(rows), 'file')}", *phrases.columns(rows), ""]) + (
-        "\n" + markup.visible(data["diff"]) if data["diff"] else ""
+        return [f"{data['id']} changed nothing."]
+    rows = [(f["path"], quantities.line_counts(f["added"], f["removed"])) for f in data["files"]]
+    return phrases.whole([f"{data['id']}: {quantities.counted(len(rows), 'file')}", *phrases.columns(rows), ""]) + (
+        "\n" + data["diff"] if data["diff"] else ""
     )
 
 
-def report(data: phrases.Data) -> str:
+def report(data: phrases.Data) -> phrases.Lines:
     """Return the written paths, or the text of summary and verification."""
     if data["written"]:
-        return "\n".join(["Written:", *(f"  {markup.one_line(path)}" for path in data["written"])]) + "\n"
+        return ["Written:", *(f"  {path}" for path in data["written"])]
     shown = [row["text"] for row in data["reports"] if not row["path"].startswith(".idumb/")]
-    return "\n".join(markup.visible(text) for text in shown)
+    return "\n".join(shown)
 
 
-def log(data: phrases.Data) -> str:
+def log(data: phrases.Data) -> phrases.Lines:
     """Return one line per event: number, time, kind, task, and a gist."""
     if not data["events"]:
-        return "No events match.\n"
+        return ["No events match."]
     rows = [
-        (
-            str(e["seq"]),
-            quantities.moment(e["at"]),
-            e["kind"],
-            _where(e),
-            quantities.clip(markup.one_line(_gist(e)), 100),
-        )
+        (str(e["seq"]), quantities.moment(e["at"]), e["kind"], _where(e), quantities.clip(_gist(e), 100))
         for e in data["events"]
     ]
-    return "\n".join(phrases.columns(rows, "")) + "\n"
+    return phrases.columns(rows, "")
 
 
-def audit(data: phrases.Data) -> str:
+def audit(data: phrases.Data) -> phrases.Lines:
     """Return how far the event chain is intact, and its head; or whether a run's files are unchanged."""
     if "bundle" in data:
         return json.dumps(data, indent=2) + "\n"
@@ -200,16 +194,16 @@ def audit(data: phrases.Data) -> str:
         return _workspace(data)
     count = quantities.counted(data["events"], "event")
     if data["broken_at"] is not None:
-        return f"Only {count} intact: the chain breaks at event {data['broken_at']}.\n"
-    confirmed = f"Confirmed outside the database up to event {data['witnessed']}.\n" if data["witnessed"] else ""
-    return f"Intact: {count}, chained without a gap. Head: {data['head']}\n{confirmed}"
+        return [f"Only {count} intact: the chain breaks at event {data['broken_at']}."]
+    confirmed = [f"Confirmed outside the database up to event {data['witnessed']}."] if data["witnessed"] else []
+    return [f"Intact: {count}, chained without a gap. Head: {data['head']}", *confirmed]
 
 
-def _workspace(data: phrases.Data) -> str:
-    lines = [f"- {markup.one_line(line)}" for line in data["broken"]]
-    lines += [f"- not as committed here: {markup.one_line(path)}" for path in data["changed"]]
+def _workspace(data: phrases.Data) -> list[str]:
+    lines = [f"- {line}" for line in data["broken"]]
+    lines += [f"- not as committed here: {path}" for path in data["changed"]]
     words = "as its tasks left it" if data["intact"] else "not as its tasks left it"
-    return "\n".join([f"Run {data['run']} of phase {data['phase']}: {words}. Log head: {data['head']}", *lines]) + "\n"
+    return [f"Run {data['run']} of phase {data['phase']}: {words}. Log head: {data['head']}", *lines]
 
 
 def _where(event: phrases.Data) -> str:
@@ -241,17 +235,17 @@ def _in_words(value: object) -> str:
     return "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def usage(data: phrases.Data) -> str:
-    lines = [f"Run {data['run']} of phase {markup.one_line(data['phase'])}"]
+def usage(data: phrases.Data) -> phrases.Lines:
+    lines = [f"Run {data['run']} of phase {data['phase']}"]
     lines += [_call(row) for row in data["calls"]] or ["  no agent calls"]
-    lines += [f"  {row['by']} {markup.one_line(row['name'])}: {_sum(row)}" for row in data["sums"]]
-    return "\n".join([*lines, f"Total: {_sum(data['total'])}"]) + "\n"
+    lines += [f"  {row['by']} {row['name']}: {_sum(row)}" for row in data["sums"]]
+    return [*lines, f"Total: {_sum(data['total'])}"]
 
 
 def _call(row: phrases.Data) -> str:
     about = f"{row['task']} attempt {row['attempt']}" if row["task"] else f"the phase, round {row['attempt']}"
     names = [row[name] for name in ("binding", "model") if row[name]]
-    who = f" ({', '.join(markup.one_line(name) for name in names)})" if names else ""
+    who = f" ({', '.join(name for name in names)})" if names else ""
     took = quantities.duration(row["seconds"]) if row["seconds"] is not None else "an unknown time"
     ended = str(row["failure"] or row["outcome"]).replace("_", " ")
     used = "" if row["adapter"] in spending.FREE else f", {quantities.usage(row)}"
@@ -268,14 +262,14 @@ def _sum(row: phrases.Data) -> str:
 _SOURCE_LINES = 12
 
 
-def envelope(data: phrases.Data) -> str:
-    by = markup.one_line(data["builder"])
+def envelope(data: phrases.Data) -> phrases.Lines:
+    by = data["builder"]
     words = f"{data['task']} attempt {data['attempt']} of run {data['run']} by {by}, envelope {data['digest']}"
     lines = [words]
     for part in data["parts"]:
         lines.append(f"  {_name(part['name']) + ':':<17}{_value(part)}")
         lines += _source(part)
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _name(part: str) -> str:
@@ -289,14 +283,14 @@ def _value(part: phrases.Data) -> str:
     if part["absent"]:
         return "none"
     if isinstance(value, dict):
-        return ", ".join(f"{markup.one_line(name)} {markup.one_line(text)}" for name, text in sorted(value.items()))
-    return markup.one_line(value)
+        return ", ".join(f"{name} {text}" for name, text in sorted(value.items()))
+    return str(value)
 
 
 def _source(part: phrases.Data) -> list[str]:
     if not part["source"]:
         return []
-    lines = phrases.visible_lines(part["source"])
+    lines = phrases.lines_of(part["source"])
     omitted = len(lines) - _SOURCE_LINES
     more = [f"({quantities.counted(omitted, 'line')} more; --json has them)"] if omitted > 0 else []
     return [f"    | {line}" for line in (*lines[:_SOURCE_LINES], *more)]

@@ -21,13 +21,13 @@ _CHECKS = {
 }
 
 
-def prove(data: phrases.Data) -> str:
+def prove(data: phrases.Data) -> phrases.Lines:
     """Return where the proof ran, a line for each task and for the phase, and the details of what differs."""
     lines = [f"{_head(data)}:", *phrases.columns(_rows(data))]
     for name, checks in _checks(data):
         for check in checks:
             lines += _details(name, check)
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def summary(data: phrases.Data) -> str:
@@ -42,7 +42,7 @@ def summary(data: phrases.Data) -> str:
 
 
 def _head(data: phrases.Data) -> str:
-    phase = f"Phase {markup.one_line(data['phase'])}"
+    phase = f"Phase {data['phase']}"
     if data["run"]:
         return f"{phase}, run {data['run']}, in a fresh clone"
     return f"{phase} at HEAD ({quantities.short(data['commit'])}), in a fresh clone"
@@ -51,8 +51,7 @@ def _head(data: phrases.Data) -> str:
 def _rows(data: phrases.Data) -> list[tuple[str, str, str, str]]:
     recorded = data["run"] is not None
     rows = [
-        (markup.one_line(row["id"]), _RESULTS[row["result"]], _place(row), _summary(row, recorded=recorded))
-        for row in data["tasks"]
+        (row["id"], _RESULTS[row["result"]], _place(row), _summary(row, recorded=recorded)) for row in data["tasks"]
     ]
     if data["criteria"]:
         phase = {"checks": data["criteria"], "why": "", "status": ""}
@@ -73,7 +72,7 @@ def _place(row: phrases.Data) -> str:
 
 def _summary(row: phrases.Data, *, recorded: bool) -> str:
     if row["why"]:
-        return markup.one_line(row["why"])
+        return str(row["why"])
     results = [check["result"] for check in row["checks"]]
     words_of = _CHECKS if recorded else {**_CHECKS, rerun.NOW_FAILS: "fails", rerun.NOW_PASSES: "passes"}
     counted = [f"{results.count(result)} {words}" for result, words in words_of.items() if result in results]
@@ -88,4 +87,4 @@ def _details(name: str, check: phrases.Data) -> list[str]:
     why = f" ({check['why']})" if check["why"] else ""
     head = f"{name} {check['subject']} now fails{exit_code}: {check['command'] or check['text']}{why}"
     shown = phrases.last_lines(check["output"], _OUTPUT_LINES, "  | ") if check["output"].strip() else []
-    return [markup.one_line(head), *shown]
+    return [head, *shown]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from idumb.domain import outcome, wording
 from idumb.domain.settings import REPORTS_NONE
-from idumb.views import markup, phrases, quantities
+from idumb.views import phrases, quantities
 
 
 def ended(data: phrases.Data) -> str:
@@ -14,28 +14,27 @@ def ended(data: phrases.Data) -> str:
     if "dry_run" in data:
         return _rehearsed(data)
     if "prepared" in data:
-        return _prepared(data)
+        return phrases.whole([*_prepared(data), *phrases.commands(data)])
     lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {_report(data, data['summary'])}"]
     lines += phrases.uncommitted(data)
     offered = data["outcome"] == "partial"  # its options already contain the next commands
-    return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
+    return phrases.whole([*lines, *([] if offered else phrases.commands(data))])
 
 
 def _report(data: phrases.Data, path: str) -> str:
     """Return the path of a report, or the command that prints it if no file has it."""
-    return markup.one_line(f"idumb report {data['phase']}" if data.get("reports") == REPORTS_NONE else path)
+    return f"idumb report {data['phase']}" if data.get("reports") == REPORTS_NONE else path
 
 
 def _failure(failure: phrases.Data | None) -> list[str]:
-    """Return the step that failed or waits, its tool, the plan hash, and the command for its audit trail."""
-    if not failure or not failure.get("run"):
+    """Return the step that failed, its tool, the plan hash, and the command for its audit trail."""
+    if not failure or not failure.get("run") or failure["status"] == "waiting":
         return []
-    label = "Waits at:    " if failure["status"] == "waiting" else "Failed step: "
     return [
         "",
-        f"{label}{failure['step_id']} ({markup.one_line(failure['tool'] or 'no tool')})",
+        f"Failed step: {failure['step_id']} ({failure['tool'] or 'no tool'})",
         f"Plan:        sha256 {failure['plan_hash']}",
         f"Audit trail: idumb log --run {failure['run']}",
     ]
@@ -88,9 +87,9 @@ def blocked(data: phrases.Data) -> list[str]:
     """Return what blocks tasks, and the commands that unblock them."""
     lines = []
     for held in data.get("blocked", ()):
-        reason = f": {markup.one_line(held['reason'])}" if held["reason"] else ""
+        reason = f": {held['reason']}" if held["reason"] else ""
         lines.append(f"Blocked by {held['by']} ({held['status']}{reason}): {', '.join(held['tasks'])}")
-        lines += [f"  {markup.one_line(action)}" for action in held["actions"]]
+        lines += [f"  {action}" for action in held["actions"]]
     return ["", *lines] if lines else []
 
 
@@ -112,7 +111,7 @@ def _counts(data: phrases.Data) -> list[str]:
 
 
 def _stopped(data: phrases.Data) -> list[str]:
-    return ["", f"Stopped: {markup.one_line(data['reason'])}"] if data.get("reason") else []
+    return ["", f"Stopped: {data['reason']}"] if data.get("reason") else []
 
 
 def _with_status(data: phrases.Data, status: str) -> list[str]:
@@ -122,8 +121,7 @@ def _with_status(data: phrases.Data, status: str) -> list[str]:
 def _failures(data: phrases.Data, failed: Sequence[str]) -> list[str]:
     rows = {task["id"]: task for task in data.get("tasks", ())}
     return [
-        f"  {i} {quantities.clip(markup.one_line(rows[i]['title']), 60)}: "
-        f"{markup.one_line(rows[i].get('reason') or 'no reason is recorded')}"
+        f"  {i} {quantities.clip(rows[i]['title'], 60)}: {rows[i].get('reason') or 'no reason is recorded'}"
         for i in failed
     ]
 
@@ -134,25 +132,21 @@ def _failed(data: phrases.Data) -> list[str]:
     step = (data.get("failure") or {}).get("step_id") or ""
     row = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), None))
     if row is None:
-        reason = markup.one_line(data.get("reason") or "no reason is recorded")
+        reason = data.get("reason") or "no reason is recorded"
         return ["EXECUTION HALTED.", "", f"Error: {reason}", *blocked(data), *_questions(data)]
     # An agent with a full context uses no attempt, and a task may fail for that reason alone.
     attempts = quantities.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     error = row.get("reason") or data.get("reason") or "no reason is recorded"
-    lines = [
-        f"EXECUTION HALTED: Critical task {row['id']} failed after {attempts}.",
-        "",
-        f"Error: {markup.one_line(error)}",
-    ]
+    lines = [f"EXECUTION HALTED: Critical task {row['id']} failed after {attempts}.", "", f"Error: {error}"]
     if row.get("checkpoint") and data.get("reports") != REPORTS_NONE:  # then no file has it
-        lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
+        lines += ["", f"Checkpoint saved at: {row['checkpoint']}"]
     lines += [*blocked(data), *_questions(data)]
     return [*lines, "", f"Recommended action: idumb show {row['id']} --debug"]
 
 
 def _waiting(data: phrases.Data) -> list[str]:
     decisions = data.get("decisions", ())
-    why = "waits for a person" if decisions or not data.get("reason") else markup.one_line(data["reason"])
+    why = "waits for a person" if decisions or not data.get("reason") else data["reason"]
     lines = [f"Phase {data['phase']} {why}.", *_counts(data), ""]
     for decision in decisions:
         lines += [*question(decision), ""]
@@ -161,46 +155,36 @@ def _waiting(data: phrases.Data) -> list[str]:
 
 def _paused(data: phrases.Data) -> list[str]:
     """Return why it stopped; the error below has the choices."""
-    return [f"Phase {data['phase']} is {markup.one_line(data['reason'])}.", *_counts(data)]
+    return [f"Phase {data['phase']} is {data['reason']}.", *_counts(data)]
 
 
-_ENDINGS = {
-    "complete": _complete,
-    "waiting": _waiting,
-    "paused": _paused,
-    "partial": _partial,
-    "failed": _failed,
-}
+_ENDINGS = {"complete": _complete, "waiting": _waiting, "paused": _paused, "partial": _partial, "failed": _failed}
 
 
 def question(decision: phrases.Data) -> list[str]:
     """Return a question with its evidence, and the command for each choice."""
-    lines = [f"{decision['id']}: {markup.one_line(decision['what'])}"]
-    lines += [f"  why: {markup.one_line(decision['why'])}"] if decision.get("why") else []
-    lines += [f"  - {markup.one_line(text)}" for text in decision.get("evidence", ())]
+    lines = [f"{decision['id']}: {decision['what']}"]
+    lines += [f"  why: {decision['why']}"] if decision.get("why") else []
+    lines += [f"  - {text}" for text in decision.get("evidence", ())]
     for choice in decision.get("choices", ()):
         command = choice.get("command") or f"idumb decide {decision['id']} {choice['id']}"
-        lines.append(f"  {markup.one_line(command)}")
-        lines.append(f"      {markup.one_line(choice['text'])}: {markup.one_line(choice['consequence'])}")
+        lines.append(f"  {command}")
+        lines.append(f"      {choice['text']}: {choice['consequence']}")
     return lines
 
 
-def one_lines(paths: Sequence[str]) -> list[str]:
-    return [markup.one_line(path) for path in paths]
-
-
-def rolled_back(data: phrases.Data) -> str:
+def rolled_back(data: phrases.Data) -> phrases.Lines:
     """Return restored files, reset tasks, and the ref of the previous state, for `rollback` and `undo`."""
     subject = f"Undone: {data['what']}" if "what" in data else f"Phase {data['phase']} is rolled back to {data['to']}"
     if not data["tasks"] and not data["paths"]:
-        return "\n".join([f"{markup.one_line(subject)}: nothing had to change.", *phrases.commands(data)]) + "\n"
-    lines = [f"{markup.one_line(subject)}."]
+        return [f"{subject}: nothing had to change."]
+    lines = [f"{subject}."]
     lines.append(f"- Tasks: {wording.listed(data['tasks'], 12) or 'none'}")
-    lines.append(f"- Files restored: {wording.listed(one_lines(data['paths']), 12) or 'none'}")
+    lines.append(f"- Files restored: {wording.listed(data['paths'], 12) or 'none'}")
     lines.append(f"- Commit: {quantities.short(data['commit'])}")
     lines += [f"- Undone by commands: {wording.listed(data['compensated'])}"] if data.get("compensated") else []
     lines += [f"- Previous state kept in {data['kept']}"] if data.get("kept") else []
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+    return lines
 
 
 _STOPPED = {
@@ -213,29 +197,22 @@ _STOPPED = {
 }
 
 
-def stop(data: phrases.Data) -> str:
+def stop(data: phrases.Data) -> phrases.Lines:
     """Return which process used the working tree, and how it ended."""
     words, owner = _STOPPED[data["ended"]], data["owner"]
     if owner is not None:
-        words += f": process {owner['pid']} on {markup.one_line(owner['host'])} ({markup.one_line(owner['command'])})."
+        words += f": process {owner['pid']} on {owner['host']} ({owner['command']})."
     kept = data.get("checkpoint")
     saved = [f"Checkpoint of {kept['task']}, attempt {kept['attempt']}: {kept['ref']}"] if kept else []
-    return "\n".join([words, *saved, *phrases.commands(data)]) + "\n"
+    return [words, *saved]
 
 
-def verify_work(data: phrases.Data) -> str:
+def verify_work(data: phrases.Data) -> phrases.Lines:
     """Return each check with its result, the gaps, and the path of the report."""
-    rows = [
-        (
-            e["result"],
-            markup.one_line(e["subject"]),
-            quantities.clip(markup.one_line(e.get("command") or e["text"]), 70),
-        )
-        for e in data["evidence"]
-    ]
+    rows = [(e["result"], e["subject"], quantities.clip((e.get("command") or e["text"]), 70)) for e in data["evidence"]]
     lines = [f"Phase {data['phase']}: {phrases.verification(data)}", *(phrases.columns(rows) if rows else [])]
     lines += phrases.weaker(data)
-    lines += [f"  mismatch: {markup.one_line(text)}" for text in data.get("mismatches", ())]
+    lines += [f"  mismatch: {text}" for text in data.get("mismatches", ())]
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
     lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
@@ -245,8 +222,8 @@ def verify_work(data: phrases.Data) -> str:
     alone = "nothing proves the work" if weak else "only the tasks' own checks prove the work"
     lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
     lines.append(f"Report: {_report(data, data['report'])}")
-    lines += [f"Plan for the gaps: {markup.one_line(data['gap_plan'])}"] if data.get("gap_plan") else []
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+    lines += [f"Plan for the gaps: {data['gap_plan']}"] if data.get("gap_plan") else []
+    return lines
 
 
 def _opinions(data: phrases.Data) -> list[str]:
@@ -262,7 +239,7 @@ def _opinions(data: phrases.Data) -> list[str]:
             refutation = (
                 f"{judgement['criterion']} does not hold: {judgement['why']} [{', '.join(places) or 'nothing cited'}]"
             )
-            lines += [] if judgement["holds"] else [f"    {markup.one_line(refutation)}"]
+            lines += [] if judgement["holds"] else [f"    {refutation}"]
     return lines
 
 
@@ -277,34 +254,32 @@ _ENDS = {
 def _rehearsed(data: phrases.Data) -> str:
     rehearsal = data["dry_run"]
     lines = [f"Dry run of phase {data['phase']}: {_ENDS.get(data['outcome'], data['outcome'])}. Nothing was changed."]
-    lines += [f"Reason: {markup.one_line(data['reason'])}"] if data.get("reason") else []
+    lines += [f"Reason: {data['reason']}"] if data.get("reason") else []
     lines += ["", "Tasks:", *phrases.columns([_rehearsed_task(row) for row in rehearsal["tasks"]])]
-    lines += _part("Not rehearsed:", [(row["task"], markup.one_line(row["why"])) for row in rehearsal["not_rehearsed"]])
+    lines += _part("Not rehearsed:", [(row["task"], row["why"]) for row in rehearsal["not_rehearsed"]])
     lines += _part("Ran in the copy:", [_command(row) for row in rehearsal["commands"]])
-    lines += _part(
-        "Would commit:", [(row["task"], markup.one_line(row["subject"])) for row in rehearsal["would_commit"]]
-    )
-    lines += _part("Files left behind:", [(markup.one_line(path),) for path in rehearsal["left_behind"]])
+    lines += _part("Would commit:", [(row["task"], row["subject"]) for row in rehearsal["would_commit"]])
+    lines += _part("Files left behind:", [(path,) for path in rehearsal["left_behind"]])
     record = data.get("verification")
     lines += ["", phrases.verification(record), *phrases.weaker(record)] if record else []
     if not rehearsal["files"]:
-        return "\n".join([*lines, "", "No file would change.", *phrases.commands(data)]) + "\n"
+        return phrases.whole([*lines, "", "No file would change.", *phrases.commands(data)])
     rows = [
-        (file["change"], markup.one_line(file["path"]), quantities.line_counts(file["added"], file["removed"]))
+        (file["change"], file["path"], quantities.line_counts(file["added"], file["removed"]))
         for file in rehearsal["files"]
     ]
     lines += _part(f"{quantities.counted(len(rows), 'file')} would change:", rows)
-    return "\n".join([*lines, *phrases.commands(data), ""]) + "\n" + markup.visible(rehearsal["diff"])
+    return phrases.whole([*lines, *phrases.commands(data), ""]) + str(rehearsal["diff"])
 
 
 def _rehearsed_task(row: phrases.Data) -> tuple[str, ...]:
-    files = wording.listed([markup.one_line(f["path"]) for f in row["files"]])
-    title = quantities.clip(markup.one_line(row["title"]), 50)
-    return (row["id"], row["status"], title, files or quantities.clip(markup.one_line(row["why"]), 70))
+    files = wording.listed([f["path"] for f in row["files"]])
+    title = quantities.clip(row["title"], 50)
+    return (row["id"], row["status"], title, files or quantities.clip(row["why"], 70))
 
 
 def _command(row: phrases.Data) -> tuple[str, ...]:
-    return (row["task"] or "", row["by"], row["result"], quantities.clip(markup.one_line(row["command"]), 80))
+    return (row["task"] or "", row["by"], row["result"], quantities.clip(row["command"], 80))
 
 
 def _part(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -314,29 +289,29 @@ def _part(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
 _RULE = "-" * 72
 
 
-def _prepared(data: phrases.Data) -> str:
+def _prepared(data: phrases.Data) -> list[str]:
     """Return each agent and its prompt, or the names of the prompt files."""
     if not data["prepared"]:
-        return "\n".join([f"No task of phase {data['phase']} can run now.", *phrases.commands(data)]) + "\n"
+        return [f"No task of phase {data['phase']} can run now."]
     written = data.get("written")
     lines = ["Nothing was run or recorded.", ""]
     for task in data["prepared"]:
         lines += _prepared_task(task, shown=written is None)
-    lines += [f"written: {markup.one_line(path)}" for path in written or ()]
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+    lines += [f"written: {path}" for path in written or ()]
+    return lines
 
 
 def _prepared_task(task: phrases.Data, *, shown: bool) -> list[str]:
     agent = task["agent"]
-    builder = markup.one_line(agent["binding"] or "nobody")
-    model = f", model {markup.one_line(agent['model'])}" if agent["model"] else ""
-    head = [f"{task['id']} {markup.one_line(task['title'])} ({task['status']}, attempt {task['attempt']})"]
+    builder = agent["binding"] or "nobody"
+    model = f", model {agent['model']}" if agent["model"] else ""
+    head = [f"{task['id']} {task['title']} ({task['status']}, attempt {task['attempt']})"]
     head.append(f"  builder: {builder}{model}")
-    head += [f"  starts:  {markup.one_line(' '.join(agent['argv']))}"] if agent["argv"] else []
-    head += [f"  problem: {markup.one_line(agent['problem'])}"] if agent["problem"] else []
-    head += [f"  writes:  {markup.one_line(', '.join(task['allowed']) or 'nothing')}"]
+    head += [f"  starts:  {' '.join(agent['argv'])}"] if agent["argv"] else []
+    head += [f"  problem: {agent['problem']}"] if agent["problem"] else []
+    head += [f"  writes:  {', '.join(task['allowed']) or 'nothing'}"]
     if not task["prompt"]:
         return [*head, "  It receives no prompt.", ""]
     if not shown:
         return [*head, ""]
-    return [*head, _RULE, *phrases.visible_lines(task["prompt"]), _RULE, ""]
+    return [*head, _RULE, *phrases.lines_of(task["prompt"]), _RULE, ""]

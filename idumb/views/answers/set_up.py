@@ -9,24 +9,24 @@ from idumb.domain import health
 from idumb.views import markup, phrases, quantities
 
 
-def init(data: phrases.Data) -> str:
-    lines = [f"created {markup.one_line(path)}" for path in data["created"]]
+def init(data: phrases.Data) -> phrases.Lines:
+    lines = [f"created {path}" for path in data["created"]]
     if data.get("folder", ".") != ".":
-        root = markup.one_line(data["root"])
+        root = data["root"]
         where = ", the top of the repository" if data.get("project", ".") == "." else ""
         lines.insert(0, f"In {root}{where}. Paths in plans begin there.")
-    lines += [f"kept    {markup.one_line(path)}" for path in data["kept"]]
+    lines += [f"kept    {path}" for path in data["kept"]]
     if data.get("provided"):
-        folders = ", ".join(markup.one_line(path) for path in data["provided"])
+        folders = ", ".join(data["provided"])
         lines.append(f"Checks may use {folders}, which git ignores (checkout.provide in .idumb/config.yaml).")
     if data.get("proposed"):
-        commands = "; ".join(markup.one_line(command) for command in data["proposed"])
+        commands = "; ".join(command for command in data["proposed"])
         lines.append(f"What checks need could be installed by: {commands} (checkout.prepare in .idumb/config.yaml).")
     for gate, checkers in (data.get("checkers") or {}).items():
         names = ", ".join(checkers)
         lines.append(f"The gate {gate} could run {names} after each task (see gates in .idumb/config.yaml).")
     lines += _taken_over(data.get("taken_over"))
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+    return lines
 
 
 def _taken_over(imported: phrases.Data | None) -> list[str]:
@@ -35,16 +35,16 @@ def _taken_over(imported: phrases.Data | None) -> list[str]:
         return []
     files = quantities.counted(len(imported["files"]), "file")
     lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
-    lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in imported["phases"]]
-    done = [markup.one_line(shlex.quote(task)) for phase in imported["phases"] for task in phase["completed"]]
+    lines += [f"  phase {p['phase']}: {_old_phase(p)}" for p in imported["phases"]]
+    done = [shlex.quote(task) for phase in imported["phases"] for task in phase["completed"]]
     lines += [f"  count as done here: idumb accept {task} --why REASON" for task in done]
-    lines += [f"  state: phase {markup.one_line(imported['phase'])}"] if imported.get("phase") else []
+    lines += [f"  state: phase {imported['phase']}"] if imported.get("phase") else []
     parts = [
         quantities.counted(len(imported[key]), singular, plural) for key, singular, plural in _COUNTED if imported[key]
     ]
     lines += [f"  {', '.join(parts)}"] if parts else []
     unread = [f"{file['path']} ({file['why']})" for file in imported["not_understood"]]
-    lines += [f"  not understood: {markup.one_line(words)}" for words in unread]
+    lines += [f"  not understood: {words}" for words in unread]
     return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
 
 
@@ -61,51 +61,49 @@ _MEANT = {"create": "would create", "update": "would update", "remove": "would r
 _KEPT = {"edited": "kept, changed by you", "foreign": "kept, not created by idumb"}
 
 
-def install(data: phrases.Data) -> str:
+def install(data: phrases.Data) -> phrases.Lines:
     """Return each file with its action; for `--list`, each location with its files."""
     if "installed" in data:
         return _list(data)
     words = {**(_MEANT if data["dry_run"] else _DONE), **_KEPT}
-    lines = [f"{words[row['action']]}: {markup.one_line(row['path'])}" for row in data["files"]]
+    lines = [f"{words[row['action']]}: {row['path']}" for row in data["files"]]
     if not lines:
-        lines = [f"idumb has no files in {markup.one_line(' or '.join(data['folders']))}."]
+        lines = [f"idumb has no files in {' or '.join(data['folders'])}."]
     elif data["next"] and not data["dry_run"]:
-        lines.append(f"In {data['host']}, type {markup.one_line(data['typed'])} and so on.")
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+        return phrases.whole([*lines, f"In {data['host']}, type {data['typed']} and so on."])
+    return lines
 
 
-def _list(data: phrases.Data) -> str:
+def _list(data: phrases.Data) -> list[str]:
     if not data["installed"]:
-        return "No idumb slash commands are installed here.\n"
-    return "".join(_place(row) for row in data["installed"])
+        return ["No idumb slash commands are installed here."]
+    return [line for row in data["installed"] for line in _place(row)]
 
 
-def _place(row: phrases.Data) -> str:
+def _place(row: phrases.Data) -> list[str]:
     flag = " --user" if row["scope"] == "user" else ""
-    head = (
-        f"{row['host']} ({row['scope']}, {markup.one_line(row['folder'])}): {quantities.counted(row['files'], 'file')}"
-    )
-    lines = [f"{head}, version {', '.join(map(markup.one_line, row['versions'])) or 'unknown'}"]
+    head = f"{row['host']} ({row['scope']}, {row['folder']}): {quantities.counted(row['files'], 'file')}"
+    lines = [f"{head}, version {', '.join(row['versions']) or 'unknown'}"]
     parts = ((key, row[key]) for key in ("outdated", "missing", "edited") if row[key])
-    lines += [f"  {key}: {', '.join(map(markup.one_line, files))}" for key, files in parts]
+    lines += [f"  {key}: {', '.join(files)}" for key, files in parts]
     if row["outdated"] or row["missing"]:
         lines.append(f"  next: idumb install --host {row['host']}{flag}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def doctor(data: phrases.Data) -> str:
+def doctor(data: phrases.Data) -> phrases.Lines:
     """Return a line for each check, with its findings, their meaning and the next step below it."""
     checks = data["checks"]
     width = max((len(check["code"]) for check in checks), default=0)
     skipped = [check for check in checks if any(s["found"] == health.NOT_EXAMINED for s in check["symptoms"])]
     lines = [line for check in checks if check not in skipped for line in _check(check, width)]
     lines += _not_examined(skipped)
-    lines += ["", *(f"fixed: {markup.one_line(done)}" for done in data["fixed"])] if data["fixed"] else []
+    lines += ["", *(f"fixed: {done}" for done in data["fixed"])] if data["fixed"] else []
     counts = data["counts"]
     summed = f"{quantities.counted(counts['problem'], 'problem')}, {quantities.counted(counts['warn'], 'warning')}"
     left_out = f", {len(skipped)} not examined" if skipped else ""
     lines += ["", f"{quantities.counted(len(checks), 'check')}: {summed}{left_out}."]
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+    return lines
 
 
 def _not_examined(skipped: Sequence[phrases.Data]) -> list[str]:
@@ -113,7 +111,7 @@ def _not_examined(skipped: Sequence[phrases.Data]) -> list[str]:
     causes: dict[str, list[str]] = {}
     for check in skipped:
         causes.setdefault(check["symptoms"][0]["means"], []).append(check["code"])
-    return [f"skipped  {', '.join(codes)}: {markup.one_line(means)}" for means, codes in causes.items()]
+    return [f"skipped  {', '.join(codes)}: {means}" for means, codes in causes.items()]
 
 
 def _check(check: phrases.Data, width: int) -> list[str]:
@@ -122,7 +120,7 @@ def _check(check: phrases.Data, width: int) -> list[str]:
     reported = [symptom for symptom in symptoms if symptom["state"] != "ok"]
     if not reported:
         words = next((symptom["found"] for symptom in symptoms if symptom["found"]), check["about"])
-        return [f"ok       {check['code']:<{width}}  {markup.one_line(words)}"]
+        return [f"ok       {check['code']:<{width}}  {words}"]
     causes: dict[tuple[str, str, str], list[phrases.Data]] = {}
     for symptom in reported:
         causes.setdefault((symptom["state"], symptom["means"], _fix(symptom)), []).append(symptom)
@@ -133,13 +131,13 @@ def _cause(code: str, same: Sequence[phrases.Data], width: int) -> list[str]:
     indent = " " * (11 + width)
     first, *others = (_symptom_line(symptom) for symptom in same)
     lines = [f"{same[0]['state']:<8} {code:<{width}}  {first}", *(f"{indent}{words}" for words in others)]
-    lines += [f"{indent}{markup.one_line(same[0]['means'])}"] if same[0]["means"] else []
+    lines += [f"{indent}{same[0]['means']}"] if same[0]["means"] else []
     fix = _fix(same[0])
-    return lines + ([f"{indent}next: {markup.one_line(fix)}"] if fix else [])
+    return lines + ([f"{indent}next: {fix}"] if fix else [])
 
 
 def _symptom_line(symptom: phrases.Data) -> str:
-    path, words = markup.one_line(symptom["path"]), markup.one_line(symptom["found"])
+    path, words = symptom["path"], symptom["found"]
     return f"{path}: {words}" if path and not words.startswith(path) else words
 
 
@@ -147,49 +145,48 @@ def _fix(symptom: phrases.Data) -> str:
     return "idumb doctor --fix" if symptom["fixes"] else str(symptom["fix"])
 
 
-def deinit(data: phrases.Data) -> str:
+def deinit(data: phrases.Data) -> phrases.Lines:
     """Return what was removed and what was kept."""
     if not data["removed"]:
-        return "idumb has no data in this repository's git folder.\n"
+        return ["idumb has no data in this repository's git folder."]
     lines = ["Removed idumb from this repository."]
     lines += [f"  removed: {quantities.counted(data['refs'], 'ref')} under refs/idumb/:"] if data["refs"] else []
     lines += [f"           {name}" for name in data["ref_names"]]
-    lines += [f"  removed: {folder['what']}: {markup.one_line(folder['path'])}" for folder in data["folders"]]
+    lines += [f"  removed: {folder['what']}: {folder['path']}" for folder in data["folders"]]
     lines += [f"  removed: {quantities.counted(len(data['files']), 'file')} in .idumb/"] if data["files"] else []
-    lines += [f"  kept:    {markup.one_line(kept)}" for kept in data["stays"]]
-    lines += [f"  backup:  {markup.one_line(data['backup'])}"] if data["backup"] else []
-    lines += [f"  restore: {markup.one_line(command)}" for command in data["next"]]
-    return "\n".join(lines) + "\n"
+    lines += [f"  kept:    {kept}" for kept in data["stays"]]
+    lines += [f"  backup:  {data['backup']}"] if data["backup"] else []
+    return phrases.whole([*lines, *(f"  restore: {command}" for command in data["next"])])
 
 
-def backup(data: phrases.Data) -> str:
-    where = markup.one_line(data["path"])
+def backup(data: phrases.Data) -> phrases.Lines:
+    where = data["path"]
     if not data["verified"]:
-        return f"{where} is intact only up to event {data['events']}.\n"
-    ours = "" if data["of_this_log"] else " It is not a backup of this repository's log.\n"
-    return f"{where}: {data['events']} events, every hash checked, head {data['head'][:12]}.\n{ours}"
+        return [f"{where} is intact only up to event {data['events']}."]
+    ours = [] if data["of_this_log"] else [" It is not a backup of this repository's log."]
+    return [f"{where}: {data['events']} events, every hash checked, head {data['head'][:12]}.", *ours]
 
 
-def archive(data: phrases.Data) -> str:
+def archive(data: phrases.Data) -> phrases.Lines:
     runs = [f"  {run['events']} events: {run['file']}" for run in data["runs"]]
     freed = f"Freed the snapshots of {quantities.counted(data['freed'], 'run')}; git gc removes them from disk."
     moved = f"Moved {data['moved']} events to the folder idumb/archive in the git folder:"
     stay = f"unfinished runs, the newest run of each phase, and the newest {data['keep_runs']} (--keep-runs) stay"
     lines = [moved, *runs] if runs else [f"Nothing to move: {stay}."]
-    return "\n".join([*lines, *([freed] if data["freed"] else []), ""])
+    return [*lines, *([freed] if data["freed"] else [])]
 
 
-def help_page(data: phrases.Data) -> str:
+def help_page(data: phrases.Data) -> phrases.Lines:
     if "text" in data:
         return str(data["text"])
     width = max(len(row["topic"]) for row in data["topics"])
     lines = [f"  {row['topic']:<{width}}  {row['title']}" for row in data["topics"]]
-    return "\n".join(["Topics:", *lines, "", "idumb help TOPIC shows one; idumb COMMAND --help shows the options.", ""])
+    return ["Topics:", *lines, "", "idumb help TOPIC shows one; idumb COMMAND --help shows the options."]
 
 
-def schema(data: phrases.Data) -> str:
+def schema(data: phrases.Data) -> phrases.Lines:
     """Return the document as JSON, or the names with their titles."""
     if "document" in data:
         return markup.json_text(data["document"])
-    rows = [(row["name"], markup.one_line(row["title"])) for row in data["names"]]
-    return "\n".join([*phrases.columns(rows), "Next: idumb schema NAME"]) + "\n"
+    rows = [(row["name"], row["title"]) for row in data["names"]]
+    return [*phrases.columns(rows), "Next: idumb schema NAME"]

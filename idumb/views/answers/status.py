@@ -88,11 +88,7 @@ def _done(tasks: Mapping[str, int]) -> int:
 
 
 def upcoming(view: Mapping[str, Any]) -> str:
-    """Return the next command, ready tasks, and why others wait; or the next task of one phase in full."""
-    if "phases" not in view:
-        from idumb.views.answers import editor
-
-        return editor.upcoming(view)
+    """Return the next command, ready tasks, and why others wait."""
     number = view["next"].get("phase")
     row = next((r for r in view["phases"] if r["phase"] == number), None)
     lines = [*_owner(view), *_closing(view), *_questions(view, "  "), *(_questions(row, "  ") if row else [])]

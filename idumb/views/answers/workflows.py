@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from idumb.domain.plans import workflow as workflows
-from idumb.views import markup, phrases, quantities
+from idumb.views import phrases, quantities
 from idumb.views.answers import run
 
 
-def workflow(data: phrases.Data) -> str:
+def workflow(data: phrases.Data) -> phrases.Lines:
     """Return the list, one definition, its findings, the runs, or the end of a run."""
     if "workflows" in data:
         return _list(data)
@@ -18,84 +18,79 @@ def workflow(data: phrases.Data) -> str:
     return _runs(data) if "runs" in data else run.ended(data)
 
 
-def _list(data: phrases.Data) -> str:
+def _list(data: phrases.Data) -> list[str]:
     rows = [
-        (
-            markup.one_line(row["name"]),
-            markup.one_line(row["version"] or ""),
-            row["origin"],
-            _note(row) or quantities.clip(markup.one_line(row["description"]), 70),
-        )
+        (row["name"], (row["version"] or ""), row["origin"], _note(row) or quantities.clip(row["description"], 70))
         for row in data["workflows"]
     ]
     lines = phrases.columns(rows, "") if rows else ["There are no workflows."]
-    return "\n".join([*lines, *phrases.commands({"next": ["idumb workflow show NAME"]})]) + "\n"
+    return [*lines, *phrases.commands({"next": ["idumb workflow show NAME"]})]
 
 
 def _note(row: phrases.Data) -> str:
     if row["errors"]:
-        return f"{quantities.counted(row['errors'], 'error')}: idumb workflow check {markup.one_line(row['name'])}"
+        return f"{quantities.counted(row['errors'], 'error')}: idumb workflow check {row['name']}"
     return "hidden by the definition above" if row["hidden"] else ""
 
 
-def _definition(data: phrases.Data) -> str:
-    lines = [f"{data['name']} {markup.one_line(data['version'])}: {markup.one_line(data['description'])}"]
-    lines += [f"  {markup.one_line(data['path'])} ({data['origin']})"]
-    lines += [f"  It hides {markup.one_line(other['path'])} ({other['origin']})" for other in data["hides"]]
+def _definition(data: phrases.Data) -> list[str]:
+    lines = [f"{data['name']} {data['version']}: {data['description']}"]
+    lines += [f"  {data['path']} ({data['origin']})"]
+    lines += [f"  It hides {other['path']} ({other['origin']})" for other in data["hides"]]
     lines += ["", "Inputs:"] if data["inputs"] else []
     lines += [f"  {_input(value)}" for value in data["inputs"]]
     for phase in data["phases"]:
-        lines += ["", f"{markup.one_line(phase['title'])}:"]
+        lines += ["", f"{phase['title']}:"]
         lines += [line for step in phase["steps"] for line in _step(step)]
     required = [f"--input {v['name']}=VALUE" for v in data["inputs"] if "default" not in v]
     command = " ".join(["idumb workflow run", data["name"], *required])
-    return "\n".join([*lines, *phrases.commands({"next": [command]})]) + "\n"
+    return [*lines, *phrases.commands({"next": [command]})]
 
 
 def _input(value: phrases.Data) -> str:
     kind = " or ".join(value["choices"]) if value.get("choices") else value["type"]
     default = f", default {workflows.shown(value['default']) or 'empty'}" if "default" in value else ", required"
-    about = f": {markup.one_line(value['description'])}" if value["description"] else ""
-    return f"{value['name']} ({markup.one_line(kind)}{markup.one_line(default)}){about}"
+    about = f": {value['description']}" if value["description"] else ""
+    return f"{value['name']} ({kind}{default}){about}"
 
 
 def _step(step: phrases.Data) -> list[str]:
     special = f", {step['rollback']}" if "rollback" in step else ""
-    lines = [f"  {step['step']} ({step['kind']}{special}): {markup.one_line(step['title'])}"]
+    lines = [f"  {step['step']} ({step['kind']}{special}): {step['title']}"]
     if "if" in step:
         others = f", else {', '.join(step['else'])}" if step["else"] else ""
-        lines.append(f"    if {markup.one_line(step['if'])}: {', '.join(step['then'])}{others}")
+        lines.append(f"    if {step['if']}: {', '.join(step['then'])}{others}")
     if step["outputs"]:
         lines.append(f"    gives {', '.join(value['name'] for value in step['outputs'])}")
     return lines
 
 
-def _findings(data: phrases.Data) -> str:
+def _findings(data: phrases.Data) -> list[str]:
     lines = [line for item in data["findings"] for line in phrases.finding(item)]
     warnings = len(data["findings"]) - data["errors"]
     counts = f"{quantities.counted(data['errors'], 'error')}, {quantities.counted(warnings, 'warning')}"
-    return "\n".join([*lines, f"{markup.one_line(data['path'])}: {counts}"]) + "\n"
+    return [*lines, f"{data['path']}: {counts}"]
 
 
-def _runs(data: phrases.Data) -> str:
+def _runs(data: phrases.Data) -> list[str]:
     if not data["runs"]:
-        return "\n".join(["No workflow has run here.", *phrases.commands({"next": ["idumb workflow list"]})]) + "\n"
+        return ["No workflow has run here.", *phrases.commands({"next": ["idumb workflow list"]})]
     lines: list[str] = []
     for row in data["runs"]:
         pinned = {"same": "", "changed": ", the definition changed since", "gone": ", the definition is gone"}
         inputs = ", ".join(f"{name}={workflows.shown(value)}" for name, value in row["inputs"].items())
-        about = f" ({markup.one_line(quantities.clip(inputs, 80))})" if inputs else ""
-        version = f" {markup.one_line(row['version'])}" if row["version"] else ""
-        head = f"{row['phase']} {markup.one_line(row['name'])}{version}{about}: {row['state']}"
+        about = f" ({quantities.clip(inputs, 80)})" if inputs else ""
+        version = f" {row['version']}" if row["version"] else ""
+        head = f"{row['phase']} {row['name']}{version}{about}: {row['state']}"
         lines.append(head + pinned[row["definition"]])
         if len(data["runs"]) == 1:
             lines += [line for step in row["steps"] for line in _step_state(step)]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _step_state(step: phrases.Data) -> list[str]:
-    reason = f": {quantities.clip(markup.one_line(step['reason']), 100)}" if step["reason"] else ""
+    reason = f": {quantities.clip(step['reason'], 100)}" if step["reason"] else ""
     lines = [f"  {step['task']} {step['step']}: {step['status']}{reason}"]
     for name, value in step["outputs"].items():
-        lines.append(f"    {name} = {quantities.clip(markup.one_line(workflows.shown(value)), 100)}")
+        lines.append(f"    {name} = {quantities.clip(workflows.shown(value), 100)}")
     return lines

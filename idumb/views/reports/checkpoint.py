@@ -21,10 +21,7 @@ _STATUSES = ("failed", "partial", "skipped")
 
 
 def render(
-    state: RunState,
-    task: Task,
-    evidence: Sequence[Recorded] = (),
-    ledger: Sequence[Mapping[str, Any]] | None = None,
+    state: RunState, task: Task, evidence: Sequence[Recorded] = (), ledger: Sequence[Mapping[str, Any]] | None = None
 ) -> str:
     """Return the document of the task's newest checkpoint in `state`, which must exist.
 

@@ -270,10 +270,7 @@ class _Facts:
             ("Tasks skipped", [f"{i}: {self.reasons(i)}" for i in self.ids(outcome.SKIPPED)]),
             ("Timeline deviations", [line for i in self.statuses if (line := self._late(i))]),
             ("Amendments", [f"Version {a['version']}: {'; '.join(a['what'])}" for a in amendments]),
-            (
-                "Answers of people",
-                [f"{a['decision']}: {a['choice']}, by {a['by']}" for a in answers],
-            ),
+            ("Answers of people", [f"{a['decision']}: {a['choice']}, by {a['by']}" for a in answers]),
         ]
 
     def _late(self, task_id: str) -> str:

@@ -208,9 +208,7 @@ def _readable(stream: TextIO, seconds: float) -> bool:
 
 
 def at_terminal(
-    armed: Armed = contextlib.nullcontext,
-    timeout: Timeout = lambda: ASK_TIMEOUT,
-    shown: Callable[[str], str] = str,
+    armed: Armed = contextlib.nullcontext, timeout: Timeout = lambda: ASK_TIMEOUT, shown: Callable[[str], str] = str
 ) -> Terminal | Nobody:
     """Return the terminal of this process if standard input and error are one; otherwise `Nobody`."""
     from idumb.system.files import user_folders

@@ -134,10 +134,7 @@ class LiveProgress:
     """A `Reporter` that redraws a table."""
 
     def __init__(
-        self,
-        stream: TextIO,
-        escape: Callable[[str], str] = markup.visible,
-        clock: Callable[[], float] = time.monotonic,
+        self, stream: TextIO, escape: Callable[[str], str] = markup.visible, clock: Callable[[], float] = time.monotonic
     ) -> None:
         from rich.console import Console
 

@@ -1,0 +1,83 @@
+"""What a command says when it cannot do what you typed: each names something that works."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import ended_runs
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
+from tests.support.project import Project, making, task
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+
+
+@pytest.fixture
+def done(prepared: Prepared) -> Project:
+    return prepared.get(ended_runs.done)
+
+
+def test_a_word_of_another_program_is_answered_with_the_command(done: Project) -> None:
+    """R-ASK-1."""
+    assert "next: idumb execute-phase 1\n" in done.quick("run", "1").err
+    assert done.quick("pause", "--json").error["hint"] == "idumb stop --after-task"
+
+
+def test_a_rollback_without_a_checkpoint_lists_them(done: Project) -> None:
+    """R-GIT-3."""
+    refused = done.json("rollback", "1")
+    assert refused.error["hint"] == "idumb rollback 1 --to start; or --to T1-01"
+
+
+def test_an_unknown_run_has_no_events(done: Project) -> None:
+    """R-LOG-2."""
+    assert done.json("log", "--run", "nonsense").error["code"] == "run.unknown"
+
+
+def test_show_rollback_and_undo_work_from_the_log_if_no_file_has_the_plan(done: Project) -> None:
+    """R-LOG-6: the log keeps the plans of every run."""
+    done.repo.remove(PLAN)
+    assert done.json("status").data["next"]["command"] == "idumb check-plan 1"
+    assert done.json("show", "T1-01").data["status"] == "completed"
+    assert "T1-01" in done.json("show", "T1-01", "--plan").data["text"]
+    assert done.json("rollback", "1", "--to", "start", "--yes").data["tasks"] == ["T1-01"]
+    assert done.json(*done.undoing()).code == 0
+
+
+def test_a_missing_program_of_an_agent_is_an_error_before_a_run(project: Project) -> None:
+    """R-ADAPT-1, R-PLAN-5: of `check-plan` and of `doctor`."""
+    project.configure("builder: gone\nbindings:\n  gone: {adapter: command, argv: [/no/such/program]}\n")
+    project.plan([task("T1-01", files="create `a.txt`")])
+    assert [row["code"] for row in project.json("check-plan", "1").data["findings"] if row["severity"] == "error"] == [
+        "agent.not-found"
+    ]
+    checks = {row["code"]: row["symptoms"] for row in project.json("doctor").data["checks"]}
+    assert [symptom["state"] for symptom in checks["agents.programs"]] == ["problem"]
+
+
+def test_your_own_later_change_can_be_accepted_as_verified(done: Project) -> None:
+    """R-RUN-6: if every check still passes. No other bytes are accepted by that answer."""
+    done.repo.write("a.txt", "mine\n")
+    done.repo.commit("mine", "a.txt")
+    refused = done.json("verify-work", "1")
+    assert (refused.error["code"], refused.error["hint"]) == ("verification.partial", "idumb decisions")
+    (question,) = done.json("decisions").data["decisions"]
+    assert "a.txt is not as T1-01 left it" in question["evidence"]
+    assert done.json("decide", question["id"], "yes").data["verification"] == "passed"
+
+
+def test_status_shows_a_workflow_that_a_pull_brought(done: Project) -> None:
+    """R-OPS-1: the view that is kept watches their folder, too."""
+    assert done.json("status").data["next"]["command"] is None
+    plan = projects.plan_text([making("TW1-01", "w.txt")], phase="W1")
+    done.repo.write(".planning/workflows/001-more/PLAN.md", plan)
+    assert "W1" in done.quick("status").out
+
+
+def test_a_terminal_of_another_encoding_gets_escapes(sandbox: GitSandbox) -> None:
+    """R-OPS-3: exit 70 never."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "ä.txt")])
+    shown = project.idumb("show", "T1-01", environment={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
+    assert (shown.code, "\\xe4.txt" in shown.out) == (0, True)
