@@ -115,7 +115,6 @@ LONG: dict[str, Callable[[int], str]] = {
     "digits of a task": lambda n: "### Task " + "1" * n + "(",
     "letters and digits of a task": lambda n: "### Task " + "a" * n + "1" * n + "(",
     "digits of an id": lambda n: "### T" + "1" * n + "(",
-    "digits of a box": lambda n: "## Tasks\n\n- [ ] T" + "1" * n + "(",
     "digits of a dependency": lambda n: "### T02: A\n\n- **Depends on:** " + "1" * n + "-",
     "digits of a title": lambda n: "### Task 1: Task " + "1" * n + "(",
     "tabs in a title": lambda n: "### Task 1: a" + "\t" * n + "x",

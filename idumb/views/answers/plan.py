@@ -40,13 +40,10 @@ def import_plan(data: phrases.Data) -> phrases.Lines:
     lines = phrases.lines_of(data["diff"]) if data["diff"] else []
     lines += data["changes"]
     if not data["written"]:
-        lines.append(
-            f"{path} was not changed." if data["changes"] else f"{path} is current: its source has not changed."
-        )
-    elif data["changes"]:
-        lines.append(f"Wrote {path}.")
+        lines.append(f"{path} {'was not changed' if data['changes'] else 'is current: its source has not changed'}.")
     else:
-        lines.append(f"Wrote {path}: {phrases.tasks(len(rows))} of {data['kind']}.")
+        what = "" if data["changes"] else f": {phrases.tasks(len(rows))} of {data['kind']}"
+        lines.append(f"Wrote {path}{what}.")
     for row in data["unread"][:_MOST_UNREAD]:
         lines.append(f"Not read: {row['path']}:{row['line']}: {row['text']}")
     more = len(data["unread"]) - _MOST_UNREAD

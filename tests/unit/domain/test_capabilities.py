@@ -18,8 +18,3 @@ def test_an_adapter_and_its_recorded_name_have_the_same_capabilities(
 
 def test_an_adapter_without_declarations_has_the_defaults() -> None:
     assert agent.capabilities(object()) == agent.capabilities_of("templater") == Capabilities()
-
-
-def test_only_steps_are_reproducible_and_only_people_are_asked() -> None:
-    assert [name for name, c in agent.BUILT_IN.items() if c.deterministic] == [agent.STEPS]
-    assert [name for name, c in agent.BUILT_IN.items() if c.asks_person] == [agent.HUMAN]
