@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from idumb import lazy_pattern
 from idumb.app.ports.planning import ParsedPlan
@@ -16,7 +16,7 @@ from idumb.domain.plans import workflow
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
-from idumb.markdown.plans import frontmatter, plan_parser, steps, sweep, task_reader
+from idumb.markdown.plans import frontmatter, plan_parser, steps, sweep, task_reader, values
 from idumb.markdown.syntax import blocks, record, tree
 from idumb.markdown.syntax.nodes import Block, Fence, Heading
 from idumb.markdown.syntax.problems import WORKFLOW, Place, Problems
@@ -64,12 +64,11 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
     if file_name and name and name != file_name:
         words = {"file": f"{file_name}.md", "accepted": file_name}
         problems.report("workflow.other-name", source.starts[0], name, field="name", **words)
-    outline = _Outline(problems)
-    outline.read(blocks.scan(source, end_line, problems))
+    drafts, fence = _outlined(blocks.scan(source, end_line, problems), problems)
     phase = WORKFLOW_RUNS.phase_of(path)
-    values, origin = _run(outline, inputs, problems, is_run=phase is not None)
-    tasks = step_reader.tasks(outline.drafts, phase or DEFINITION, inputs, values, problems)
-    if not outline.drafts:
+    values, origin = _run(fence, inputs, problems, is_run=phase is not None)
+    tasks = step_reader.tasks(drafts, phase or DEFINITION, inputs, values, problems)
+    if not drafts:
         problems.report("workflow.no-steps", source.starts[0], field="step")
     plan = Plan(
         path=path,
@@ -98,11 +97,11 @@ def _head(node: Node | None, problems: Problems) -> dict[str, Any]:
 
 
 def _run(
-    outline: _Outline, inputs: tuple[Value, ...], problems: Problems, *, is_run: bool
+    fence: Fence | None, inputs: tuple[Value, ...], problems: Problems, *, is_run: bool
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the inputs of a run, with the defaults of those that it does not name, and its origin."""
     defaults = {value.name: value.default for value in inputs if value.default is not None}
-    place, fence = Place("inputs", problems, kind=WORKFLOW), outline.run
+    place = Place("inputs", problems, kind=WORKFLOW)
     if fence is None or not is_run:
         if fence is None and is_run:
             place.report("workflow.bad-run", problems.source.starts[0], why="The run has no inputs")
@@ -138,89 +137,77 @@ def _fence_node(fence: Fence, problems: Problems) -> Node | None:
     return node
 
 
-class _Outline:
-    """Walks the top-level blocks once: phases are headings of level 2, steps headings of level 3 with a fence."""
+class _Section(NamedTuple):
+    """The blocks below a heading of level 1 to 3, or above the first one, up to line `end`."""
 
-    def __init__(self, problems: Problems) -> None:
-        self.problems = problems
-        self.drafts: list[Draft] = []
-        self.run: Fence | None = None
-        self._phase = ""
-        self._heading: Heading | None = None
-        self._draft: Draft | None = None
-        self._taken: list[tuple[int, int]] = []
+    heading: Heading | None
+    blocks: list[Block]
+    end: int
 
-    def read(self, document: Iterable[Block]) -> None:
-        for block in document:
-            if isinstance(block, Heading) and block.level <= 3 and not block.indent:
-                self._end(block.line)
-                self._open(block)
-            elif isinstance(block, Fence) and block.info == STEP and block.top and not block.indent:
-                self._step(block)
-            elif isinstance(block, Fence) and block.info == workflow.FENCE and block.top and not block.indent:
-                self._run(block)
-            else:
-                self._other(block)
-        self._end(len(self.problems.source.lines))
 
-    def _open(self, heading: Heading) -> None:
-        if heading.level < 3:
-            self._phase = heading.text.strip() if heading.level == 2 else ""
-            self._heading = None
+def _sections(document: Iterable[Block], end: int) -> list[_Section]:
+    sections = [_Section(None, [], end)]
+    for block in document:
+        if isinstance(block, Heading) and block.level <= 3 and not block.indent:
+            sections[-1] = sections[-1]._replace(end=block.line)
+            sections.append(_Section(block, [], end))
         else:
-            self._heading = heading
+            sections[-1].blocks.append(block)
+    return sections
 
-    def _end(self, line: int) -> None:
-        """End the step that is open; report a heading that looks like one but has no fence."""
-        heading, draft = self._heading, self._draft
-        if draft is not None and heading is not None:
-            region = (heading.end_line, line)
-            draft.description = task_reader.lines_left(region, self._taken, self.problems.source)
-        elif heading is not None and _STEP_HEADING.fullmatch(heading.text):
-            id = heading.text.partition(":")[0]
-            self._report("workflow.step-without-fence", heading.start, heading.text, id=id)
-        self._draft, self._taken, self._heading = None, [], None
 
-    def _step(self, fence: Fence) -> None:
-        heading = self._heading
-        if heading is None or self._draft is not None:
-            why = "A step needs a heading of its own" if heading is None else "The step has two fences"
-            self._report("workflow.step-without-heading", fence.start, STEP, why=why)
-            return
-        match = _STEP_HEADING.fullmatch(heading.text)
-        if match is None:
-            self._report("workflow.bad-heading", heading.start, heading.text)
-        if not self._phase:
-            self._report("workflow.no-phase", heading.start, heading.text)
-        node = _fence_node(fence, self.problems)
-        self._taken.append((fence.line, fence.end_line))
-        source = self.problems.source
-        self._draft = Draft(
-            match[1] if match else "", " ".join(match[2].split()) if match else "", self._phase,
-            heading.start, source.end_of(fence.end_line - 1), heading.line + 1, node,
-        )  # fmt: skip
-        self.drafts.append(self._draft)
+def _outlined(document: Iterable[Block], problems: Problems) -> tuple[list[Draft], Fence | None]:
+    """Return the steps and the fence of a run. Phases are headings of level 2, steps those of level 3 with a fence."""
+    phase, drafts, runs = "", list[Draft](), list[Fence]()
+    for section in _sections(document, len(problems.source.lines)):
+        heading, fences = section.heading, list[Fence]()
+        for block in section.blocks:
+            if isinstance(block, Fence) and block.info in (STEP, workflow.FENCE) and block.top and not block.indent:
+                fences.append(block)
+            else:
+                _report_like_steps(block, problems)
+        runs += (fence for fence in fences if fence.info == workflow.FENCE)
+        own = [fence for fence in fences if fence.info == STEP]
+        if heading is not None and heading.level < 3:
+            phase = heading.text.strip() if heading.level == 2 else ""
+        is_step = heading is not None and heading.level == 3
+        for fence in own[is_step:]:
+            why = "The step has two fences" if is_step else "A step needs a heading of its own"
+            problems.report("workflow.step-without-heading", fence.start, STEP, field="step", why=why)
+        if heading is not None and is_step and own:
+            taken = [fence for fence in fences if fence is own[0] or fence.info == workflow.FENCE]
+            drafts.append(_draft(heading, own[0], phase, (heading.end_line, section.end), taken, problems))
+        elif heading is not None and is_step and _STEP_HEADING.fullmatch(heading.text):
+            words = {"field": "step", "id": heading.text.partition(":")[0]}
+            problems.report("workflow.step-without-fence", heading.start, heading.text, **words)
+    for fence in runs[1:]:
+        words = {"field": "step", "why": "There are two fences `yaml run`", "fix": "remove one"}
+        problems.report("workflow.bad-run", fence.start, fence.info, **words)
+    return drafts, runs[-1] if runs else None
 
-    def _run(self, fence: Fence) -> None:
-        if self.run is not None:
-            words = {"why": "There are two fences `yaml run`", "fix": "remove one"}
-            self._report("workflow.bad-run", fence.start, fence.info, **words)
-        self.run = fence
-        self._taken.append((fence.line, fence.end_line))
 
-    def _other(self, block: Block) -> None:
-        """Report a fence that is meant as a step but is not one."""
-        for inner in sweep.walk(block):
-            if not isinstance(inner, Fence) or inner.info.endswith(" example"):
-                continue
-            info = inner.info.strip()
-            if _LIKE_FENCE.fullmatch(info) or (info.casefold() in _NO_LANGUAGE and self._like_step(inner)):
-                self._report("workflow.fence-near-miss", inner.start, inner.info)
+def _draft(
+    heading: Heading, fence: Fence, phase: str, region: tuple[int, int], taken: list[Fence], problems: Problems
+) -> Draft:
+    source, match = problems.source, _STEP_HEADING.fullmatch(heading.text)
+    if match is None:
+        problems.report("workflow.bad-heading", heading.start, heading.text, field="step")
+    if not phase:
+        problems.report("workflow.no-phase", heading.start, heading.text, field="step")
+    lines = [(each.line, each.end_line) for each in taken]
+    return Draft(
+        match[1] if match else "", " ".join(match[2].split()) if match else "", phase, heading.start,
+        source.end_of(fence.end_line - 1), heading.line + 1, _fence_node(fence, problems),
+        task_reader.lines_left(region, lines, source),
+    )  # fmt: skip
 
-    def _like_step(self, fence: Fence) -> bool:
-        source = self.problems.source
-        body = steps.body_of(fence, source)[0] if fence.top else "\n".join(text for _, text in fence.pieces)
-        return _LIKE_STEP.search(body) is not None
 
-    def _report(self, code: str, at: int, found: str, **words: Any) -> None:
-        self.problems.report(code, at, found, field="step", **words)
+def _report_like_steps(block: Block, problems: Problems) -> None:
+    """Report a fence that is meant as a step but is not one."""
+    for inner in sweep.walk(block):
+        if not isinstance(inner, Fence) or inner.info.endswith(" example"):
+            continue
+        body = values.fence_text(inner, problems.source)
+        like_step = inner.info.strip().casefold() in _NO_LANGUAGE and _LIKE_STEP.search(body) is not None
+        if like_step or _LIKE_FENCE.fullmatch(inner.info.strip()):
+            problems.report("workflow.fence-near-miss", inner.start, inner.info, field="step")
