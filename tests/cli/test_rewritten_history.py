@@ -126,6 +126,13 @@ def test_a_commit_is_not_brought_back_over_files_of_the_user(reset: Project) -> 
     assert about_history(project)["id"] == question["id"]
 
 
+def test_a_commit_is_not_brought_back_during_a_merge(reset: Project) -> None:
+    project, question, head = reset, about_history(reset), reset.repo.head()
+    (project.repo.common_dir / "MERGE_HEAD").write_text(f"{question['evidence'][0]}\n")
+    assert project.json("decide", question["id"], "return").code == 4
+    assert (project.exists("b.txt"), project.repo.head()) == (False, head)
+
+
 def test_a_run_starts_afresh(reset: Project) -> None:
     project, question = reset, about_history(reset)
     answered = project.json("decide", question["id"], "fresh")

@@ -121,8 +121,9 @@ def bring_back(services: Services, state: RunState, newest: str) -> None:
     head, branch = history.head().commit, state.branch
     before, after = history.tree_of(head), history.tree_of(newest)
     paths = [change.path for change in trees.changes(before, after)]
-    if head and not history.descends(head, newest):
-        raise _not_returned(state, newest, "the branch has other commits now")
+    other = "" if not head or history.descends(head, newest) else "the branch has other commits now"
+    if why := history.in_progress() or other:
+        raise _not_returned(state, newest, why)
     name = run_ref(services, state.id, f"before-return-{newest[:12]}")
     trees.snapshot(name, f"before commit {newest[:7]} was brought back")
     raw = services.open_checkout().raw
