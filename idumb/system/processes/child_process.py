@@ -45,8 +45,8 @@ class Finished:
 
     `errors` is None unless standard error was captured separately. `leftovers` are the ids of processes that it left
     running and that were ended. `limit` is the expired limit (`wall`, `idle`, or "" for none) and `allowed` its length
-    in seconds. `cause` is one of `stalls.CLASSES` if the process did not end by itself, and `why` the observations
-    behind it. `sandbox` is the level that was in force, "" if none was configured.
+    in seconds. `cause` is one of `stalls.CLASSES` if the process did not end by itself and it is known, and `why` the
+    observations behind it. `sandbox` is the level that was in force, "" if none was configured.
     """
 
     exit_code: int | None
@@ -69,7 +69,7 @@ class Finished:
 
     def words(self) -> str:
         """Describe how it ended; "" after a normal exit."""
-        because = f" ({self.cause}: {self.why})" if self.cause else ""
+        because = f" ({f'{self.cause}: ' if self.cause else ''}{self.why})" if self.why else ""
         if self.timed_out:
             span = f"{self.allowed or 0:.3f}".rstrip("0").rstrip(".")
             return f"stopped after {span} s{' of silence' if self.limit == stalls.IDLE else ''}{because}"
@@ -165,17 +165,14 @@ def run(
             child.close()
     code = child.wait()
     output, *errors = [capture.result() for capture in captures]
-    observation = supervisor.limits.observation
-    limit, cause = "", None
-    if observation is not None:
-        limit, cause = observation.limit, stalls.cause_of(observation)
-    elif code < 0 or code > _SIGNALLED:
+    limit, cause = supervisor.limits.expired, supervisor.limits.cause
+    if not limit and (code < 0 or code > _SIGNALLED):
         starved = process_tree.out_of_memory_kills() > kills
         cause = stalls.of_signal(-code if code < 0 else code - _SIGNALLED, starved=starved)
     return Finished(
         code if code >= 0 else None,
         -code if code < 0 else None,
-        observation is not None,
+        bool(limit),
         output,
         errors[0] if errors else None,
         time.monotonic() - started,

@@ -163,13 +163,14 @@ def _no_progress(_: bytes) -> bool:
 
 
 class TimeLimits:
-    """`observation` is what was seen when a limit expired, or None.
+    """`expired` is the limit that expired, "" for none, and `cause` why.
 
     Moments are on the monotonic clock, spans in seconds; None means no limit.
     """
 
     def __init__(self, started: float, timeout: float | None, idle_timeout: float | None, *, agent: bool) -> None:
-        self.observation: stalls.Observation | None = None
+        self.expired = ""
+        self.cause: stalls.Cause | None = None
         self._deadline = None if timeout is None else started + timeout
         self._idle = idle_timeout
         self._worked = started
@@ -201,19 +202,14 @@ class TimeLimits:
         if over is None or not self._is_fresh(over):
             self._before = stalls.sample(pids)
             return False
-        idle = over != self._deadline
-        observation = stalls.look(
-            pids,
-            self._before,
-            limit=stalls.IDLE if idle else stalls.WALL,
-            agent=self._agent,
-            silence=None if heard is None else time.monotonic() - heard,
-            says_it_waits=self._waits,
-        )
-        if idle and not stalls.is_idle(observation):
+        limit = stalls.WALL if over == self._deadline else stalls.IDLE
+        busy = stalls.works(self._before, stalls.sample(pids))
+        if limit == stalls.IDLE and busy is not False:  # silence is no stall if the system does not show what it does
             self._worked = time.monotonic()
             return False
-        self.observation = observation
+        silence = None if heard is None else time.monotonic() - heard
+        self.expired = limit
+        self.cause = stalls.of_limit(limit, busy=busy, agent=self._agent, silence=silence, says_it_waits=self._waits)
         return True
 
     def _over(self, heard: float | None) -> float | None:
