@@ -12,7 +12,7 @@ from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import GENESIS, ChainCheck
 from idumb.lazy_dataclass import dataclass
-from idumb.store import connection, owner_card, ownership, restore
+from idumb.store import connection, owner_card, owner_lock, ownership, restore
 from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 
@@ -33,7 +33,7 @@ def checks(log: SqliteEventLog, worktree: str, clock: Clock, *, accept_loss: boo
 
 def owned(folder: str) -> bool:
     """Return whether some working tree seems to have a live owner. Takes no lock."""
-    return any(owner_card.standing(card) != owner_card.DEAD for _, card in owner_card.all_cards(folder))
+    return any(owner_card.standing(card, path) != owner_card.DEAD for path, card in owner_card.all_cards(folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class _LogChecks:
 
     def owner(self) -> Iterator[Symptom]:
         for path, card in owner_card.all_cards(self.database.folder):
-            standing = owner_card.standing(card)
+            standing = owner_card.standing(card, path)
             who = f"process {card.get('pid', '?')} on {card.get('host', '?')}: {card.get('command', '?')}"
             if standing == owner_card.DEAD:
                 yield health.warn(
@@ -114,7 +114,7 @@ class _LogChecks:
         own = os.path.join(self.database.folder, "worktrees", self.worktree)
         if os.path.dirname(symptom.subject) == own:
             return f"{symptom.subject} named a dead owner; this command took over the working tree"
-        lock = ownership.take(os.path.join(os.path.dirname(symptom.subject), "owner.lock"))
+        lock = owner_lock.take(owner_card.lock_of(symptom.subject))
         try:
             if lock is None or owner_card.standing(owner_card.read(symptom.subject)) != owner_card.DEAD:
                 return f"{symptom.subject} belongs to another owner now"

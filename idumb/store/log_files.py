@@ -30,8 +30,6 @@ class SqliteLogFiles:
 
         Refusal `backup.exists` if the name is taken.
         """
-        if os.path.lexists(path):
-            raise Refusal("backup.exists", f"{path} already exists.", hint="choose another name")
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):
             raise Refusal("backup.no-folder", f"There is no folder {folder}.", hint=f"mkdir -p {shlex.quote(folder)}")
@@ -43,7 +41,10 @@ class SqliteLogFiles:
                 chain = backups.check(part, self._database.folder)
                 if chain.broken_at is not None:
                     raise log_errors.corrupt(self._database.path, chain.why)
-                _put(part, path)
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+                os.rename(part, path)
+            except FileExistsError:
+                raise Refusal("backup.exists", f"{path} already exists.", hint="choose another name") from None
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(part)
@@ -89,15 +90,3 @@ class SqliteLogFiles:
             self._database.write(delete)
             with contextlib.suppress(StoreError):
                 self._database.read(lambda db: db.execute("VACUUM"), None)
-
-
-def _put(part: str, path: str) -> None:
-    """Put a file in place without overwriting one that appeared meanwhile. FileExistsError then."""
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        # A backup disk may not support hard links; then reserve the name first.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-        os.rename(part, path)

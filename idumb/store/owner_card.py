@@ -9,6 +9,7 @@ from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal
+from idumb.store import owner_lock
 from idumb.system import host_identity
 from idumb.system.files import atomic_write
 
@@ -33,7 +34,7 @@ def read(path: str) -> Card:
 def holder(path: str) -> Card | None:
     """Return the card of the apparent owner, with `standing`; None if there is none."""
     card = read(path)
-    state = standing(card) if card else DEAD
+    state = standing(card, path) if card else DEAD
     return None if state == DEAD else {**card, "standing": state}
 
 
@@ -66,18 +67,26 @@ def here(card: Card) -> bool:
     return bool(card.get("host") == host_identity.name())
 
 
-def standing(card: Card) -> str:
-    """Return the state of the process on the card: running, stopped, provably dead, or unknown."""
+def standing(card: Card, path: str = "") -> str:
+    """Return the state of the process on the card: running, stopped, provably dead, or unknown.
+
+    Processes of another container are invisible; there the lock beside the card decides, if `path` is the card's.
+    """
     if not here(card):
         return ELSEWHERE
     if card.get("boot") != host_identity.boot_id():
         return DEAD
     if card.get("namespace", host_identity.process_namespace()) != host_identity.process_namespace():
-        return ELSEWHERE
+        return DEAD if path and owner_lock.is_free(lock_of(path)) else ELSEWHERE
     pid = card.get("pid")
     if not isinstance(pid, int) or not host_identity.process_is(pid, card.get("started")):
         return DEAD
     return STOPPED if host_identity.process_is_stopped(pid) else RUNNING
+
+
+def lock_of(path: str) -> str:
+    """Return the path of the lock beside a card."""
+    return os.path.join(os.path.dirname(path), "owner.lock")
 
 
 def worktrees(folder: str) -> list[str]:

@@ -7,7 +7,6 @@ stopped and continues therefore notices before each effect, and the log refuses 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import json
 import os
@@ -18,7 +17,7 @@ from typing import Any
 
 from idumb.app.ports.process import Clock, StopRequest
 from idumb.domain.errors import Refusal, StoreError
-from idumb.store import connection, log_errors, owner_card
+from idumb.store import connection, log_errors, owner_card, owner_lock
 from idumb.system import host_identity
 from idumb.system.files import atomic_write, private_folders
 from idumb.system.processes import process_tree
@@ -42,7 +41,7 @@ class FileOwnership:
         self._card = os.path.join(self._folder, "owner.json")
         self._request = os.path.join(self._folder, "stop.json")
         self._path = os.path.join(self._folder, "owner.lock")
-        self._lock: OwnerLock | None = None
+        self._lock: owner_lock.OwnerLock | None = None
         self._fence = 0
         self._lost = False
         database.guard = self.guard
@@ -146,30 +145,30 @@ class FileOwnership:
             return None
         return StopRequest(str(request.get("by")), str(request.get("why")), bool(request.get("after_task")))
 
-    def _taken(self, *, force: bool) -> OwnerLock:
+    def _taken(self, *, force: bool) -> owner_lock.OwnerLock:
         card = owner_card.read(self._card)
         standing = owner_card.standing(card) if card else owner_card.DEAD
         if standing == owner_card.ELSEWHERE:
             return self._taken_from_elsewhere(card, force=force)
-        lock = take(self._path)
+        lock = owner_lock.take(self._path)
         for _ in range(int(PATIENCE * _LOOKS)):
             if lock is not None or self._owner_lives():
                 break
             host_identity.pause(1 / _LOOKS)
-            lock = take(self._path)
+            lock = owner_lock.take(self._path)
         if lock is not None:
             return lock
         card = owner_card.read(self._card)
         if card and owner_card.standing(card) == owner_card.DEAD:
-            return replace(self._path)
+            return owner_lock.replace(self._path)
         raise owner_card.held(card)
 
-    def _taken_from_elsewhere(self, card: Mapping[str, Any], *, force: bool) -> OwnerLock:
+    def _taken_from_elsewhere(self, card: Mapping[str, Any], *, force: bool) -> owner_lock.OwnerLock:
         """Locks may not work between machines, so a free lock proves nothing there."""
         if force:
-            return replace(self._path)
+            return owner_lock.replace(self._path)
         # In another container of this machine, the lock decides.
-        lock = take(self._path) if owner_card.here(card) else None
+        lock = owner_lock.take(self._path) if owner_card.here(card) else None
         if lock is None:
             raise owner_card.elsewhere(card)
         return lock
@@ -178,7 +177,7 @@ class FileOwnership:
         card = owner_card.read(self._card)
         return bool(card) and owner_card.standing(card) != owner_card.DEAD
 
-    def _announced(self, lock: OwnerLock, command: str) -> int:
+    def _announced(self, lock: owner_lock.OwnerLock, command: str) -> int:
         """Write the card, take the token, write the card again: an owner that waits for the database is visible."""
         since = self._clock.now()
         before = owner_card.read(self._card).get("namespace")
@@ -216,7 +215,7 @@ class FileOwnership:
             return True
         if not host_identity.process_is(holder["pid"], holder.get("started")):
             return True
-        lock = take(self._path)
+        lock = owner_lock.take(self._path)
         if lock is not None:
             lock.release()
         return lock is not None
@@ -229,7 +228,7 @@ def _send(started: Mapping[int, int | None], *numbers: int) -> None:
                 host_identity.signal_process(pid, since, number)
 
 
-def _next_fence(worktree: str, command: str, since: str, lock: OwnerLock, db: sqlite3.Connection) -> int:
+def _next_fence(worktree: str, command: str, since: str, lock: owner_lock.OwnerLock, db: sqlite3.Connection) -> int:
     """Read inside the transaction, so that of two takeovers only the later one keeps its token."""
     if not lock.holds():
         raise lost()
@@ -253,80 +252,6 @@ def lost() -> Refusal:
     )
 
 
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class OwnerLock:
-    """A lock that this process took. `holds` is true until the file at the path is replaced or removed."""
-
-    def __init__(self, path: str, descriptor: int) -> None:
-        self._path = path
-        self._descriptor = descriptor
-        self._process = os.getpid()
-
-    def holds(self) -> bool:
-        # A forked process shares the descriptor, not the right to write.
-        if self._process != os.getpid():
-            return False
-        try:
-            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._descriptor))
-        except OSError:
-            return False
-
-    def release(self) -> None:
-        """Release explicitly: a program may have inherited the descriptor by mistake."""
-        if self._process == os.getpid():
-            with contextlib.suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-        os.close(self._descriptor)
-
-
-def take(path: str) -> OwnerLock | None:
-    """Return the lock, or None while another process holds it. Raises OSError, and StoreError without locks."""
-    while True:
-        descriptor = os.open(path, _FLAGS, 0o600)
-        try:
-            if not _locked(descriptor, path):
-                os.close(descriptor)
-                return None
-            lock = OwnerLock(path, descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if lock.holds():
-            return lock
-        lock.release()  # replaced between opening and locking
-
-
-def replace(path: str) -> OwnerLock:
-    """Take the lock from its holder: put a new file, locked by this process, at the path."""
-    fresh = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
-    descriptor = os.open(fresh, _FLAGS | os.O_EXCL, 0o600)
-    try:
-        _locked(descriptor, path)
-        os.rename(fresh, path)
-    except BaseException:
-        os.close(descriptor)
-        with contextlib.suppress(OSError):
-            os.unlink(fresh)
-        raise
-    return OwnerLock(path, descriptor)
-
-
-def _locked(descriptor: int, path: str) -> bool:
-    import errno
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
-            raise StoreError("lock.unsupported", f"this file system has no locks: {os.path.dirname(path)}") from error
-        raise
-    return True
-
-
 @contextlib.contextmanager
 def held_all(folder: str, also: str | None = None) -> Iterator[None]:
     """Take all locks; Refusal `lock.held` if one has an owner. `also` may have no folder yet."""
@@ -338,14 +263,14 @@ def held_all(folder: str, also: str | None = None) -> Iterator[None]:
         yield
 
 
-def _taken_in(folder: str) -> OwnerLock:
+def _taken_in(folder: str) -> owner_lock.OwnerLock:
     """Take the lock of a working tree. Refusal `lock.held` if it has an owner.
 
     A lock shows no owner on another machine; its card does.
     """
     card = owner_card.read(os.path.join(folder, "owner.json"))
     alive = bool(card) and owner_card.standing(card) != owner_card.DEAD
-    lock = None if alive else take(os.path.join(folder, "owner.lock"))
+    lock = None if alive else owner_lock.take(os.path.join(folder, "owner.lock"))
     if lock is None:
         raise Refusal(
             "lock.held",

@@ -1,7 +1,7 @@
 """Put the newest good backup in the place of a log that is damaged, missing or older. Nothing damaged is ever deleted.
 
-The new database is made beside the old one, with an event that says what is missing, before one rename puts it in
-place. A kill leaves either the old one or the new one, and repeating the restore is always safe.
+The new database is whole, with an event that says what is missing, before one rename puts it in place. A kill leaves
+the old one, none or the new one; none is never taken for a new log, and repeating the restore is always safe.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def plan(database: connection.Database) -> Recovery:
 def restore(database: connection.Database, recovery: Recovery, clock: Clock) -> str:
     """Put the backup in place, or an empty log. The caller holds the locks of all working trees.
 
-    Return where the old file is now, "" if there was none. StoreError and OSError; then the log is as it was.
+    Return where the old file is now, "" if there was none. Raises StoreError and OSError; then call it again.
     """
     database.close()
     fresh = f"{database.path}.new"
     with log_errors.translated(database.path):
-        kept = _kept_beside(database.path) if os.path.lexists(database.path) else ""
+        kept = backups.set_aside(database.path, "damaged") if os.path.lexists(database.path) else ""
         _copy(recovery.backup, fresh)
         newest = _with_gap(fresh, database, recovery, clock.now(), kept)
         database.backups.record(newest)
@@ -111,15 +111,3 @@ def _with_gap(fresh: str, database: connection.Database, recovery: Recovery, at:
     with open(fresh, "rb") as stream:
         atomic_write.sync(stream.fileno())
     return Newest(row[event_chain.SEQ], row[event_chain.HASH], os.stat(database.folder).st_ino, fence)
-
-
-def _kept_beside(path: str) -> str:
-    """Hard-link a file under a free name, so that its path is never empty; where that fails, rename it."""
-    number = 1
-    while os.path.lexists(place := f"{path}.damaged-{number}"):
-        number += 1
-    try:
-        os.link(path, place, follow_symlinks=False)
-    except OSError:
-        os.rename(path, place)
-    return place

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
-import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -136,19 +134,6 @@ def test_a_backup_never_replaces_a_file(files: SqliteLogFiles, tmp_path: Path) -
     (tmp_path / "mine").write_text("mine", encoding="utf-8")
     assert code_of(lambda: files.back_up(str(tmp_path / "mine"))) == "backup.exists"
     assert (tmp_path / "mine").read_text(encoding="utf-8") == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.name) == []
-
-
-def test_a_backup_works_without_hard_links_and_replaces_nothing(
-    files: SqliteLogFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_arguments: object) -> None:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(os, "link", refused)
-    files.back_up(str(tmp_path / "b.db"))
-    assert files.check_backup(str(tmp_path / "b.db"))[0].broken_at is None
-    assert code_of(lambda: files.back_up(str(tmp_path / "b.db"))) == "backup.exists"
     assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.name) == []
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from idumb.app.ports.process import StopRequest
 from idumb.domain.errors import Refusal
-from idumb.store import connection, ownership
+from idumb.store import connection, owner_card, owner_lock, ownership
 from idumb.system import host_identity
 from idumb.system.processes import process_tree
 from tests.adapters.store.opened import OpenedLog, code_of
@@ -165,6 +165,21 @@ def test_an_owner_on_another_machine_of_the_same_name_is_remote(
     assert refused.value.code == "lock.elsewhere"
 
 
+def test_after_a_killed_container_the_lock_tells_that_nobody_owns_the_working_tree(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    """R-LOG-6: its processes are invisible here, and the file that it left says nothing."""
+    assert first_line(holder) == "1"
+    card = tmp_path / "idumb/worktrees/main/owner.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "namespace": "pid:[1]"}))
+    opened = OpenedLog(tmp_path)
+    assert (opened.owner.holder() or {})["standing"] == owner_card.ELSEWHERE
+    holder.kill()
+    holder.communicate()
+    assert opened.owner.holder() is None
+    assert opened.owner.acquire("next") == 2
+
+
 def test_a_machine_is_identified_by_a_digest() -> None:
     identity = host_identity.machine_id()
     assert identity == host_identity.machine_id()
@@ -222,9 +237,9 @@ def test_an_owner_that_lost_its_lock_notices_before_its_next_effect(tmp_path: Pa
 def test_of_two_takeovers_the_earlier_one_gets_no_token(tmp_path: Path) -> None:
     """An owner suspended between lock and token must not fence off the owner that has both."""
     late, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
-    lock = ownership.take(str(tmp_path / "lock"))
+    lock = owner_lock.take(str(tmp_path / "lock"))
     assert lock is not None
-    ownership.replace(str(tmp_path / "lock"))
+    owner_lock.replace(str(tmp_path / "lock"))
     new.owner.acquire("new")
     with pytest.raises(Refusal) as lost:
         late.log.database.write(functools.partial(ownership._next_fence, "main", "late", "then", lock))
@@ -311,21 +326,21 @@ def test_a_lock_file_that_is_replaced_before_it_is_locked_is_not_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "lock")
-    winners: list[ownership.OwnerLock] = []
-    locked = ownership._locked
+    winners: list[owner_lock.OwnerLock] = []
+    locked = owner_lock._locked
 
     def late(descriptor: int, place: str) -> bool:
         monkeypatch.undo()
-        winners.append(ownership.replace(path))
+        winners.append(owner_lock.replace(path))
         return locked(descriptor, place)
 
-    monkeypatch.setattr(ownership, "_locked", late)
-    assert ownership.take(path) is None
+    monkeypatch.setattr(owner_lock, "_locked", late)
+    assert owner_lock.take(path) is None
     assert [winner.holds() for winner in winners] == [True]
 
 
 def test_a_forked_process_is_not_an_owner(tmp_path: Path) -> None:
-    lock = ownership.take(str(tmp_path / "lock"))
+    lock = owner_lock.take(str(tmp_path / "lock"))
     assert lock is not None
     child = os.fork()
     if child == 0:
