@@ -35,19 +35,20 @@ class ValidatorEvidence:
 
 
 def read(answer: Mapping[str, Any]) -> tuple[ValidatorEvidence, ...] | str:
-    """Return the evidence of an answer, empty if there is none; or, as words, why it is malformed."""
+    """Return the evidence of an answer, empty if there is none; or, as words, why it is malformed.
+
+    A command without output shows nothing, so it is no evidence.
+    """
     rows = answer.get("evidence") or []
     if not isinstance(rows, list):
         return "its evidence is no list"
     if len(rows) > _MOST:
         return f"it gives {len(rows)} pieces of evidence; the limit is {_MOST}"
-    evidence = []
-    for number, row in enumerate(rows, 1):
-        shown = _shown(row)
-        if shown is None:
-            return f"its evidence {number} is neither criterion, file and line nor criterion, command and output"
-        evidence.append(shown)
-    return tuple(evidence)
+    shown = [*map(_shown, rows)]
+    if None in shown:
+        number = shown.index(None) + 1
+        return f"its evidence {number} is neither criterion, file and line nor criterion, command and output"
+    return tuple(each for each in shown if each is not None and (each.place is not None or each.output.strip()))
 
 
 def _shown(row: object) -> ValidatorEvidence | None:

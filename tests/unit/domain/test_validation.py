@@ -47,9 +47,9 @@ def test_more_evidence_than_is_read_is_refused_and_long_texts_are_cut() -> None:
     assert validation.read({"evidence": [place]}) == (ValidatorEvidence("AC-1", Citation("f" * 2000, 1)),)
 
 
-@every("answer", [{}, {"evidence": None}, {"evidence": []}])
-def test_missing_evidence_is_none(answer: dict[str, Any]) -> None:
-    assert validation.read(answer) == ()
+@every("rows", [None, [], [{"criterion": "AC-1", "command": "make", "output": " \n"}]])
+def test_missing_evidence_and_a_command_without_output_are_none(rows: Any) -> None:
+    assert validation.read({"evidence": rows}) == ()
 
 
 @every(
