@@ -33,7 +33,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`argv` starts the agent, followed by `arguments`. `key` is the variable of its key.
+    """`argv` starts the agent, followed by `arguments`, which depend on no variable.
 
     `files` are written into a private home, by their path in it. `state` are the places of its state below the user's
     home, `places` variables that name such folders. `unpacked` maps variables to folders for files that it unpacks,
@@ -64,25 +64,16 @@ def _gemini_files(call: Call) -> dict[str, Any]:
     return {".gemini/settings.json": {**_NO_UPDATE, **_PRIVATE, **auth}}
 
 
-def _qwen_arguments(call: Call) -> tuple[str, ...]:
+def _qwen_files(call: Call) -> dict[str, Any]:
     kind = next((k for k in ("openai", "anthropic") if f"{k.upper()}_API_KEY" in call.environment), None)
-    return (*(("--auth-type", kind) if kind is not None else ()), *_model(call))
-
-
-def _qwen_files(_: Call) -> dict[str, Any]:
-    return {".qwen/settings.json": {**_NO_UPDATE, **_PRIVATE, "model": {"generationConfig": {"maxRetries": 1}}}}
-
-
-_COPILOT_SERVER = "COPILOT_PROVIDER_BASE_URL"
-
-
-def _copilot_arguments(call: Call) -> tuple[str, ...]:
-    return () if _COPILOT_SERVER in call.environment else _model(call)
+    auth = {"security": {"auth": {"selectedType": kind}}} if kind is not None else {}
+    retries = {"model": {"generationConfig": {"maxRetries": 1}}}
+    return {".qwen/settings.json": {**_NO_UPDATE, **_PRIVATE, **auth, **retries}}
 
 
 def _copilot_variables(call: Call) -> dict[str, str]:
-    own = _COPILOT_SERVER in call.environment and call.model is not None
-    return {"COPILOT_MODEL": call.model or "", "COPILOT_OFFLINE": "true"} if own else {}
+    offline = {"COPILOT_OFFLINE": "true"} if "COPILOT_PROVIDER_BASE_URL" in call.environment else {}
+    return {**offline, **({"COPILOT_MODEL": call.model} if call.model is not None else {})}
 
 
 _OPENCODE_FILE = "opencode.json"
@@ -134,7 +125,6 @@ ROWS: Mapping[str, Row] = {
     "copilot": Row(
         argv=("copilot", "--acp", "--disable-builtin-mcps", "--no-auto-update", "--log-level", "none"),
         key="GH_TOKEN",
-        arguments=_copilot_arguments,
         variables=_copilot_variables,
         state=(".copilot", ".cache/copilot"),
         places=("COPILOT_HOME",),
@@ -145,7 +135,7 @@ ROWS: Mapping[str, Row] = {
     "qwen": Row(
         argv=("qwen", "--acp"),
         key="OPENAI_API_KEY",
-        arguments=_qwen_arguments,
+        arguments=_model,
         variables=lambda call: {"OPENAI_MODEL": call.model} if call.model is not None else {},
         files=_qwen_files,
         state=(".qwen",),
