@@ -55,6 +55,7 @@ class AcpAgent(ProgramAgent):
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         super().__init__(binding, equipment)
         self.name = binding.adapter
+        self._commands = binding.options.get("shell") is True
         self._row = ROWS.get(binding.adapter, acp_agents.OTHER)
         self.version = self._version(lambda: self.describe()[0])
         self.capabilities = Capabilities(
@@ -173,20 +174,19 @@ class AcpAgent(ProgramAgent):
                 with contextlib.suppress(OSError):  # it is no longer empty
                     os.rmdir(folder)
 
-    @property
-    def _commands(self) -> bool:
-        return self._binding.options.get("shell") is True
-
     def _permits(self, request: AgentRequest) -> Callable[[PermissionRequest], str]:
         """Return why a permission request is refused, or ""."""
-        commands = self._commands
 
         def permits(permission: PermissionRequest) -> str:
             why = _refusal(request, permission.paths) if permission.writes or permission.kind in _WRITES else ""
             if why or permission.kind in _WRITES:
                 return why
             if permission.kind == "execute":
-                return "" if commands else "commands are not allowed, because idumb cannot know which files they write"
+                return (
+                    ""
+                    if self._commands
+                    else "commands are not allowed, because idumb cannot know which files they write"
+                )
             return "" if permission.kind in _HARMLESS else f"{permission.kind} is not allowed"
 
         return permits
@@ -241,17 +241,12 @@ class AcpAgent(ProgramAgent):
             message = f"{words} before its answer was complete" + (f": {last}" if last else "")
             return outcome.ERRORED, message, failure_words.of_words(last.rpartition("\n")[2]) or agent.MALFORMED
         if client.code == AUTH_REQUIRED or kind == agent.NOT_LOGGED_IN:
-            return outcome.ERRORED, f"{error}; {self._login()}", agent.NOT_LOGGED_IN
+            return outcome.ERRORED, error, agent.NOT_LOGGED_IN
         if client.refuses_model or kind == agent.UNKNOWN_MODEL:
             accepted = answers.described_models(answers.plain_ids(client.offered))
             return outcome.ERRORED, f"{error}; {accepted}", agent.UNKNOWN_MODEL
         kind = kind or agent.MALFORMED
         return outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED, error, kind
-
-    def _login(self) -> str:
-        return (
-            f"name {self._row.key} in the binding's `environment`, or log in with the agent itself and set `home: user`"
-        )
 
     def _record(self, index: int, call: Call) -> StepRecord:
         permission = {True: "allowed", False: f"vetoed: {call.why}", None: "did not ask"}[call.allowed]

@@ -43,7 +43,6 @@ class Row:
     """
 
     argv: tuple[str, ...]
-    key: str
     arguments: Callable[[Call], tuple[str, ...]] = lambda _: ()
     variables: Callable[[Call], Mapping[str, str]] = lambda _: {}
     files: Callable[[Call], Mapping[str, Any]] = lambda _: {}
@@ -108,7 +107,6 @@ def _opencode_variables(call: Call) -> dict[str, str]:
 ROWS: Mapping[str, Row] = {
     "gemini": Row(
         argv=("gemini", "--acp"),
-        key="GEMINI_API_KEY",
         arguments=_model,
         # Without this, Gemini treats an unknown folder as untrusted and does not work in it.
         variables=lambda _: {"GEMINI_CLI_TRUST_WORKSPACE": "true"},
@@ -117,14 +115,12 @@ ROWS: Mapping[str, Row] = {
     ),
     "opencode": Row(
         argv=("opencode", "acp"),
-        key="your provider's key",
         variables=_opencode_variables,
         files=lambda call: {_OPENCODE_FILE: _opencode_settings(call)},
         state=(".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"),
     ),
     "copilot": Row(
         argv=("copilot", "--acp", "--disable-builtin-mcps", "--no-auto-update", "--log-level", "none"),
-        key="GH_TOKEN",
         variables=_copilot_variables,
         state=(".copilot", ".cache/copilot"),
         places=("COPILOT_HOME",),
@@ -134,7 +130,6 @@ ROWS: Mapping[str, Row] = {
     ),
     "qwen": Row(
         argv=("qwen", "--acp"),
-        key="OPENAI_API_KEY",
         arguments=_model,
         variables=lambda call: {"OPENAI_MODEL": call.model} if call.model is not None else {},
         files=_qwen_files,
@@ -143,5 +138,5 @@ ROWS: Mapping[str, Row] = {
 }
 """What `adapter: NAME` starts."""
 
-OTHER = Row(argv=(), key="its key", model_at_start=False)
+OTHER = Row(argv=(), model_at_start=False)
 """An agent that a binding names by its `argv`."""

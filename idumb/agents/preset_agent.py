@@ -197,17 +197,14 @@ class PresetAgent(ProgramAgent):
         failure = report.failure
         if failure is not None:
             ended = outcome.FAILED if failure in _OF_WORK else outcome.ERRORED
-            return ended, _joined(report.error, exited, self._next(failure)), failure
+            return ended, _joined(report.error, exited, _NEXT.get(failure, "")), failure
         if exited or report.error:
             return outcome.FAILED, _joined(exited, report.error or last_line(errors)), None
         if not report.ended:
             words = f"{self.name} exited without its final report"
-            return outcome.ERRORED, _joined(words, self._next(agent.MALFORMED)), agent.MALFORMED
+            return outcome.ERRORED, _joined(words, _NEXT[agent.MALFORMED]), agent.MALFORMED
         denied = f"its permissions denied {wording.listed(report.denied)}" if report.denied else ""
         return outcome.COMPLETED, denied, None
-
-    def _next(self, failure: str) -> str:
-        return self._preset.login if failure == agent.NOT_LOGGED_IN else _NEXT.get(failure, "")
 
     def _program(self) -> str:
         return self._resolve(self._binding.argv[0] if self._binding.argv else self._preset.name)

@@ -107,27 +107,27 @@ def class_of(ended: str | None, cause: str | None, failure: str | None) -> str:
     return of_attempt(ended, cause, failure).failure_class
 
 
-_INSTALL: Mapping[str, str] = {
-    "claude": "npm install -g @anthropic-ai/claude-code",
-    "codex": "npm install -g @openai/codex",
-    "gemini": "npm install -g @google/gemini-cli",
-    "qwen": "npm install -g @qwen-code/qwen-code",
-    "copilot": "npm install -g @github/copilot",
-    "opencode": "npm install -g opencode-ai",
+_PROGRAMS: Mapping[str, tuple[str, str, str]] = {
+    "claude": ("@anthropic-ai/claude-code", "ANTHROPIC_API_KEY", "start claude and type /login"),
+    "codex": ("@openai/codex", "OPENAI_API_KEY", "codex login"),
+    "gemini": ("@google/gemini-cli", "GEMINI_API_KEY", "start gemini once"),
+    "qwen": ("@qwen-code/qwen-code", "OPENAI_API_KEY", "start qwen once"),
+    "copilot": ("@github/copilot", "GH_TOKEN", "start copilot and type /login"),
+    "opencode": ("opencode-ai", "its provider's key", "opencode auth login"),
 }
-_LOGIN: Mapping[str, str] = {
-    "claude": "Start claude and type /login, or set ANTHROPIC_API_KEY and name it in the binding's `environment`",
-    "codex": "codex login",
-    "gemini": "Start gemini once, or set GEMINI_API_KEY and name it in the binding's `environment`",
-    "qwen": "Start qwen once, or set OPENAI_API_KEY and name it in the binding's `environment`",
-    "copilot": "Start copilot and type /login",
-    "opencode": "opencode auth login",
-}
+"""Package, key and login of the agents that idumb knows."""
 
 
 def install(program: str) -> str | None:
     """Return the command that installs a known program, or None."""
-    return _INSTALL.get(program)
+    known = _PROGRAMS.get(program)
+    return f"npm install -g {known[0]}" if known is not None else None
+
+
+def _login(program: str) -> str:
+    """Return both ways to log an agent in."""
+    _, key, command = _PROGRAMS.get(program, ("", "its key", f"with {program} itself"))
+    return f"Set {key} and name it in the binding's `environment`; or log in ({command}) and set `home: user`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
     program = argv[0].rsplit("/", 1)[-1] if argv else name
     words = {
         "$install": f"Install it: {command}" if (command := install(program)) else f"Install {program}",
-        "$login": _LOGIN.get(program, f"Log {program} in, or name its key in the binding's `environment`"),
+        "$login": _login(program),
     }
     fix = f"{row.fix}, then {go_on}"
     for place, text in words.items():

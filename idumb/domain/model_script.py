@@ -7,7 +7,6 @@ up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 from idumb.lazy_dataclass import dataclass
@@ -86,14 +85,13 @@ class Answer:
 class Rule:
     """`when` lists texts that the prompt must contain; an empty list matches every prompt.
 
-    `after` is the number of answers already given to this prompt, None for any. `times` is how many requests the rule
-    answers, None for all. `tools` is whether the request must offer tools, None for either.
+    `times` is how many requests the rule answers, None for all. `tools` is whether the request must offer tools, None
+    for either.
     """
 
     title: str
     answers: tuple[Answer, ...]
     when: tuple[str, ...] = ()
-    after: int | None = None
     times: int | None = None
     tools: bool | None = None
 
@@ -125,31 +123,16 @@ UNSCRIPTED = Answer("Nothing is scripted for this prompt.")
 OVER = Answer("There is nothing more to do.")
 
 
-@dataclass(slots=True)
-class AnswerCounts:
-    """How often each rule was used, by its index."""
-
-    counts: dict[int, int] = field(default_factory=dict)
-
-    def add(self, rule: int) -> None:
-        self.counts[rule] = self.counts.get(rule, 0) + 1
-
-
 def choose(script: Script, request: ModelRequest, used: Mapping[int, int]) -> ChosenAnswer:
     """Return the answer to a request. The first matching rule that is not used up decides."""
     for index, rule in enumerate(script.rules):
         if _fits(rule, request) and (rule.times is None or used.get(index, 0) < rule.times):
-            number = 0 if rule.after is not None else request.answered
-            return ChosenAnswer(index, number, _answer_at(rule.answers, number))
+            return ChosenAnswer(index, request.answered, _answer_at(rule.answers, request.answered))
     return ChosenAnswer(None, request.answered, UNSCRIPTED)
 
 
 def _fits(rule: Rule, request: ModelRequest) -> bool:
-    return (
-        rule.after in {None, request.answered}
-        and rule.tools in {None, request.tools}
-        and all(text in request.prompt for text in rule.when)
-    )
+    return rule.tools in {None, request.tools} and all(text in request.prompt for text in rule.when)
 
 
 def _answer_at(answers: Sequence[Answer], number: int) -> Answer:

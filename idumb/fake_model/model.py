@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from idumb.domain import model_script as script
-from idumb.domain.model_script import Answer, AnswerCounts, ChosenAnswer, Script
+from idumb.domain.model_script import Answer, ChosenAnswer, Script
 from idumb.fake_model import anthropic, responses, tools
 from idumb.fake_model.conversation import Conversation, Event, Reply, ToolCall
 from idumb.lazy_dataclass import dataclass
@@ -55,7 +56,7 @@ class FakeModel:
     def __init__(self, scripted: Script, more: Mapping[str, Format] | None = None) -> None:
         self._script = scripted
         self._formats: Mapping[str, Format] = {**FORMATS, **(more or {})}
-        self._used = AnswerCounts()
+        self._used = Counter[int]()
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
 
@@ -81,10 +82,10 @@ class FakeModel:
             chosen = script.choose(
                 self._script,
                 script.ModelRequest(conversation.prompt, conversation.answered, bool(conversation.tools)),
-                self._used.counts,
+                self._used,
             )
             if chosen.rule is not None:
-                self._used.add(chosen.rule)
+                self._used[chosen.rule] += 1
         reply = _reply(chosen.answer, conversation, number)
         note = {
             "protocol": protocol.__name__.rpartition(".")[2],

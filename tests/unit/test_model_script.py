@@ -14,7 +14,6 @@ from tests.support.fake_model import scripted
 
 def test_every_key_of_a_rule_is_read() -> None:
     rule = """when: [one, two]
-after: 3
 times: 2
 tools: false
 answers:
@@ -27,10 +26,9 @@ answers:
     tokens: {in: 5, out: 6}
   - {fault: drip, seconds: 1.5, data: {verdict: PASS}}"""
     [parsed] = scripted(rule).rules
-    assert (parsed.title, parsed.when, parsed.after, parsed.times, parsed.tools) == (
+    assert (parsed.title, parsed.when, parsed.times, parsed.tools) == (
         "Rule 1",
         ("one", "two"),
-        3,
         2,
         False,
     )
@@ -75,17 +73,15 @@ def test_a_script_without_rules_and_a_missing_one_are_refused() -> None:
 
 
 def test_the_first_matching_rule_decides() -> None:
-    script = scripted(
-        "{when: hello, after: 1, times: 1, answers: [{say: once}]}", "{when: hello, answers: [{say: a}, {say: b}]}"
-    )
+    script = scripted("{when: hello, times: 1, answers: [{say: once}]}", "{when: hello, answers: [{say: a}, {say: b}]}")
 
     def choose(prompt: str, answered: int, used: int = 0) -> ChosenAnswer:
         return model_script.choose(script, model_script.ModelRequest(prompt, answered), {0: used})
 
-    assert choose("hello you", 0).answer.say == "a"
-    assert choose("hello you", 1).answer.say == "once"
+    assert choose("hello you", 0).answer.say == "once"
+    assert choose("hello you", 0, used=1).answer.say == "a"
     assert choose("hello you", 1, used=1).answer.say == "b"
-    assert choose("hello you", 2) == ChosenAnswer(1, 2, model_script.OVER)
+    assert choose("hello you", 2, used=1) == ChosenAnswer(1, 2, model_script.OVER)
     assert choose("bye", 0) == ChosenAnswer(None, 0, model_script.UNSCRIPTED)
 
 

@@ -382,8 +382,6 @@ def _refused(status: int, body: Any, retry_after: str) -> Ended:
     kind = failure_words.of_status(status, error, failure_words.code(body))
     if kind == agent.RATE_LIMITED and retry_after:
         words += f"; retry after {retry_after[:40]}{' s' if retry_after.isdigit() else ''}"
-    elif kind == agent.NOT_LOGGED_IN:
-        words += "; check the binding's key"
     elif kind == agent.MISSING:
         words += "; check base_url and model (idumb does not follow redirects)"
     return Ended(outcome.FAILED if kind == agent.CONTEXT_EXHAUSTED else outcome.ERRORED, words, failure=kind)

@@ -129,7 +129,6 @@ def _denied(entry: Any) -> str:
 
 PRESET = Preset(
     name="claude",
-    login="set ANTHROPIC_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
     state=(".claude", ".claude.json", ".cache/claude"),

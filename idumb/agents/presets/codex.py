@@ -116,7 +116,6 @@ def _listed(output: bytes) -> tuple[str, ...]:
 
 PRESET = Preset(
     name="codex",
-    login="set OPENAI_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
     state=(".codex",),

@@ -33,7 +33,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`name` is also the program, looked up on PATH. `login` is the fix if the agent is not logged in.
+    """`name` is also the program, looked up on PATH.
 
     `arguments` follow the program; the prompt is always on standard input. `read` parses standard output and standard
     error. `variables` are always set. `places` are variables that name the agent's folders in the user's home. `lists`
@@ -42,7 +42,6 @@ class Preset:
     """
 
     name: str
-    login: str
     arguments: Callable[[Invocation], tuple[str, ...]]
     read: Callable[[bytes, bytes], Report]
     variables: Callable[[Invocation], Mapping[str, str]] = lambda _: {}

@@ -12,13 +12,14 @@ from idumb.app.contract import plan_checks
 from idumb.app.core import questions
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.run_context import RunContext
+from idumb.app.core.services import Services
 from idumb.app.ports.agents import PromptRequest
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import agent, failures, outcome, tool_files, wording
 from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.decision import WORK
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import REVERSIBLE, STRICT, Task
+from idumb.domain.plans.plan import REVERSIBLE, STRICT
 from idumb.domain.proof import levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
@@ -136,6 +137,7 @@ def make_request(
     filled = settings.role(role, name)
     binding = settings.bindings.get(name or "")
     protected = context.protected(attempt.plan)
+    values, described, schema = _of_step(context, attempt) if builds else ({}, "", None)
     prompt_request = PromptRequest(
         role,
         task,
@@ -144,20 +146,17 @@ def make_request(
         attempt.feedback,
         attempt.number,
         evidence,
-        template=filled.template,
-        name=filled.prompt,
         handover=attempt.handover,
         decided=decisions_made(context.journal.state),
         diff=_change(context, attempt) if attempt.is_measured else "",
-        values=_described_values(context, attempt) if builds else "",
-        requirements=plan_checks.served(services, attempt.plan, task.requirements),
+        values=described,
     )
     room = attempt.allowance
     limit = _deadline(attempt, filled) if builds else levels.rule(settings, role).timeout
     return agent.AgentRequest(
         role=role,
         task=task,
-        prompt=services.documents.prompt(prompt_request) if able.reads_prompt else "",
+        prompt=prompt_of(services, filled, prompt_request) if able.reads_prompt else "",
         workspace=context.work.root,
         allowed_paths=attempt.written,
         attempt=attempt.number,
@@ -175,37 +174,28 @@ def make_request(
         ignored=context.work.ignored() if able.calls_model else (),
         sandboxed=context.sandboxed,
         repository=services.root,
-        values=_values(context, attempt) if builds else {},
-        schema=_schema(task) if builds else None,
+        values=values,
+        schema=schema,
     )
 
 
-def _values(context: RunContext, attempt: Attempt) -> dict[str, str]:
-    """Return the environment variables of a workflow's step; none for other tasks."""
-    if attempt.task.flow is None:
-        return {}
-    from idumb.app.attempt import step_outputs  # only workflows need it
-
-    return step_outputs.variables(context, attempt)
+def prompt_of(services: Services, filled: ResolvedRole, request: PromptRequest) -> str:
+    """Return the prompt of a role, with its template and the requirements that the task serves."""
+    served = plan_checks.served(services, request.plan, request.task.requirements)
+    whole = dataclasses.replace(request, template=filled.template, name=filled.prompt, requirements=served)
+    return services.documents.prompt(whole)
 
 
-def _described_values(context: RunContext, attempt: Attempt) -> str:
-    if attempt.task.flow is None:
-        return ""
-    from idumb.app.attempt import step_outputs  # only workflows need it
-
-    return step_outputs.described(context, attempt)
-
-
-def _schema(task: Task) -> dict[str, Any] | None:
-    """Return the JSON Schema of a step's answer; None if its answer is free."""
-    if task.flow is None:
-        return None
+def _of_step(context: RunContext, attempt: Attempt) -> tuple[dict[str, str], str, dict[str, Any] | None]:
+    """Return variables of a workflow's step, these in words, and the JSON Schema of its answer; nothing for others."""
+    flow = attempt.task.flow
+    if flow is None:
+        return {}, "", None
     from idumb.app.attempt import step_outputs  # only workflows need it
     from idumb.domain.plans import workflow
 
-    asked = step_outputs.answered(task.flow)
-    return workflow.schema(asked) if asked else None
+    schema = workflow.schema(asked) if (asked := step_outputs.answered(flow)) else None
+    return step_outputs.variables(context, attempt), step_outputs.described(context, attempt), schema
 
 
 def _deadline(attempt: Attempt, filled: ResolvedRole) -> float | None:
@@ -224,9 +214,7 @@ def _change(context: RunContext, attempt: Attempt) -> str:
     if not attempt.ledger.changed:
         return ""
     text = context.work.diff(attempt.base, attempt.candidate, attempt.ledger.changed)
-    if len(text) <= MOST_SHOWN:
-        return text
-    return f"{text[:MOST_SHOWN]}\n[{len(text) - MOST_SHOWN} more characters are not shown]\n"
+    return wording.truncate(text, MOST_SHOWN)
 
 
 def decisions_made(state: RunState | None) -> tuple[str, ...]:

@@ -98,9 +98,7 @@ def _present(services: Services, contract: Contract) -> StartState:
 
 def served(services: Services, plan: Plan, ids: Iterable[str]) -> tuple[str, ...]:
     """Return requirements with their texts, which the plan has or REQUIREMENTS.md."""
-    wanted = tuple(ids)
-    silent = any(not plan.requirements.get(id) for id in wanted)
-    return requirements.described(plan, wanted, _requirements(services) if silent else "")
+    return requirements.described(plan, ids, _requirements(services))
 
 
 def _requirements(services: Services) -> str:

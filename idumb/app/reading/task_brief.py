@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 from idumb.app.attempt import build, entry
-from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import PromptRequest
 from idumb.domain import agent
@@ -57,11 +56,8 @@ def brief(
         protected,
         feedback,
         attempt,
-        template=filled.template,
-        name=filled.prompt,
         handover=handover,
         decided=decided,
-        requirements=plan_checks.served(services, plan, task.requirements),
     )
     return {
         "id": task.id,
@@ -70,7 +66,6 @@ def brief(
         "kind": task.kind,
         "plan": plan.path,
         "goal": plan.goal,
-        "requirements": list(request.requirements),
         "assumptions": list(plan.assumptions),
         "decided": list(decided),
         "depends_on": list(contract.dependencies[task.id]),
@@ -91,7 +86,7 @@ def brief(
         "attempt": attempt,
         "max_attempts": settings.run.max_attempts,
         "feedback": feedback,
-        "prompt": services.documents.prompt(request),
+        "prompt": build.prompt_of(services, filled, request),
     }
 
 

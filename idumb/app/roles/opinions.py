@@ -84,14 +84,13 @@ def _values(
 ) -> Mapping[str, str]:
     goals = "\n".join(f"- {_goal(contract, p.plan)}: {wording.one_line(p.goal)}" for p in contract.plans)
     served = [text for p in contract.plans for text in plan_checks.served(services, p, p.requirements)]
-    needs_met = "".join(f"- requirement {wording.one_line(text)}\n" for text in served)
-    criteria = "\n".join(f"- {e.subject}: {wording.one_line(e.text)}" for e in gathered)
+    criteria = [*(f"requirement {text}" for text in served), *(f"{e.subject}: {e.text}" for e in gathered)]
+    listed = "\n".join(f"- {wording.one_line(text)}" for text in criteria)
     touched = sorted({path for task in journal.state.tasks.values() for path in task.work.touched})
     evidence_lines = [services.redaction.redact_output(_shown(e)) for e in gathered]
     return {
         "phase": contract.phase,
-        "goal": goals,
-        "criteria": wording.fenced(f"{goals}\n{needs_met}{criteria}", "text"),
+        "criteria": wording.fenced(f"{goals}\n{listed}", "text"),
         "evidence": wording.fenced(wording.truncate("\n".join(evidence_lines)), "text"),
         "files": wording.fenced(wording.truncate("\n".join(touched)), "text"),
     }

@@ -12,17 +12,14 @@ _MARKS = "-*+#>|[] `"
 
 def described(plan: Plan, ids: Iterable[str], document: str) -> tuple[str, ...]:
     """Return `ID: text` of each requirement; `document` is the text of REQUIREMENTS.md, "" without one."""
-    return tuple(_described(id, plan.requirements.get(id, ""), document) for id in ids)
-
-
-def _described(id: str, text: str, document: str) -> str:
-    text = text or next((found for line in document.splitlines() if (found := _after(line, id))), "")
-    return f"{id}: {text}" if text else id
+    lines = document.splitlines()
+    texts = {
+        id: plan.requirements.get(id) or next(filter(None, (_after(each, id) for each in lines)), "") for id in ids
+    }
+    return tuple(f"{id}: {text}" if text else id for id, text in texts.items())
 
 
 def _after(line: str, id: str) -> str:
     """Return what a line says after an id that it begins with, or "". The id `R-1` does not begin `R-12`."""
-    bare = line.lstrip(_MARKS)
-    if not bare.startswith(id) or bare[len(id) : len(id) + 1].isalnum():
-        return ""
-    return bare[len(id) :].strip(" *_`:|-–—")
+    before, _, rest = line.partition(id)
+    return "" if before.strip(_MARKS) or rest[:1].isalnum() else rest.strip(" *_`:|-–—")

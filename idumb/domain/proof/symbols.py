@@ -170,10 +170,8 @@ def _aside(change: _Change, index: Mapping[tuple[str, str], set[str]]) -> bool:
 
 
 def _is_inner(path: str, name: str) -> bool:
-    """Return whether nobody else uses a name: private in Go, or a test."""
-    last = name.rpartition(".")[2]
-    is_private = path.endswith(".go") and last[:1].islower()
-    return is_private or (last.lower().startswith("test") and run_files.is_test(path))
+    """Return whether nobody else uses a name, because it is a test."""
+    return name.rpartition(".")[2].lower().startswith("test") and run_files.is_test(path)
 
 
 def _index(changed: Iterable[_Change]) -> Mapping[tuple[str, str], set[str]]:

@@ -106,6 +106,6 @@ _ANSWER = section(
     },
 )  # fmt: skip
 _KEYS: Mapping[str, Key] = {
-    "when": list_of(_ANY, single=True), "after": COUNT, "times": COUNT, "tools": BOOLEAN,
+    "when": list_of(_ANY, single=True), "times": COUNT, "tools": BOOLEAN,
     "answers": list_of(_ANSWER, "a list with at least one answer", least=1).must,
 }  # fmt: skip

@@ -10,14 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from idumb.agents import acp, acp_agents, registry
+from idumb.agents import acp, registry
 from idumb.agents.acp_agents import ROWS, Call
 from idumb.agents.adapter import Equipment
-from idumb.domain import agent, outcome
+from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
-from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, SandboxSettings, Settings
 from tests.support import acp_agent
@@ -136,26 +133,3 @@ def test_a_link_that_an_agent_left_in_its_home_is_not_followed(name: str, tmp_pa
     as_one(name, tmp_path, "say", "x")
     assert list(mine.iterdir()) == []
     assert not (home / "config").is_symlink()
-
-
-def test_a_missing_agent_is_reported_with_its_install_command(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    equipment = dataclasses.replace(equipped(tmp_path), environment=lambda _: {"PATH": str(tmp_path)})
-    result = acp.AcpAgent(Binding("it", "gemini"), equipment).run(
-        dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"))
-    )
-    assert (result.outcome, result.failure) == (outcome.ERRORED, agent.MISSING)
-    assert "npm install -g @google/gemini-cli" in result.message
-
-
-@every("options", [{"hme": "own"}, {"home": "mine"}, {"shell": "yes"}, {"shell": 1}])
-def test_a_meaningless_option_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(AdapterError) as refused:
-        acp.AcpAgent(Binding("it", "gemini", options=options), equipped(tmp_path)).describe()
-    assert refused.value.code == "agent.bad-option"
-
-
-def test_other_agents_need_no_row(tmp_path: Path) -> None:
-    assert acp_agents.OTHER.argv == ()
-    with pytest.raises(AdapterError, match="needs `argv`"):
-        acp.AcpAgent(Binding("it", "acp"), equipped(tmp_path)).describe()

@@ -253,7 +253,7 @@ def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> N
             says(is_error=True, result="Not logged in · Please run /login"),
             outcome.ERRORED,
             agent.NOT_LOGGED_IN,
-            "log in",
+            "/login",
         ),
         (says(is_error=True, result="API Error: 429 rate"), outcome.ERRORED, agent.RATE_LIMITED, "wait"),
         (says(is_error=True, result="Prompt is too long"), outcome.FAILED, agent.CONTEXT_EXHAUSTED, "split"),

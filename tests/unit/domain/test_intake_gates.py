@@ -119,7 +119,6 @@ def _checks(*commands: str) -> Plan:
 HONEST = {
     "a test in a new file": _adds("TestLoad.test_a", "tests/test_a.py"),
     "a test beside the code": _adds("test_load", "load.py", "test_load.py"),
-    "a name that Go does not export": _adds("load", "web/a.go"),
     "names in a script": _adds("load", "scripts/a.py"),
     "a name that moves between modules": plan(
         task(change="preserving", symbols=(SymbolClaim("add", "new.load"), SymbolClaim("remove", "old.load")))

@@ -55,8 +55,6 @@ def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:
 @every(
     "path, name, text",
     [
-        ("web/a.go", "helper", "func helper() {"),
-        ("web/a.go", "Store.helper", "func (s *Store) helper() {"),
         ("tests/test_a.py", "test_load", "def test_load():"),
         ("tests/test_a.py", "TestLoad", "class TestLoad:"),
     ],
@@ -70,7 +68,6 @@ def test_private_names_imports_and_tests_need_no_declaration(path: str, name: st
 @every(
     "path, name, text",
     [
-        ("web/a.go", "Helper", "func Helper() {"),
         ("src/a.py", "test_load", "def test_load():"),
     ],
 )
