@@ -121,24 +121,3 @@ def test_a_plan_from_the_debugger_can_be_taken_if_the_run_can_continue_under_it(
     assert project.quick("amend", "1", "--from-file", "--yes", "--json").code == 0
     ended = project.quick("resume", "1", "--retry-failed", "--no-verify", "--json")
     assert ended.code == 0, ended
-
-
-@pytest.mark.nightly
-def test_an_unusable_plan_is_not_kept(project: Project) -> None:
-    """R-ADAPT-6."""
-    plan = project.read(PLAN)
-    consent = answering(project, "")
-    for offered, words in (
-        (
-            plan.replace("T1-01: Task T1-01", "T1-01: Something else"),
-            "is completed, and completed tasks cannot be amended",
-        ),
-        (plan.replace("- **Depends on:** T1-01", "- **Depends on:** T1-07"), "cannot run"),
-    ):
-        (project.folder / "reply.md").write_text(f"Here:\n````markdown\n{offered}````\n", encoding="utf-8")
-        kept = debug(project, "--approve", consent).data["amendment"]
-        assert (kept["path"], words in kept["problem"]) == (None, True), kept
-    (project.folder / "reply.md").write_text(f"Here:\n````markdown\n{plan}````\n", encoding="utf-8")
-    shown = project.quick("show", "T1-02", "--debug").out
-    assert ("is not a valid amendment" in shown, "is the current plan" in shown) == (True, True), shown
-    assert not (project.folder / ".git/idumb/amendments").exists()

@@ -46,33 +46,6 @@ def test_each_part_is_shown_with_the_text_that_was_hashed(project: Project, prog
 
 
 @pytest.mark.nightly
-def test_a_context_is_what_the_task_reads_and_unknown_if_it_cannot_be_hashed(project: Project) -> None:
-    """R-ENV-1: references count, except those to files outside the repository. What does not exist is refused."""
-    project.repo.write_all({"docs/a.md": "a\n"})
-    project.repo.commit("docs")
-    project.plan(
-        [
-            making("T1-01", "a.txt", fields="- **References:** `README.md`, `nothing.md`\n"),
-            making("T1-02", "b.txt"),
-            making("T1-03", "c.txt", fields="- **Preconditions:**\n  - context `docs`\n"),
-        ]
-    )
-    assert run(project, "--no-verify").code == 0
-    assert differing(project, "T1-01", "T1-02") == ["context"]
-    assert list(json.loads(parts(shown(project, "T1-01"))["context"]["source"])) == ["README.md"]
-    assert parts(shown(project, "T1-03"))["context"]["value"] is None
-    for words, code, slug in (
-        ("T2-01", 3, "phase.not-found"),
-        ("one", 3, "task.bad-id"),
-        ("T1-09", 3, "task.unknown"),
-        ("T1-01 --attempt 7", 4, "task.no-attempt"),
-    ):
-        answer = project.quick("show", *words.split(), "--envelope", "--json")
-        assert (answer.code, answer.error["code"]) == (code, slug), words
-        assert answer.error["hint"]
-
-
-@pytest.mark.nightly
 def test_lock_in_survives_a_resume_and_a_new_contract_is_locked_in_again(project: Project) -> None:
     """R-GATE-6: everything is checked again; a carried task keeps the envelope of the run that made it."""
     tasks = [making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt")]

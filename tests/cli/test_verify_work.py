@@ -351,20 +351,3 @@ def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> Non
     answer = verify(project)
     assert (answer.code, answer.data["status"], answer.error["code"]) == (1, "failed", "verification.failed")
     assert "AC-1 failed" in answer.data["reason"]
-
-
-@pytest.mark.nightly
-def test_a_partly_verified_run_continues_and_is_judged_again(in_part: Project) -> None:
-    """R-RUN-6."""
-    project = in_part
-    assert verify(project).data["status"] == "partial"
-    for name in ("T1-02", "T1-03"):
-        assert project.quick("skip", name, "--why", "so", "--json").code == 0
-    ended = project.quick("resume", "1", "--no-verify", "--json")
-    assert (ended.code, ended.data["outcome"]) == (0, "complete")
-    assert project.quick("status", "--json").data["next"]["command"] == "idumb verify-work 1"
-    waiting = verify(project)
-    assert (waiting.code, waiting.data["status"]) == (5, "waiting")
-    (decision,) = project.quick("decisions", "--json").data["decisions"]
-    assert project.quick("decide", decision["id"], "yes", "--json").code == 0
-    assert verify(project).data["status"] == "passed"

@@ -27,6 +27,7 @@ from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import child_process, process_tree, signals
 from tests.support import preset_stand_in
 from tests.support.cases import every
+from tests.support.patience import patient
 from tests.support.scripted_agent import ScriptedAgent
 
 ALLOWED = ("PATH", "HOME", "LANG")
@@ -192,7 +193,12 @@ def test_the_workspace_is_the_working_folder(setting: Setting, tmp_path: Path) -
 
 def test_the_deadline_applies_to_the_whole_process_tree(setting: Setting, tmp_path: Path) -> None:
     """R-ADAPT-3."""
-    result = run(setting, "setsid sh -c 'echo $$ > pid; exec sleep 1000' & sleep 1000", tmp_path, deadline=1.0)
+    script, noted = "setsid sh -c 'echo $$ > pid; exec sleep 1000' & sleep 1000", tmp_path / "pid"
+    result = patient(
+        lambda seconds: run(setting, script, tmp_path, deadline=seconds),
+        lambda _: noted.exists() and bool(noted.read_text(encoding="ascii")),
+        1.0,
+    )
     assert result.outcome == outcome.TIMED_OUT
     if sys.platform == "linux":
         assert not process_tree.is_alive(int((tmp_path / "pid").read_text(encoding="ascii")))

@@ -21,6 +21,7 @@ from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import process_tree
 from tests.support import acp_agent
 from tests.support.cases import every
+from tests.support.patience import patient
 from tests.support.seed import one_on_a_push
 
 
@@ -242,7 +243,9 @@ def test_every_stop_reason_has_an_outcome_and_a_kind(
 
 
 def test_a_hanging_agent_is_ended_with_all_its_processes(tmp_path: Path) -> None:
-    result = ask(tmp_path, "fork", "hang", deadline=1.5)
+    result = patient(
+        lambda seconds: ask(tmp_path, "fork", "hang", deadline=seconds), lambda result: result.reply.isdigit(), 1.5
+    )
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
     if sys.platform == "linux":
         assert not process_tree.is_alive(int(result.reply))

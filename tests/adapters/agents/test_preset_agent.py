@@ -24,6 +24,7 @@ from idumb.domain.runs.sandbox import Fence, Support
 from idumb.domain.settings import Binding, SandboxSettings, Settings
 from tests.support import preset_stand_in
 from tests.support.cases import every
+from tests.support.patience import patient
 
 PATH = os.environ["PATH"]
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", (), model="big", run_id="r")
@@ -237,8 +238,12 @@ def test_retries_of_the_agent_s_model_are_not_progress(name: str, tmp_path: Path
 def test_actions_of_the_agent_are_progress(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     line = json.dumps({"type": "assistant", "message": {"content": []}})
-    slowly = f"for i in 1 2 3 4 5 6; do echo '{line}'; sleep 0.1; done; {says()}"
-    assert as_one("claude", tmp_path, slowly, idle_timeout=0.4, deadline=30).outcome == outcome.COMPLETED
+
+    def slowly(idle: float) -> str:
+        says_so = f"for i in 1 2 3 4 5 6; do echo '{line}'; sleep {idle / 4}; done; {says()}"
+        return as_one("claude", tmp_path, says_so, idle_timeout=idle, deadline=idle * 100).outcome
+
+    assert patient(slowly, lambda ended: ended == outcome.COMPLETED, 0.4) == outcome.COMPLETED
 
 
 def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> None:

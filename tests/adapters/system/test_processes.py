@@ -16,6 +16,7 @@ import pytest
 
 from idumb.system.processes import child_process, process_tree, supervision
 from tests.support.cases import every
+from tests.support.patience import patient
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
@@ -53,6 +54,10 @@ def run(
 
 def noted(folder: Path, name: str = "pid") -> int:
     return int((folder / name).read_text(encoding="ascii"))
+
+
+def has_noted(folder: Path) -> bool:
+    return (folder / "pid").exists() and bool((folder / "pid").read_text(encoding="ascii"))
 
 
 def test_output_and_exit_code_come_from_the_process(tmp_path: Path) -> None:
@@ -128,7 +133,12 @@ def test_a_daemon_that_holds_the_output_open_does_not_block(tmp_path: Path) -> N
 
 
 def test_a_timed_out_process_is_ended_with_its_children(tmp_path: Path) -> None:
-    finished = run("sh -c 'echo $$ > pid; exec sleep 1000' & echo began; wait", tmp_path, timeout=0.3)
+    script = "sh -c 'echo $$ > pid; exec sleep 1000' & echo began; wait"
+    finished = patient(
+        lambda seconds: run(script, tmp_path, timeout=seconds),
+        lambda end: has_noted(tmp_path) and end.output.size > 0,
+        0.3,
+    )
     assert finished.timed_out
     assert finished.signal == signal.SIGTERM
     assert finished.output.text() == "began\n"
@@ -136,14 +146,18 @@ def test_a_timed_out_process_is_ended_with_its_children(tmp_path: Path) -> None:
 
 
 def test_a_process_that_ignores_the_stop_request_is_killed(tmp_path: Path) -> None:
-    finished = run("trap '' TERM; echo $$ > pid; while :; do sleep 1000; done", tmp_path, timeout=1.0)
+    script = "trap '' TERM; echo $$ > pid; while :; do sleep 1000; done"
+    finished = patient(lambda seconds: run(script, tmp_path, timeout=seconds), lambda _: has_noted(tmp_path), 0.3)
     assert (finished.timed_out, finished.signal) == (True, signal.SIGKILL)
     assert not process_tree.is_alive(noted(tmp_path))
 
 
 def test_a_process_may_use_its_grace_period_to_finish_its_output(tmp_path: Path) -> None:
     words = "trap 'head -c 1000000 /dev/zero; echo saved; exit 7' TERM"
-    finished = run(f"{words}; sleep 1000 & wait", tmp_path, timeout=1.0, grace=20)
+    script = f"{words}; echo $$ > pid; sleep 1000 & wait"
+    finished = patient(
+        lambda seconds: run(script, tmp_path, timeout=seconds, grace=20), lambda _: has_noted(tmp_path), 0.3
+    )
     assert (finished.timed_out, finished.exit_code) == (True, 7)
     assert finished.output.size == 1_000_006
     assert finished.output.tail.endswith(b"saved\n")
