@@ -12,7 +12,6 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell
 
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
-NO_WAY_BACK = "- **Rollback:** irreversible: it tells the world\n"
 STRAYING = making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])
 
 

@@ -196,9 +196,6 @@ def test_what_was_not_read_is_named_with_its_line() -> None:
     assert [(line, text) for _, line, text in source("openspec").unread] == []
 
 
-MARKED = [kind for kind in SOURCES if kind not in ("gsd", "claude")]
-
-
 @every("value", ['"acceptanceCriteria": 5', '"status": {}', '"description": null', '"dependencies": null'])
 def test_a_value_of_another_type_is_read(value: str) -> None:
     plan = registry.read("f", {"": f'{{"tasks": [{{"id": 1, "title": "a", {value}}}]}}'}, "task-master")

@@ -26,19 +26,12 @@ ROOMS: dict[str, Callable[[str], bool]] = {
 """Each file of the package is in exactly one of these; names are relative to `idumb/`."""
 
 
-_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
-"""Where statements have statements; expressions, which are most of the nodes, have none."""
-
-
 def code_lines(text: str) -> int:
     """How many lines of Python hold code."""
     lines = text.splitlines()
     without = {number for number, line in enumerate(lines, 1) if not line.strip() or line.lstrip().startswith("#")}
-    statements: list[ast.AST] = [ast.parse(text)]
-    while statements:
-        node = statements.pop()
+    for node in source.statements(ast.parse(text)):
         without.update(_docstring(node))
-        statements += (one for name in _BODIES for one in getattr(node, name, ()))
     return len(lines) - len(without)
 
 

@@ -80,8 +80,23 @@ def imports(place: Path) -> tuple[tuple[int, str], ...]:
     return tuple(_imports(parsed(place)))
 
 
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Where statements have statements; expressions, which are most of the nodes, have none."""
+
+
+def statements(module: ast.Module) -> Iterator[ast.AST]:
+    """Yield every statement at any depth, and what holds statements: a tenth of the nodes of `ast.walk`."""
+    waiting: list[ast.AST] = [module]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in _BODIES:
+            inner = getattr(node, name, ())
+            waiting += inner if isinstance(inner, list) else ()
+
+
 def _imports(module: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(module):
+    for node in statements(module):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

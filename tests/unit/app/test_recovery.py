@@ -94,11 +94,6 @@ def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost()
     assert run.calls == [("A", 1)]
 
 
-def at_second_attempt(request: AgentRequest, files: Files) -> None:
-    if request.attempt > 1:
-        make_own_files(request, files)
-
-
 @every("severity, asked", [("block", []), (None, ["exhausted"])])
 def test_a_failure_that_was_not_yet_final_becomes_final_if_no_attempt_is_left(
     severity: str | None, asked: list[str]
