@@ -159,12 +159,20 @@ class GitSandbox:
         """Commit `paths`, or all that is not ignored, and give the commit's id."""
         self.git("add", "--all", "--", *(paths or (".",)))
         self.git(*QUICK_COMMIT, "--quiet", "--allow-empty", "-m", message)
-        return self.git("rev-parse", "HEAD")
+        return self.head()
 
     def head(self) -> str:
         """The commit of HEAD; "" before the first one."""
-        result = self.try_git("rev-parse", "--verify", "--quiet", "HEAD")
-        return result.stdout.decode().strip()
+        return self._loose_head() or self.try_git("rev-parse", "--verify", "--quiet", "HEAD").stdout.decode().strip()
+
+    def _loose_head(self) -> str:
+        """Read HEAD and its branch where both are plain files, which costs no program; else ""."""
+        if not self._is_plain:
+            return ""
+        head = (self.root / ".git/HEAD").read_text(encoding="utf-8").strip()
+        branch = self.root / ".git" / head.removeprefix("ref: ")
+        found = branch.read_text(encoding="utf-8").strip() if branch.is_file() else head
+        return found if re.fullmatch("[0-9a-f]{40}", found) else ""
 
     def tree(self, revision: str = "HEAD") -> dict[str, tuple[str, str]]:
         """Path to (mode, object id) of all files in a commit or tree."""

@@ -28,21 +28,6 @@ def touched(run: EngineRun) -> list[list[str]]:
     return [event.payload["touched"] for event in run.events("attempt.finished")]
 
 
-def left(run: EngineRun) -> list[list[str] | None]:
-    return [event.payload.get("tool_files") for event in run.events("attempt.finished")]
-
-
-def about_tools(run: EngineRun) -> list[str]:
-    return [note for note in run.notes if note.startswith("Left by tools")]
-
-
-def _effects_of_first(run: EngineRun) -> list[str]:
-    """Return the effects up to the first completed task, from a run of the same tasks."""
-    same = EngineRun(task("A"), task("B", "A"), work=run.work)
-    same.run()
-    return same.effects[: same.effects.index("log task.completed") + 1]
-
-
 def test_where_the_project_tracks_such_files_they_count() -> None:
     run = EngineRun(task("A"), work=leaving(PYC))
     run.repository.files["src/__pycache__/mine.pyc"] = b"mine"
@@ -91,9 +76,3 @@ def test_they_are_no_reason_against_another_call() -> None:
 
     run = EngineRun(task("A"), work=work)
     assert run.run().kind == "done"
-
-
-def _effects(run: EngineRun) -> list[str]:
-    same = EngineRun(*run.contract.plans[0].tasks, work=run.work)
-    same.run()
-    return same.effects
