@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from idumb.lazy_dataclass import dataclass
@@ -29,20 +31,13 @@ class Symptom:
     fixes: bool = False
     subject: str = ""
 
-
-def warn(found: str, path: str = "", *, means: str, fix: str = "", fixes: bool = False, subject: str = "") -> Symptom:
-    return Symptom(WARN, found, path, means, fix, fixes, subject)
-
-
-def problem(
-    found: str, path: str = "", *, means: str, fix: str = "", fixes: bool = False, subject: str = ""
-) -> Symptom:
-    return Symptom(PROBLEM, found, path, means, fix, fixes, subject)
+    def as_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "subject"}
 
 
-def passed(found: str, path: str = "") -> Symptom:
-    return Symptom(OK, found, path)
-
+warn = functools.partial(Symptom, WARN)
+problem = functools.partial(Symptom, PROBLEM)
+passed = functools.partial(Symptom, OK)
 
 Look = Callable[[], Iterable[Symptom]]
 Fix = Callable[[Symptom], str]
@@ -80,7 +75,7 @@ class CheckResult:
             "code": self.check.code,
             "about": self.check.about,
             "state": self.state,
-            "symptoms": [_plain(symptom) for symptom in self.symptoms],
+            "symptoms": [symptom.as_dict() for symptom in self.symptoms],
         }
 
 
@@ -94,15 +89,4 @@ def count(seen: Sequence[CheckResult]) -> dict[str, int]:
     examined = [check for check in seen if check not in skipped]
     return {state: sum(1 for check in examined if check.state == state) for state in _ORDER} | {
         "not_examined": len(skipped)
-    }
-
-
-def _plain(symptom: Symptom) -> dict[str, Any]:
-    return {
-        "state": symptom.state,
-        "found": symptom.found,
-        "path": symptom.path,
-        "means": symptom.means,
-        "fix": symptom.fix,
-        "fixes": symptom.fixes,
     }
