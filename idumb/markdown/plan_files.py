@@ -26,7 +26,7 @@ PHASES = f"{PLANNING}/phases"
 ROADMAP = f"{PLANNING}/ROADMAP.md"
 _LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports the size
 _LARGEST_NAMED = 1024 * 1024
-_LARGEST_ROADMAP = 1024 * 1024  # reading takes a second for each of these, and every `status` waits for it
+_LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
 
 
 class PlanningFolder:

@@ -49,9 +49,9 @@ def test_a_section_is_the_heading_with_everything_below_or_the_item(phase: str, 
     assert roadmap.section(TEXT, phase) == section
 
 
-def test_an_item_includes_all_of_its_lines() -> None:
+def test_an_item_includes_its_indented_lines() -> None:
     text = TEXT.partition("## Details")[0]
-    assert roadmap.section(text, "2") == "- [ ] **Phase 2: Walls**\n  of stone\n\n  and wood"
+    assert roadmap.section(text, "2") == "- [ ] **Phase 2: Walls**\n  of stone"
 
 
 @every("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n"), "# Roadmap\n", ""])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from idumb import lazy_pattern
+from idumb.domain.documents import headings
 from idumb.domain.question import Question
 from idumb.domain.wording import as_markdown, one_line
 from idumb.lazy_dataclass import dataclass
@@ -14,8 +15,6 @@ from idumb.lazy_dataclass import dataclass
 SECTION = "## Questions and answers"
 OPEN = "_Not answered yet._"
 _WHY = "Why: "
-_HEADING = lazy_pattern.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
-_FENCE = lazy_pattern.compile(r" {0,3}(`{3,}|~{3,})")
 _ASKED = lazy_pattern.compile(r"### (Q-\d+): (.+)")
 
 
@@ -52,7 +51,7 @@ def without_open(text: str) -> str:
     kept = "".join(lines)
     kept = kept if any(_parts(_bare(kept))) else _without_section(kept)
     bare = _bare(kept)
-    heads = _levels(bare)
+    heads = headings.levels(bare)
     return kept if any(line.strip() and n not in heads for n, line in enumerate(bare)) else ""
 
 
@@ -122,7 +121,7 @@ def _parts(lines: list[str]) -> Iterator[_Part]:
     section = _section(lines)
     if section is None:
         return
-    heads = [n for n, level in _levels(lines).items() if section[0] < n < section[1] and level <= 3]
+    heads = [n for n, level in headings.levels(lines).items() if section[0] < n < section[1] and level <= 3]
     for at, following in pairwise([*heads, section[1]]):
         match = _ASKED.fullmatch(lines[at].rstrip())
         if match is not None:
@@ -140,23 +139,8 @@ def _without_section(text: str) -> str:
 
 def _section(lines: list[str]) -> tuple[int, int] | None:
     """Return the line of the section's heading and the line after its end."""
-    heads = _levels(lines)
+    heads = headings.levels(lines)
     start = next((n for n in heads if lines[n].rstrip() == SECTION), None)
     if start is None:
         return None
     return start, next((n for n, level in heads.items() if n > start and level <= 2), len(lines))
-
-
-def _levels(lines: Sequence[str]) -> dict[int, int]:
-    """Return the heading levels by line (from 0). `lines` have no line ends."""
-    by_line: dict[int, int] = {}
-    mark = ""
-    for number, line in enumerate(lines):
-        fence = _FENCE.match(line)
-        if fence and not mark:
-            mark = fence[1]
-        elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
-            mark = ""
-        elif not mark and (heading := _HEADING.match(line)):
-            by_line[number] = len(heading[1])
-    return by_line

@@ -4,79 +4,65 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any
 
 from idumb import lazy_pattern
+from idumb.domain.documents import headings
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.phase_names import same_phase
-from idumb.markdown.syntax import outline
-from idumb.markdown.syntax.outline import Entry
-from idumb.markdown.syntax.source import Source
 
 _NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
-_TEXT = lazy_pattern.compile(rf"Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE)
+_TEXT = lazy_pattern.compile(
+    rf"(?:\[.\]\s*)?Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE
+)
+_BOX = lazy_pattern.compile(r"\[.\]\s*")
 _CELL = lazy_pattern.compile(rf"(?:Phase\s+)?({_NUMBER})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
-_BOLD = lazy_pattern.compile(r"(\*\*|__)(.+?)\1")
-_LINK = lazy_pattern.compile(r"!?\[([^\]]*)\]\([^()]*\)")
-_MARKS = lazy_pattern.compile(r"\*\*|__|~~|[*`]")
-_ITEM = lazy_pattern.compile(r"(\s*(?:[-*+]|\d+[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?Phase\s", re.IGNORECASE)
 
 
-class Phase(NamedTuple):
-    """A phase of the roadmap. `line` counts from 1, `end` is the line after its section, item or row."""
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A phase of the roadmap. `line` counts from 1; it is 0 if unknown."""
 
     number: str
     title: str
     line: int
-    end: int
-    level: int = 0  # of its heading
 
 
 def read(text: str) -> tuple[Phase, ...]:
     """Return each phase once, in the order of first mention."""
+    import mistune
+
+    markdown = mistune.create_markdown(renderer=None, plugins=["table", "strikethrough"])
+    blocks = markdown(text)
+    lines = text.replace("\r\n", "\n").split("\n")
     phases: dict[str, Phase] = {}
-    for phase in sorted(_named(text), key=lambda phase: phase.line):
-        phases.setdefault(phase.number, phase)
+    for number, title in _numbered_titles(blocks if isinstance(blocks, list) else []):
+        if number not in phases:
+            phases[number] = Phase(number, title, _line(lines, number, title))
     return tuple(phases.values())
-
-
-def _named(text: str) -> Iterator[Phase]:
-    """Yield what names a phase: headings, items and rows of tables."""
-    document = outline.read(Source(text, ""), 0)
-    for entry in (*document.headings, *document.items):
-        match = _TEXT.match(_words(entry))
-        if match is not None and (entry.level or match[2]):
-            yield Phase(match[1], _title(match[2]), entry.line, entry.end, entry.level)
-    for line, row in enumerate(document.lines, 1):
-        cells = [_plain(cell).strip() for cell in row.strip().strip("|").split("|")] if row.lstrip()[:1] == "|" else []
-        match = _CELL.fullmatch(cells[0]) if cells and line not in document.fenced | document.hidden else None
-        if match is not None:
-            yield Phase(match[1], _title(match[2] or (cells[1] if len(cells) > 1 else "")), line, line + 1)
-
-
-def _words(entry: Entry) -> str:
-    """Return the text of an entry, or its bold start."""
-    bold = _BOLD.match(entry.text)
-    return _plain(bold[2] if bold is not None else entry.text).strip()
-
-
-def _plain(text: str) -> str:
-    return _MARKS.sub("", _LINK.sub(r"\1", text))
-
-
-def _title(text: str) -> str:
-    """Return a title without a remark after a dash."""
-    return re.split(r"\s+(?:—|–|--)\s+", text.strip(), maxsplit=1)[0].strip(" *_:")
 
 
 def section(text: str, number: str) -> str:
     """Return the roadmap's section about a phase, or the item or row that names it; "" if there is none."""
-    named = sorted(_of(text, number), key=lambda phase: (not phase.level, phase.line))
+    phase = next((p for p in read(text) if same_phase(p.number, number)), None)
+    if phase is None:
+        return ""
     lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join(lines[named[0].line - 1 : named[0].end - 1]).strip("\n") if named else ""
+    levels = headings.levels(lines)
+    own = [n for n in levels if (m := _TEXT.match(lines[n].strip(" #"))) and same_phase(m[1], number)]
+    if own:
+        end = next((n for n in levels if n > own[0] and levels[n] <= levels[own[0]]), len(lines))
+        return "\n".join(lines[own[0] : end]).strip("\n")
+    start = phase.line - 1
+    if start < 0:
+        return phase.title
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    below = (n for n in range(start + 1, len(lines)) if not _belongs(lines[n], indent))
+    return "\n".join(lines[start : next(below, len(lines))]).strip("\n")
 
 
-def _of(text: str, number: str) -> list[Phase]:
-    return [phase for phase in _named(text) if same_phase(phase.number, number)]
+def _belongs(line: str, indent: int) -> bool:
+    return bool(line.strip()) and len(line) - len(line.lstrip()) > indent
 
 
 def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -> str:
@@ -84,15 +70,24 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
 
     The phase follows phase `after` and its earlier insertions, or ends the roadmap.
     """
-    name = f"Phase {number}: {title}"
-    inserted = _behind(text, after, name, goal) if after else None
-    numbers = [phase.number for phase in read(text)]
-    if inserted is not None and [phase.number for phase in read(inserted) if phase.number != number] == numbers:
-        return inserted
+    if after:
+        inserted = _behind(text, after, f"Phase {number}: {title}", goal)
+        if inserted is not None and [p.number for p in read(inserted) if p.number != number] == [
+            p.number for p in read(text)
+        ]:
+            return inserted
+    levels, own = _phase_headings(text)
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith((end * 2, "\n\n")) else end if text.endswith("\n") else end * 2
-    level = next((phase.level for phase in _named(text) if phase.level), 2)
-    return text + gap + end.join(_section_of(level, name, goal))
+    level = levels[own[0][0]] if own else 2
+    return text + gap + end.join(_section_of(level, f"Phase {number}: {title}", goal))
+
+
+def _phase_headings(text: str) -> tuple[dict[int, int], list[tuple[int, str]]]:
+    """Return the levels of all headings, and (line, number) of those that name a phase."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    levels = headings.levels(lines)
+    return levels, [(n, m[1]) for n in levels if (m := _TEXT.match(lines[n].strip(" #")))]
 
 
 def _section_of(level: int, name: str, goal: str) -> list[str]:
@@ -103,25 +98,83 @@ def _behind(text: str, after: str, name: str, goal: str) -> str | None:
     """Return the text with the phase inserted after the heading or list item of another; None without either."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split(end)
-    named = [phase for phase in _named(text) if same_phase(phase.number, after) or _is_inserted(phase.number, after)]
-    headings = [phase for phase in named if phase.level]
-    if headings:
-        stop = max(phase.end for phase in headings) - 1
-        if stop >= len(lines):
+    levels, own = _phase_headings(text)
+    at = next((n for n, number in own if same_phase(number, after)), None)
+    if at is not None:
+        children = {n for n, number in own if _is_inserted(number, after)}
+        stop = next((n for n in levels if n > at and levels[n] <= levels[at] and n not in children), None)
+        if stop is None:
             return None  # the last one: the new one ends the roadmap
         gap = [] if not lines[stop - 1].strip() else [""]
-        level = next((phase.level for phase in headings if same_phase(phase.number, after)), headings[0].level)
-        return end.join([*lines[:stop], *gap, *_section_of(level, name, goal), *lines[stop:]])
-    items = [phase for phase in named if _ITEM.match(lines[phase.line - 1])]
-    last = max(items, key=lambda phase: phase.line, default=None)
-    marks = _ITEM.match(lines[last.line - 1]) if last is not None else None
-    if last is None or marks is None:
+        return end.join([*lines[:stop], *gap, *_section_of(levels[at], name, goal), *lines[stop:]])
+    items = [(p.number, p.line - 1) for p in read(text) if p.line and _ITEM.match(lines[p.line - 1])]
+    of = [line for number, line in items if same_phase(number, after) or _is_inserted(number, after)]
+    marks = _ITEM.match(lines[max(of)]) if of else None
+    if marks is None:
         return None
     begin, bold = re.sub(r"\[.\]", "[ ]", marks[1]), marks[2] or ""
+    stop = max(of) + 1
+    while stop < len(lines) and _belongs(lines[stop], len(begin) - len(begin.lstrip())):
+        stop += 1
     words = f"{begin}{bold}{name}{bold}{f' - {goal}' if goal else ''}"
-    return end.join([*lines[: last.end - 1], words, *lines[last.end - 1 :]])
+    return end.join([*lines[:stop], words, *lines[stop:]])
+
+
+_ITEM = lazy_pattern.compile(r"(\s*(?:[-*+]|\d+[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?Phase\s", re.IGNORECASE)
 
 
 def _is_inserted(number: str, after: str) -> bool:
     parts, before = number.split("."), after.split(".")
     return len(parts) > len(before) and all(map(same_phase, parts, before))
+
+
+def _numbered_titles(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tuple[str, str]]:
+    for block in blocks:
+        kind = block["type"]
+        if kind == "heading" or (listed and kind in {"block_text", "paragraph"}):
+            yield from _from_text(_headline(block), heading=kind == "heading")
+        elif kind == "table_row":
+            yield from _from_row([_words(cell).strip() for cell in block["children"]])
+        elif kind in {"list", "list_item", "table", "table_body", "block_quote"}:
+            yield from _numbered_titles(block["children"], listed=listed or kind == "list_item")
+
+
+def _from_text(text: str, *, heading: bool) -> Iterator[tuple[str, str]]:
+    m = _TEXT.match(text.strip().partition("\n")[0])
+    if m and (heading or m[2]):
+        yield m[1], _title(m[2])
+
+
+def _from_row(cells: list[str]) -> Iterator[tuple[str, str]]:
+    m = _CELL.fullmatch(cells[0]) if cells else None
+    if m:
+        yield m[1], _title(m[2] or (cells[1] if len(cells) > 1 else ""))
+
+
+def _title(text: str) -> str:
+    """Return a title without a remark after a dash."""
+    return re.split(r"\s+(?:—|–|--)\s+", text.strip(), maxsplit=1)[0].strip(" *_:")
+
+
+def _headline(token: dict[str, Any]) -> str:
+    """Return the text of a block, or its bold start, without a checkbox."""
+    children = token.get("children") or []
+    if children and children[0]["type"] == "text" and _BOX.fullmatch(_words(children[0])):
+        children = children[1:]
+    return _words(children[0] if children and children[0]["type"] == "strong" else token)
+
+
+def _words(token: dict[str, Any]) -> str:
+    if "children" in token:
+        return "".join(_words(child) for child in token["children"])
+    if token["type"] in {"softbreak", "linebreak"}:
+        return "\n"
+    return str(token.get("raw", ""))
+
+
+def _line(lines: list[str], number: str, title: str) -> int:
+    """Return the first line with the number and the start of the title, because mistune keeps no positions."""
+    first = title.partition(" ")[0]
+    pattern = re.compile(rf"(?<![\w.]){re.escape(number)}(?![\w])(?!\.\d)")
+    likely = (n for n, line in enumerate(lines, 1) if pattern.search(line) and first in line)
+    return next(likely, 0)
