@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 
 from idumb.domain.errors import StoreError
@@ -31,8 +30,10 @@ class OwnerLock:
     def release(self) -> None:
         """Release explicitly: a program may have inherited the descriptor by mistake."""
         if self._process == os.getpid():
+            import filelock
+
             with contextlib.suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                filelock.unlock_descriptor(self._descriptor)
         os.close(self._descriptor)
 
 
@@ -71,15 +72,14 @@ def replace(path: str) -> OwnerLock:
 def _locked(descriptor: int, path: str) -> bool:
     import errno
 
+    import filelock
+
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return filelock.lock_descriptor(descriptor, blocking=False)
     except OSError as error:
         if error.errno in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
             raise StoreError("lock.unsupported", f"this file system has no locks: {os.path.dirname(path)}") from error
         raise
-    return True
 
 
 def is_free(path: str) -> bool:

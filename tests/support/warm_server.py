@@ -26,6 +26,7 @@ _IMPORTED_LATE = (
     "difflib",
     "encodings.ascii",
     "encodings.utf_8_sig",
+    "filelock",
     "frontmatter",
     "getpass",
     "gzip",

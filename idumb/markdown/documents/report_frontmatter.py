@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,15 +11,16 @@ WORDS = ("SUMMARY", "VERIFICATION")
 
 def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:
     """Return the frontmatter of a report whose `type` is `kind`; None for anything else."""
-    from ruamel.yaml import YAML  # the library for front matter would load another reader of YAML
+    if len(data) > LIMIT and b"\n---" not in data[:LIMIT]:
+        return None
+    import frontmatter
 
-    head = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|\Z)", data[:LIMIT].decode("utf-8", "replace"), re.DOTALL)
     try:
-        values = YAML(typ="safe").load(head[1]) if head else None
+        values = frontmatter.loads(data[:LIMIT].decode("utf-8", "replace")).metadata
     # Reports are not trusted, and foreign YAML makes this library raise almost anything.
     except Exception:  # noqa: BLE001
         return None
-    return values if isinstance(values, dict) and values.get("type") == kind.lower() else None
+    return values if values.get("type") == kind.lower() else None
 
 
 RESEARCH = "RESEARCH"
