@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from idumb.domain import canonical_json
 from idumb.domain.runs.event import ChainCheck
@@ -24,6 +24,7 @@ KEPT = 3
 
 _NEWEST = "newest.json"
 _ENDING = ".db"
+_PAGE = f"SELECT {event_chain.COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT 500"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +133,30 @@ def unsound(connection: sqlite3.Connection) -> str | None:
 
 
 def verified(connection: sqlite3.Connection, folder: str) -> ChainCheck:
-    """Follow every chain of an open log, including the archived runs, whose files are below `folder`."""
+    """Follow every chain of an open log, including the archived runs, whose files are below `folder`.
+
+    No lock is held between two pages: a paused reader would block writers. If a run is archived meanwhile, follow
+    again.
+    """
     import heapq
 
     heads = event_chain.run_heads(_runs(connection))
     if heads is None:
         return ChainCheck(0, "", broken_at=1, why="a run was changed after it was written")
-    rows = connection.execute(f"SELECT {event_chain.COLUMNS} FROM events ORDER BY seq")  # noqa: S608
-    archived = (archive.rows(folder, record) for record in archive.records(connection))
-    return event_chain.follow(heapq.merge(rows, *archived, key=lambda row: row[event_chain.SEQ]), heads)
+    records = archive.records(connection)
+    archived = (archive.rows(folder, record) for record in records)
+    in_order = heapq.merge(_events(connection), *archived, key=lambda row: row[event_chain.SEQ])
+    chain = event_chain.follow(in_order, heads)
+    if chain.broken_at is None or archive.records(connection) == records:
+        return chain
+    return verified(connection, folder)
+
+
+def _events(connection: sqlite3.Connection) -> Iterator[event_chain.Row]:
+    seq = 0
+    while page := connection.execute(_PAGE, (seq,)).fetchall():
+        yield from page
+        seq = page[-1][event_chain.SEQ]
 
 
 def _runs(connection: sqlite3.Connection) -> Iterable[event_chain.Row]:

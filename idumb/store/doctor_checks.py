@@ -26,7 +26,6 @@ def checks(log: SqliteEventLog, worktree: str, clock: Clock, *, accept_loss: boo
     return (
         Check("store.opens", "the event log opens and is the newest one", look.opens, look.restore, alone=True),
         Check("store.chain", "no event was altered", look.chain, look.restore, alone=True),
-        Check("store.backups", "the backups of the event log can be trusted", look.backups),
         Check("store.owner", "no stale lock", look.owner, look.forget_owner),
     )
 
@@ -81,15 +80,6 @@ class _LogChecks:
             kept = restore.restore(self.database, recovery, self.clock)
         beside = f"; the old file is {kept}" if kept else ""
         return f"the event log was restored: {recovery.words()}{beside}"
-
-    def backups(self) -> Iterator[Symptom]:
-        store = self.database.backups
-        if (why := store.problem()) is not None:
-            means = "no backup is used, and an older log goes unnoticed"
-            yield health.problem(why, store.folder, means=means, fix=f"ls -ld {store.folder}")
-            return
-        paths = store.paths()
-        yield health.passed(f"{len(paths)} in {store.folder}" if paths else "nothing to back up yet")
 
     def owner(self) -> Iterator[Symptom]:
         for path, card in owner_card.all_cards(self.database.folder):

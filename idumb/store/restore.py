@@ -108,6 +108,4 @@ def _with_gap(fresh: str, database: connection.Database, recovery: Recovery, at:
             [(NewEvent(KIND, payload), text)], seq, heads, operation="doctor", fence=fence, at=at
         )
         new.execute(event_log.INSERT, row)
-    with open(fresh, "rb") as stream:
-        atomic_write.sync(stream.fileno())
     return Newest(row[event_chain.SEQ], row[event_chain.HASH], os.stat(database.folder).st_ino, fence)

@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 753,
     "cli, views": 5_078,
     "git": 4_801,
-    "store": 2_014,
+    "store": 2_013,
     "system": 2_485,
     "gates": 2_019,
     "agents, fake_model": 4_393,

@@ -11,6 +11,7 @@ import pytest
 
 from idumb.domain.errors import IdumbError
 from idumb.domain.runs.event import NewEvent
+from idumb.store import archive as archives
 from idumb.store.log_files import SqliteLogFiles
 from idumb.system.files import atomic_write
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
@@ -111,6 +112,22 @@ def test_a_log_whose_newest_recorded_event_was_archived_is_the_newest(opened: Op
     assert opened.log.head()[0] == 21
 
 
+def test_a_run_that_is_archived_while_the_chain_is_followed_breaks_nothing(
+    opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader had asked for the archived runs before."""
+    records = archives.records
+
+    def then_archived(connection: sqlite3.Connection) -> list[dict[str, object]]:
+        known = records(connection)
+        if not known:
+            archive(OpenedLog(opened.folder), files)
+        return known
+
+    monkeypatch.setattr(archives, "records", then_archived)
+    assert opened.log.verify().count == 21
+
+
 # Backups
 
 
@@ -128,13 +145,6 @@ def test_a_backup_has_every_event_and_can_replace_the_log(
     backup.rename(opened.path)
     assert list(opened.log.events()) == events
     assert opened.log.verify().broken_at is None
-
-
-def test_a_backup_never_replaces_a_file(files: SqliteLogFiles, tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("mine", encoding="utf-8")
-    assert code_of(lambda: files.back_up(str(tmp_path / "mine"))) == "backup.exists"
-    assert (tmp_path / "mine").read_text(encoding="utf-8") == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.name) == []
 
 
 def test_a_backup_to_a_missing_folder_is_refused(files: SqliteLogFiles, tmp_path: Path) -> None:
