@@ -41,7 +41,7 @@ def test_a_damaged_event_log_is_restored(project: Project, damage: str) -> None:
         events = project.events()
         shutil.move(older, place)
     else:
-        place.write_bytes(data[:5000] + b"\xff" * 3000 + data[8000:])
+        place.write_bytes(data[:20_000] + b"\xff" * 30_000 + data[50_000:])
     assert project.quick("log", "--json").code == 4
     assert symptoms_of(project, "store.opens", "problem")[0]["fixes"]
     assert any("the event log was restored" in line for line in fixed(project, "store.opens"))
