@@ -377,14 +377,11 @@ def graph_command(phase: str, form: str) -> Result:
 
     Tasks in the same wave do not depend on each other.
     """
-    from importlib import import_module
-
     from idumb.app.review import check_plan
+    from idumb.views import graph as views
 
     with options.services() as services:
-        return check_plan.show_graph(
-            services, options.phase_id(phase, services.root), import_module(f"idumb.views.graph.{form}").render
-        )
+        return check_plan.show_graph(services, options.phase_id(phase, services.root), getattr(views, form))
 
 
 @options.command("import")

@@ -64,10 +64,10 @@ def check_command(name: str) -> Result:
 @click.argument("name", required=False)
 def status_command(name: str | None) -> Result:
     """Show the runs of a workflow, the run of a phase, or all runs."""
-    from idumb.app.workflows import runs
+    from idumb.app.workflows import definitions
 
     with options.services() as services:
-        return runs.status(services, name)
+        return definitions.status(services, name)
 
 
 @options.command("run", group=workflow_command)

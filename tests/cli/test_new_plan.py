@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from idumb.app.planning import new_plan, plan_templates
+from idumb.app.planning import new_plan
 from idumb.app.planning.new_plan import Request
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain.documents.new_task import NewTask
@@ -20,7 +20,7 @@ LOCATION = PhaseLocation("1", ".planning/phases/1", exists=False, title="First")
 
 def test_each_template_gives_a_plan_without_findings(project: Project) -> None:
     """R-PLAN-10: paths without a verb are modified if they exist or an earlier task creates them."""
-    for template in plan_templates.NAMES:
+    for template in new_plan.NAMES:
         flags = ("--template", template, "--goal", "All greet")
         answer = project.quick("plan", "new", "1", *flags, *GREET, *PART, "--json")
         assert (answer.code, answer.data["tasks"], answer.data["findings"]) == (0, ["T1-01", "T1-02"], [])
@@ -90,7 +90,7 @@ def test_a_template_of_the_repository_replaces_the_shipped_one(project: Project)
     """R-PLAN-10: what follows the tasks stays behind them, and other dollar signs are text."""
     shipped = shipped_files.template("plans/feature.md")
     own = shipped.replace("## Success", "Costs $5 and $more.\n\n## Success") + "\n## Notes\n\nAsk $phase first.\n"
-    project.repo.write(f"{plan_templates.FOLDER}/feature.md", own)
+    project.repo.write(f"{new_plan.TEMPLATES}/feature.md", own)
     assert project.quick("plan", "new", "1", "--goal", "All greet", *GREET, *PART).code == 0
     text = project.read(PLAN)
     assert "Costs $5 and $more." in text

@@ -35,8 +35,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.system import escaping
 from idumb.views import answer
-from idumb.views.graph import mermaid
-from idumb.views.graph import text as graph_text
+from idumb.views import graph as graphs
 from idumb.views.terminal.ask import Nobody
 from tests.crash.programme import OTHER, SLOW, TRACEBACK, Programme, Tally
 from tests.hostile.mutating import generated, mutated
@@ -200,7 +199,7 @@ def _checked(phase: str, mode: str | None = None) -> Callable[[Container], Seque
 
 
 def _drawn(contract: Contract, statuses: Mapping[str, str] | None) -> str:
-    forms = (graph_text.render, mermaid.render)
+    forms = (graphs.text, graphs.mermaid)
     return "\n".join(render(contract, statuses) for render in forms)
 
 

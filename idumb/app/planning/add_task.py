@@ -10,9 +10,8 @@ from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
-from idumb.app.planning import new_plan, plan_templates
-from idumb.app.planning.new_plan import Read
-from idumb.app.planning.plan_templates import Shipped
+from idumb.app.planning import new_plan
+from idumb.app.planning.new_plan import Read, Shipped
 from idumb.app.review import amend, check_plan
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
@@ -40,7 +39,7 @@ class Request:
 
     phase: str
     tasks: tuple[NewTask, ...]
-    template: str = plan_templates.DEFAULT
+    template: str = new_plan.DEFAULT
     plan: str | None = None
     depends_on: tuple[str, ...] | None = None
     requirement: str | None = None
@@ -63,7 +62,7 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
     if not request.tasks:
         raise InputError("plan.bad-task", "No task is named.", hint=again(services, *new_plan.EXAMPLE))
     new_plan.require_tasks(request.tasks, f"idumb plan add-task {request.phase}")
-    template = plan_templates.load(services, request.template, shipped)
+    template = new_plan.template(services, request.template, shipped)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
     plan = amend.receiving_plan(contract, request.plan)
     placed = _placed(services, contract, plan, request)

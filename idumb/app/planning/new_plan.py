@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from idumb import lazy_pattern
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
-from idumb.app.planning import draft_plan, phase_context, plan_templates
+from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation
-from idumb.app.planning.plan_templates import Shipped
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import wording
@@ -22,6 +22,14 @@ from idumb.lazy_dataclass import dataclass
 Read = Callable[[str, str, str], str | None]
 """Ask for a line: the question, the reason, and what an empty line means. None if nobody answers."""
 
+TEMPLATES = ".idumb/templates"
+NAMES = ("feature", "bugfix", "refactor", "migration", "docs", "spike")
+DEFAULT = "feature"
+_NAME = lazy_pattern.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+Shipped = Callable[[str], str]
+"""Returns the text of a template that comes with idumb."""
+
 HUMAN = "human"
 EXAMPLE = ("--task", "TITLE", "create PATH", "COMMAND")
 
@@ -31,7 +39,7 @@ class Request:
     """Flags of `plan new`. `builder` None is the configuration's, or a person if it has none."""
 
     phase: str
-    template: str = plan_templates.DEFAULT
+    template: str = DEFAULT
     goal: str = ""
     requirement: str = ""
     tasks: tuple[NewTask, ...] = ()
@@ -48,7 +56,7 @@ def create(services: Services, request: Request, shipped: Shipped, read: Read | 
     identity, path = draft_plan.next_path(services, where)
     if identity != "01":
         raise draft_plan.already_planned(services, where)
-    template = plan_templates.load(services, request.template, shipped)
+    form = template(services, request.template, shipped)
     request = _completed(services, request, where, read)
     placed = new_task.placed(
         request.tasks,
@@ -63,7 +71,7 @@ def create(services: Services, request: Request, shipped: Shipped, read: Read | 
         "requirement": wording.one_line(request.requirement) or wording.one_line(request.goal),
         "builder": request.builder or services.settings.builder or HUMAN,
     }
-    draft = draft_plan.judge(services, where, identity, path, services.documents.new_plan(template, words, placed))
+    draft = draft_plan.judge(services, where, identity, path, services.documents.new_plan(form, words, placed))
     data = {
         "phase": where.phase,
         "path": path,
@@ -77,6 +85,20 @@ def create(services: Services, request: Request, shipped: Shipped, read: Read | 
         owned.record()
         draft_plan.write(services, draft)
     return Result({**data, "written": True, "next": _next(where, draft)})
+
+
+def template(services: Services, name: str, shipped: Shipped) -> str:
+    """Return the template of this name: `.idumb/templates/NAME.md` if it exists, else the shipped one."""
+    own = services.reports.read(f"{TEMPLATES}/{name}.md") if _NAME.fullmatch(name) else None
+    if own is not None:
+        return own
+    if name in NAMES:
+        return shipped(name)
+    raise InputError(
+        "template.unknown",
+        f"There is no template {wording.one_line(name)}: neither idumb nor {TEMPLATES}/ has it.",
+        hint=f"The templates of idumb: {', '.join(NAMES)}",
+    )
 
 
 def _next(where: PhaseLocation, draft: Draft) -> list[str]:

@@ -14,8 +14,7 @@ from idumb.domain.decision import STOPPED
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
-from idumb.views import markup, quantities
-from idumb.views.graph import mermaid
+from idumb.views import graph, markup, quantities
 from idumb.views.reports import evidence_table, rendering, run_status
 from idumb.views.reports.evidence_table import Recorded
 from idumb.views.reports.rendering import Markdown
@@ -188,7 +187,7 @@ class _Facts:
         return self._drawn(shown) if len(shown) <= MOST_NODES else None
 
     def _drawn(self, only: set[str]) -> str:
-        return mermaid.render(self.contract, self.statuses, only)
+        return graph.mermaid(self.contract, self.statuses, only)
 
     def proof(self, clone: Sequence[str]) -> Mapping[str, Any]:
         """Return the shell lines that rerun the checks of the completed tasks in a clone, without idumb.

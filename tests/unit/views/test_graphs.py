@@ -7,8 +7,7 @@ import re
 import pytest
 
 from idumb.domain.contract import Contract
-from idumb.views.graph import mermaid
-from idumb.views.graph import text as graph_text
+from idumb.views import graph as graphs
 from tests.support.growth import assert_linear
 from tests.unit.views import examples
 
@@ -16,7 +15,7 @@ from tests.unit.views import examples
 def test_text_shows_order_waves_dependencies_and_status() -> None:
     """R-PLAN-6."""
     log = examples.partial_run()
-    assert graph_text.render(log.contract, log.statuses) == (
+    assert graphs.text(log.contract, log.statuses) == (
         "Phase 1: 5 tasks in 3 waves, 3 dependencies\n"
         "\n"
         "Wave 1 (needs nothing)\n"
@@ -33,13 +32,13 @@ def test_text_shows_order_waves_dependencies_and_status() -> None:
 
 
 def test_text_without_a_run_has_no_status_column() -> None:
-    assert "  1. T1-01  Slug function\n" in graph_text.render(examples.slugs())
+    assert "  1. T1-01  Slug function\n" in graphs.text(examples.slugs())
 
 
 def test_mermaid_shows_every_task_and_edge_and_the_status_as_text() -> None:
     """R-PLAN-6: meaning is never by colour alone."""
     log = examples.partial_run()
-    drawn = mermaid.render(log.contract, log.statuses)
+    drawn = graphs.mermaid(log.contract, log.statuses)
     assert drawn.startswith("flowchart TD\n")
     assert '    n1["T1-02: Unique slugs<br/>failed"]:::failed\n' in drawn
     assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1", "n1 --> n2", "n3 --> n4"]
@@ -48,13 +47,13 @@ def test_mermaid_shows_every_task_and_edge_and_the_status_as_text() -> None:
 
 
 def test_mermaid_labels_cannot_escape_their_quotes_or_the_fence() -> None:
-    drawn = mermaid.render(examples.slugs(title=examples.NASTY + '"] %%{init: {}}%% ```'))
+    drawn = graphs.mermaid(examples.slugs(title=examples.NASTY + '"] %%{init: {}}%% ```'))
     line = next(line for line in drawn.splitlines() if "T1-02" in line)
     assert re.fullmatch(r'    n1\["T1-02: [^"<>`%{}]*"\]', line), line
 
 
 def test_mermaid_can_omit_tasks() -> None:
-    drawn = mermaid.render(examples.slugs(), only={"T1-02", "T1-03"})
+    drawn = graphs.mermaid(examples.slugs(), only={"T1-02", "T1-03"})
     assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1"]
     assert "T1-01" not in drawn
 
@@ -74,6 +73,6 @@ def _large(needs: str, count: int) -> Contract:
 @pytest.mark.parametrize("needs", ["none", "chain", "layers"])
 def test_each_edge_of_a_large_phase_is_drawn_once_and_in_linear_time(needs: str) -> None:
     contract = _large(needs, 200)
-    drawn = mermaid.render(contract)
+    drawn = graphs.mermaid(contract)
     assert drawn.count(" --> ") == sum(map(len, contract.dependencies.values()))
-    assert_linear(mermaid.render, lambda count: _large(needs, count))
+    assert_linear(graphs.mermaid, lambda count: _large(needs, count))
