@@ -170,7 +170,7 @@ def test_no_opinion_makes_a_failed_check_pass_and_gaps_become_a_plan(project: Pr
     assert tasks == ["T1-01", "T1-02", "T1-03"]
     text = project.read(".planning/phases/1/02-PLAN.md")
     assert '"check": "test -s a.txt && test ! -e broken"' in text
-    assert 'text: "It is <fast>"' in text
+    assert '"text": "It is <fast>"' in text
     again = verify(project, "--gaps", "--checks-only")
     assert (again.code, again.error["code"]) == (4, "run.contract-changed")
     assert project.read(".planning/phases/1/02-PLAN.md") == text
