@@ -15,6 +15,7 @@ from idumb.agents.adapter import Equipment
 from idumb.agents.program import (
     HOME,
     HOMES,
+    IDLE_TIMEOUT,
     JUDGING,
     InputFiles,
     ProgramAgent,
@@ -31,9 +32,6 @@ from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Ca
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
-
-IDLE_TIMEOUT = 15 * 60
-"""Default seconds without a message before the agent is stopped; longer than models think."""
 
 _NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
 _OPTIONS = ("mode", "shell", "resume", HOME)
@@ -65,19 +63,26 @@ class AcpAgent(ProgramAgent):
             sandboxed=True,
         )
 
-    def describe(self) -> Sequence[str]:
-        """Return the argument list with the program as an absolute path. Raises AdapterError if it is unusable."""
+    def describe(self, call: acp_agents.Call | None = None) -> Sequence[str]:
+        """Return the arguments of a call, or of a builder's, with the program as an absolute path.
+
+        Raises AdapterError if they are unusable.
+        """
         options = self._binding.options
         self._require_options(options, _OPTIONS)
         for name, values in ((HOME, HOMES), ("shell", (True, False)), ("resume", (True, False))):
             if name in options and (options[name] not in values or type(options[name]) is not type(values[0])):
-                words = " or ".join(str(value).lower() for value in values)
-                raise self._bad_option(f"has the wrong option {name}, which is {words}")
+                raise self._bad_option(f"has the wrong option {name}: {' or '.join(map(str, values)).lower()}")
         if not isinstance(options.get("mode"), str | None):
             raise self._bad_option("has the wrong option mode, which is a name")
         if self._row.argv:
             program = self._resolve(self._binding.argv[0] if self._binding.argv else self._row.argv[0])
-            return (program, *self._row.argv[1:], *self._row.arguments(self._call(None)), *self._binding.argv[1:])
+            return (
+                program,
+                *self._row.argv[1:],
+                *self._row.arguments(call or self._call(None)),
+                *self._binding.argv[1:],
+            )
         if not self._binding.argv:
             raise self._bad_option("needs `argv`, the program and its arguments")
         return self._argv()
@@ -134,10 +139,8 @@ class AcpAgent(ProgramAgent):
             state += [os.path.join(home, path) for path in row.state if home]
         for folder in shared.values():
             os.makedirs(folder, 0o700, exist_ok=True)
-        program, *_ = self.describe()
-        argv = self._argv() if not row.argv else (program, *row.argv[1:], *row.arguments(call), *self._binding.argv[1:])
         return self._start(
-            argv,
+            self.describe(call),
             request,
             {**environment, **row.variables(call)},
             inputs.folder,

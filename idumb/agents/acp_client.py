@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
+from idumb.agents import answers
 from idumb.domain import canonical_json
 from idumb.lazy_dataclass import dataclass
 
@@ -119,14 +120,14 @@ class Client:
     def heard(self, data: bytes) -> bytes:
         """Return the reply to the agent's next bytes; skip lines that are not messages."""
         self._rest += data
-        answers = b""
+        replies = b""
         while not self.over and (end := self._rest.find(b"\n")) >= 0:
             line = bytes(self._rest[:end])
             del self._rest[: end + 1]
-            answers += self._line(line)
+            replies += self._line(line)
         if len(self._rest) > LONGEST_LINE:
             self._fail(f"it sent a message of more than {LONGEST_LINE} bytes")
-        return answers
+        return replies
 
     def _line(self, line: bytes) -> bytes:
         try:
@@ -166,7 +167,8 @@ class Client:
         self.over, self.stop = True, str(result["stopReason"])
         if self._reply:
             self.tell(f"says: {self.reply}")
-        self._count(result.get("usage"))
+        # Gemini CLI has no `usage`.
+        self._count(result.get("usage") or answers.inside(result, "_meta", "quota", "token_count"))
         return b""
 
     def _forget(self) -> None:
@@ -248,7 +250,7 @@ class Client:
         )
         offered = [option.get("kind") for option in params["options"]]
         why = self.permits(permission) or ("" if _ONCE in offered else "it offers no option to allow this call once")
-        self.calls[record.id] = _with(record, allowed=not why, why=why)
+        self.calls[record.id] = replace(record, allowed=not why, why=why)
         kinds = ("reject_once", "reject_always") if why else (_ONCE,)
         for kind in kinds:
             for option in params["options"]:
@@ -312,10 +314,6 @@ def _ids(listed: Any, key: str) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def _with(call: Call, *, allowed: bool, why: str) -> Call:
-    return replace(call, allowed=allowed, why=why)
-
-
 def _paths(update: Mapping[str, Any], kind: str) -> list[str]:
     """Return every path that a tool call names: locations, differences, and the usual argument names.
 
@@ -344,9 +342,8 @@ def _command(arguments: Any) -> str:
 def _structured(error: Mapping[str, Any], words: str) -> dict[str, Any]:
     """Return an error as an HTTP error, which agents put into the code; the codes of the protocol are negative."""
     code = error.get("code")
-    vague = code == 500  # what Gemini CLI says if the server said nothing or something else
-    status = {"status": code} if isinstance(code, int) and 400 <= code < 600 and not vague else {}
-    return {"message": words, **status}
+    is_status = isinstance(code, int) and 400 <= code < 600 and code != 500  # Gemini CLI says 500 of anything else
+    return {"message": words, **({"status": code} if is_status else {})}
 
 
 def _detail(data: Any) -> str:

@@ -19,6 +19,7 @@ from idumb.agents.presets.preset import Invocation, Preset
 from idumb.agents.program import (
     HOME,
     HOMES,
+    IDLE_TIMEOUT,
     InputFiles,
     ProgramAgent,
     Transcript,
@@ -42,9 +43,6 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
     "resume": (True, False),
 }
 """The options of a binding, with the values of each."""
-
-IDLE_TIMEOUT = 15 * 60
-"""Default seconds without progress before the agent is stopped; longer than models think."""
 
 _KEPT = 4 * 1024 * 1024
 _LISTS = 20.0  # time limit in seconds for listing models

@@ -20,6 +20,9 @@ STATE_FILE = "IDUMB_STATE_FILE"
 HOME, OWN_HOME, USER_HOME = "home", "own", "user"
 HOMES = (OWN_HOME, USER_HOME)
 
+IDLE_TIMEOUT = 15 * 60
+"""Default seconds without progress before an agent is stopped; longer than models think."""
+
 _HOME_FOLDERS = {
     "XDG_CONFIG_HOME": "config",
     "XDG_CACHE_HOME": "cache",

@@ -62,9 +62,8 @@ class FakeModel:
 
     def get(self, path: str) -> Sent:
         """Return the list of models, in a form that clients of both protocols read."""
-        if path.rstrip("/").endswith("/models"):
-            return Sent(200, {"object": "list", "has_more": False, "data": [_MODEL]})
-        return Sent(200, {"server": "idumb fake-model"}) if path in {"", "/"} else _nowhere(path)
+        is_list = path.rstrip("/").endswith("/models")
+        return Sent(200, {"object": "list", "has_more": False, "data": [_MODEL]}) if is_list else _nowhere(path)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Sent:
         """Answer one request; `path` is without its query."""
