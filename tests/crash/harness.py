@@ -202,8 +202,8 @@ def events(project: Project) -> list[Event]:
 
 def undoing(project: Project) -> tuple[str, ...]:
     """Return the words that undo the newest operation, read from the log."""
-    kinds = ("rollback.completed", "undo.completed", "task.completed")
-    newest = [event.operation for event in events(project) if event.kind in kinds][-1:]
+    done = [e for e in events(project) if e.kind in ("rollback.completed", "undo.completed", "task.completed")]
+    newest = [str(event.payload.get("operation", event.operation)) for event in done[-1:]]
     return ("undo", "--yes", "--operation", *(newest or ["none"]))
 
 
