@@ -107,19 +107,6 @@ def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_re
 
 @pytest.mark.nightly
 @needs_bwrap
-def test_more_places_can_be_writable(project: Project, home: Path) -> None:
-    (home / ".tool").mkdir()
-    script = "echo x > src/x.txt; echo x > cache/x && echo x > $HOME/.tool/x && echo x > src/both; echo x > $HOME/no"
-    files = "create `src/x.txt`, create `src/both`"
-    builder(project, script, files, sandbox={"level": "bwrap", "write": ["cache", "~/.tool", "/missing"]})
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
-    assert answer.code == 0, answer
-    assert project.exists("src/both")
-    assert not (home / "no").exists()
-
-
-@pytest.mark.nightly
-@needs_bwrap
 def test_a_builder_that_commits_writes_in_the_git_folder_of_its_copy_only(project: Project) -> None:
     user = project.folder
     script = "echo x > src/x.txt; git add src; git commit -qm work && touch src/done; rm src/done || rm src/x.txt"

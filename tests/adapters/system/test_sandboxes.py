@@ -168,6 +168,8 @@ SEMAPHORE = "import multiprocessing as m; print(m.get_context('fork').Semaphore(
 
 
 def test_a_program_has_semaphores(place: Place) -> None:
+    if place.root.is_relative_to("/dev/shm"):
+        pytest.skip("bubblewrap's /dev has nothing of the tests' folder, which is in /dev/shm")
     anywhere = dataclasses.replace(place, fence=Fence(()))  # a fence in /dev/shm would make the rest read-only
     ended = anywhere.run(sys.executable, "-I", "-S", "-c", SEMAPHORE)
     assert (ended.stdout, ended.stderr) == ("True\n", "")
