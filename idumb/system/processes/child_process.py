@@ -116,9 +116,8 @@ def run(
 
     `environment` is all that the child gets, plus a cookie that marks its processes. `timeout`, `idle_timeout` (time
     without output and without work) and `grace` (from SIGTERM to SIGKILL) are in seconds. `limits` has the names of
-    `idumb.domain.settings.Limits`. `agent` names the kind of
-    worker, which decides what its waiting means. If the output exceeds what is kept, `sink` receives all of it in
-    pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it receives the output and replies;
+    `idumb.domain.settings.Limits`. `agent` is the kind of worker: it decides what waiting means, and on Linux the
+    program ends with this process. If the output exceeds what is kept, `sink` receives all of it in pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it receives the output and replies;
     when it is over, the program is ended unless it exits by itself. A `watch` is polled while the program runs.
     `progress` decides which standard output counts as activity; standard error then does not count. `beside` is for a
     program that runs in another thread: it is called with the id of the process, and only what carries the program's
@@ -136,7 +135,7 @@ def run(
         variables = {**environment, PROCESS_COOKIE: cookie}
         source = stdin if talking is None else talking.reader
         with signals.held():  # until everything that the cleanup needs is known
-            words = (*launcher.limited(limits or {}), *argv)
+            words = (*launcher.limited(limits or {}, bound=agent), *argv)
             child = _started(words, cwd, variables, source, cookie, separate=separate_errors)
             captures = supervision.captures(child, sink, talking, progress)
             watching = None if watch is None else Watching(watch)

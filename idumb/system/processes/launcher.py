@@ -1,4 +1,4 @@
-"""Runs a program with limits: of its resources, and in a network of its own, in which it reaches nothing but itself.
+"""Runs a program with limits: of its resources, of its life, and in a network in which it reaches nothing but itself.
 
 idumb starts this file as a script: it sets the limits, makes a network namespace, starts the loopback device, and
 becomes the program. So nothing runs between a fork and an exec of a process with threads. It uses only the standard
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import ctypes
     from collections.abc import Mapping, Sequence
 
-_ALONE, _END = "alone", "--"
+_ALONE, _PARENT, _END = "alone", "parent", "--"
+_PARENT_DEATH_SIGNAL, _KILL = 1, 9
 _NO_NEW_PRIVILEGES = 38
 _CAPABILITIES = 0x20080522  # version 3 of the interface: 64 bits in two halves
 _KEPT = sum(1 << bit for bit in (0, 1, 3, 4, 5, 6, 7, 10))
@@ -41,15 +42,18 @@ def without_network() -> tuple[str, ...]:
     return _command(_ALONE)
 
 
-def limited(limits: Mapping[str, int]) -> tuple[str, ...]:
+def limited(limits: Mapping[str, int], *, bound: bool = False) -> tuple[str, ...]:
     """Return what to write before the arguments of a program with limits; nothing if there are none.
 
-    The names are those of `NAMES`; a limit that the system does not have is omitted.
+    The names are those of `NAMES`; a limit that the system does not have is omitted. Linux kills a `bound` program when
+    this process ends, however it ends.
     """
     import resource
 
-    known = (f"{NAMES[name]}={value}" for name, value in limits.items() if hasattr(resource, NAMES[name]))
-    return _command(*known) if limits else ()
+    settings = [f"{NAMES[name]}={value}" for name, value in limits.items() if hasattr(resource, NAMES[name])]
+    if bound and sys.platform == "linux":
+        settings.append(f"{_PARENT}={os.getpid()}")
+    return _command(*settings) if settings else ()
 
 
 def _command(*settings: str) -> tuple[str, ...]:
@@ -61,9 +65,20 @@ def _main(words: Sequence[str]) -> int:
     for setting in words[:end]:
         if setting == _ALONE:
             _leave_network()
+        elif setting.startswith(_PARENT):
+            _end_with(int(setting.partition("=")[2]))
         else:
             _limit(*setting.split("="))
     os.execvp(words[end + 1], list(words[end + 1 :]))  # noqa: S606 - no shell
+
+
+def _end_with(parent: int) -> None:
+    import ctypes
+
+    if ctypes.CDLL(None, use_errno=True).prctl(_PARENT_DEATH_SIGNAL, _KILL, 0, 0, 0):
+        raise _failure("no signal at the end of the parent")
+    if os.getppid() != parent:  # it ended before
+        os.kill(os.getpid(), _KILL)
 
 
 def _limit(name: str, value: str) -> None:

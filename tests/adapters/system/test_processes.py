@@ -16,6 +16,7 @@ import pytest
 
 from idumb.system.processes import child_process, process_tree, supervision
 from tests.support.cases import every
+from tests.support.ended import has_ended
 from tests.support.patience import patient
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -417,3 +418,18 @@ def test_ending_the_processes_of_a_run_spares_the_caller_and_its_parents() -> No
         check=True,
     )
     assert done.stdout == "()\nparent lives\n"
+
+
+@LINUX_ONLY
+def test_an_agent_ends_with_an_idumb_that_is_killed(tmp_path: Path) -> None:
+    """Nobody would pay for what it does until the next command."""
+    script = "echo $$ > pid; exec sleep 1000"
+    code = (
+        "import sys; from idumb.system.processes import child_process;"
+        " child_process.run(['/bin/sh', '-c', sys.argv[1]], cwd=sys.argv[2], environment={}, agent=True)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, script, str(tmp_path)], cwd=Path(__file__).parents[3]) as host:
+        while not has_noted(tmp_path):
+            assert host.poll() is None
+        host.kill()
+    assert has_ended(noted(tmp_path))
