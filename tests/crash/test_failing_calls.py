@@ -22,7 +22,6 @@ from tests.support import checkouts, seed
 from tests.support.gitrepo import GitSandbox
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(120)
 def test_a_failed_system_call_ends_in_one_clear_line_and_the_work_continues_from_there() -> None:
     """R-RUN-2, R-LOG-5, F32, F33: nothing is falsely called done, and nothing of the user is lost."""

@@ -14,7 +14,6 @@ from tests.crash.programme import Tally
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="measures memory by /proc")
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(120)
 def test_output_of_any_size_and_kind_is_bounded_and_shown_escaped() -> None:
     programme.on_a_push(PROGRAMME)

@@ -24,7 +24,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(warm, folder)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("chance", "number"), seed.one_on_a_push(CASES, "a signal"))
 def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: Scene, chance: float, number: int) -> None:
     """R-RUN-9."""

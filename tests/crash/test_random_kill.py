@@ -12,7 +12,6 @@ from tests.crash.shapes import PAIR
 from tests.support.warm import Warm
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(120)
 def test_kills_at_random_moments_and_during_recovery_lose_and_repeat_nothing() -> None:
     """F30, R-LOG-6: recovery is itself safe to kill."""

@@ -10,7 +10,6 @@ from tests.crash import programme, rollback_faults, rollback_undo
 from tests.crash.programme import Programme, Tally
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(120)
 def test_rollback_and_undo_are_exact_whatever_the_user_does_in_between() -> None:
     """R-GIT-3, F24: conflicts are named and never overwritten; killed commands are run again."""
