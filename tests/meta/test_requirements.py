@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,7 +16,7 @@ HEADING = re.compile(r"^### (R-[A-Z]+-\d+) · (done|partly|not yet)$")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """`works` is `yes`, `no` or `part: what is missing`; a test is `file::function`."""
+    """`works` is `yes`, `no` or `part: what is missing`; `tests` are their names."""
 
     text: str
     works: str
@@ -51,14 +52,15 @@ def rows() -> tuple[Row, ...]:
     return tuple(Row(name, state, tuple(clauses)) for name, state, clauses in sections)
 
 
-def text_of(name: str) -> str:
-    return source.text(source.ROOT / name)
-
-
 @cache
-def functions_in(name: str) -> frozenset[str]:
-    """The functions of a test file; they stand at its margin."""
-    return frozenset(re.findall(r"^def (\w+)\(", text_of(name), re.MULTILINE))
+def places() -> Mapping[str, Sequence[str]]:
+    """The text of the file or files that have a test, by the name of the test; it stands at the margin."""
+    found: dict[str, list[str]] = {}
+    for place in source.python_files("tests"):
+        text = source.text(place)
+        for name in re.findall(r"^def (test_\w+)\(", text, re.MULTILINE):
+            found.setdefault(name, []).append(text)
+    return found
 
 
 SIZES = {
@@ -103,15 +105,13 @@ def test_a_working_clause_names_an_existing_test() -> None:
     clauses = [(row, clause) for row in rows() for clause in row.clauses]
     unproven = [f"{row.id}, {clause.text}" for row, clause in clauses if clause.works == "yes" and not clause.tests]
     assert unproven == []
-    wrong = [f"{row.id}: {test}" for row, clause in clauses for test in clause.tests if not proves(row, clause, test)]
-    assert wrong == [], "there is no such test, or its file does not name the requirement"
+    wrong = [f"{row.id}: {test}" for row, clause in clauses for test in clause.tests if not proves(row, test)]
+    assert wrong == [], "there is no such test, there are two, or its file does not name the requirement"
 
 
-def proves(row: Row, clause: Clause, test: str) -> bool:
-    file, _, function = test.partition("::")
-    if not (source.ROOT / file).is_file() or row.id not in text_of(file):
-        return False
-    return function in functions_in(file) or (not function and clause.works != "yes")
+def proves(row: Row, test: str) -> bool:
+    files = places().get(test, ())
+    return len(files) == 1 and row.id in files[0]
 
 
 def test_tests_name_only_ids_that_exist() -> None:
