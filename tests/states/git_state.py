@@ -186,9 +186,9 @@ def a_locked_filter_elsewhere(scene: Scene) -> None:
     scene.repo.git("config", "filter.lock.required", "true")
 
 
-@state("F13", ends="fails:git.commit-refused")
+@state("F13", ends="refused:git.failed")
 def a_locked_filter_that_git_wants_to_run(scene: Scene) -> None:
-    """Of a file that was written again since, git cannot tell whether it changed, and commits nothing."""
+    """Of a file that was written again since, git cannot tell whether it changed."""
     a_locked_filter_elsewhere(scene)
     os.utime(scene.repo.root / "secret.key", (1, 1))
 
