@@ -56,13 +56,15 @@ def command(
     arguments: Sequence[str], names: Sequence[str], elsewhere: Mapping[str, str], ctx: click.Context
 ) -> click.UsageError:
     """Return the error for an unknown command. The beginning of a name is nearer than any other likeness."""
+    import itertools
     import shlex
 
     from idumb.domain import errors
 
     word = arguments[0]
     if word in elsewhere:
-        hint = " ".join(["idumb", elsewhere[word], *(shlex.quote(each) for each in arguments[1:] if each != "--json")])
+        named = itertools.takewhile(lambda each: not each.startswith("-"), arguments[1:])  # options differ
+        hint = " ".join(["idumb", elsewhere[word], *map(shlex.quote, named)])
         raise errors.UsageError("usage", f"No such command {word!r}.", hint=hint)
     longer = [name for name in names if name.startswith(word)] if len(word) > 2 else []
     nearest = longer[0] if longer else nearest_of(word, names)

@@ -10,15 +10,15 @@ BUDGETS = {
     "app, engine rooms": 7_802,
     "app, use cases": 9_976,
     "composition": 753,
-    "cli, views": 5_070,
+    "cli, views": 5_072,
     "git": 4_801,
     "store": 2_011,
-    "system": 2_496,
+    "system": 2_506,
     "gates": 2_019,
     "agents, fake_model": 4_393,
     "the root": 197,
 }
-TESTS = 76_565
+TESTS = 76_559
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -117,11 +117,14 @@ def run(
     `environment` is all that the child gets, plus a cookie that marks its processes. `timeout`, `idle_timeout` (time
     without output and without work) and `grace` (from SIGTERM to SIGKILL) are in seconds. `limits` has the names of
     `idumb.domain.settings.Limits`. `agent` is the kind of worker: it decides what waiting means, and on Linux the
-    program ends with this process. If the output exceeds what is kept, `sink` receives all of it in pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it receives the output and replies;
-    when it is over, the program is ended unless it exits by itself. A `watch` is polled while the program runs.
-    `progress` decides which standard output counts as activity; standard error then does not count. `beside` is for a
-    program that runs in another thread: it is called with the id of the process, and only what carries the program's
-    cookie is ended with it, because this process may run git at the same time.
+    program ends with this process.
+
+    If the output exceeds what is kept, `sink` receives all of it in pieces. Without `stdin` the child reads /dev/null.
+    A `talk` replaces `stdin`: it receives the output and replies; when it is over, the program is ended unless it exits
+    by itself. A `watch` is polled while the program runs. `progress` decides which standard output counts as activity;
+    standard error then does not count. `beside` is for a program that runs in another thread: it is called with the id
+    of the process, and only what carries the program's cookie is ended with it, because this process may run git at
+    the same time.
     """
     started = time.monotonic()
     before = frozenset(process_tree.children()) if process_tree.adopt_orphans() else frozenset()
@@ -164,6 +167,8 @@ def run(
             child.close()
     code = child.wait()
     output, *errors = [capture.result() for capture in captures]
+    if words != (*argv,) and (why := launcher.why_not_started(code, (errors[0] if errors else output).head)):
+        raise OSError(why)
     limit, cause = supervisor.limits.expired, supervisor.limits.cause
     if not limit and (code < 0 or code > _SIGNALLED):
         starved = process_tree.out_of_memory_kills() > kills

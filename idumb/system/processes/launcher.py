@@ -8,6 +8,7 @@ library without `site`, so that it starts quickly, and no program of the machine
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ _KEPT = sum(1 << bit for bit in (0, 1, 3, 4, 5, 6, 7, 10))
 """CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE: those that bubblewrap leaves to root."""
 _FAILED = 126
 _NOT_FOUND = 127
+_REFUSED = "idumb could not start this program: "
 _NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
 _INTERNET, _DATAGRAMS = 2, 2
 _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
@@ -56,6 +58,13 @@ def limited(limits: Mapping[str, int], *, bound: bool = False) -> tuple[str, ...
     return _command(*settings) if settings else ()
 
 
+def why_not_started(code: int, said: bytes) -> str:
+    """Return why the program could not be started, from the exit code and the first words of this file; else ""."""
+    text = said.decode("utf-8", "replace")
+    failed = code in (_FAILED, _NOT_FOUND) and text.startswith(_REFUSED)
+    return text.removeprefix(_REFUSED).strip() if failed else ""
+
+
 def _command(*settings: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", os.path.abspath(__file__), *settings, _END)
 
@@ -69,6 +78,8 @@ def _main(words: Sequence[str]) -> int:
             _end_with(int(setting.partition("=")[2]))
         else:
             _limit(*setting.split("="))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program inherits that
+        signal.signal(number, signal.SIG_DFL)
     os.execvp(words[end + 1], list(words[end + 1 :]))  # noqa: S606 - no shell
 
 
@@ -140,5 +151,5 @@ if __name__ == "__main__":
     try:
         sys.exit(_main(sys.argv[1:]))
     except OSError as problem:
-        sys.stderr.write(f"idumb could not start this program: {problem}\n")
+        sys.stderr.write(f"{_REFUSED}{problem}\n")
         sys.exit(_NOT_FOUND if isinstance(problem, FileNotFoundError) else _FAILED)
