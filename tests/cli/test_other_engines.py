@@ -246,7 +246,7 @@ REFUSED = [
     Refused(ABSENT, ("metrics",), "idumb show --usage"),
     Refused(ABSENT, ("metrics", "--workflow-id", "pipeline"), "idumb show --usage"),
     Refused(ABSENT, ("dlq", "list", "--limit", "3"), "idumb dlq"),
-    Refused(ABSENT, ("cancel", "--reason", "x"), "idumb --help"),
+    Refused(ABSENT, ("cancel", "--reason", "x"), "idumb stop"),
     Refused(VERSIONS, ("workflow", "run", "pipeline", "--version", "1.0"), "idumb workflow"),
 ]
 
