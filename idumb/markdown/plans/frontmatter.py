@@ -14,7 +14,7 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, values
 from idumb.markdown.syntax import inline, record, tree
 from idumb.markdown.syntax.problems import Place, Problems
-from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, choice, list_of, section
+from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, Keys, choice, list_of, section
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
@@ -75,7 +75,7 @@ def _limits(node: Node, place: Place) -> Any:
     return values.limits(tree.as_bullets(node), place)
 
 
-def _is_of_plan(name: str) -> dict[str, str]:
+def _is_of_plan(name: str, _: Keys) -> dict[str, str]:
     """Return what to do with an unknown key of a map."""
     return {"where": "if it is a key of the plan, remove its indentation; otherwise "} if name in KEYS else {}
 
@@ -217,7 +217,7 @@ def closing(source: Source, problems: Problems) -> int | None:
     return None
 
 
-def _belongs(name: str) -> dict[str, str]:
+def _belongs(name: str, _: Keys) -> dict[str, str]:
     """Return what to do with an unknown key, which may belong to another one."""
     owner = next((parent for parent, key in KEYS.items() if name in key.keys), "")
     where = {"where": f"if it belongs to {owner}, indent it; otherwise "} if owner else {}

@@ -60,9 +60,9 @@ class Key(NamedTuple):
 
 
 Keys = Mapping[str, Key]
-Hint = Callable[[str], Mapping[str, Any]]
+Hint = Callable[[str, Keys], Mapping[str, Any]]
 """What else to say about an unknown key."""
-_NO_HINT: Hint = lambda _: {}  # noqa: E731
+_NO_HINT: Hint = lambda *_: {}  # noqa: E731
 
 
 def record(
@@ -77,8 +77,7 @@ def record(
         name, inner = key.text.s, place.inner(key.text.s, key.start)
         if name not in keys:
             if not kind.own or not is_own(name):
-                more = {"fix": f"remove it, or rename it to x-{name}"} if kind.own else hint(name)
-                words = {"owner": owner, "near": tuple(keys), "accepted": ", ".join(keys), **more}
+                words = {"owner": owner, "near": tuple(keys), "accepted": ", ".join(keys), **hint(name, keys)}
                 inner.report(f"{kind.prefix}.unknown-{noun}", key.start, name, **words)
         elif kind.lenient and (below.is_null or (kind.dotted and _is_empty(below, keys[name]))):
             missing |= {name: key.start} if name in missing else {}

@@ -20,6 +20,7 @@ from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import WORKFLOW, Place, Problems
 from idumb.markdown.syntax.record import BOOLEAN, NODE, BadValue, Key, choice, list_of, scalar, whole
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
+from idumb.markdown.workflows import foreign_keys
 from idumb.markdown.workflows.value_reader import OUTPUTS
 
 _ALL = ("kind", "needs", "takes", "handoff_to", "priority", "preconditions", "notes", "references")
@@ -168,7 +169,7 @@ def _read(draft: Draft, ids: Mapping[str, str], context: Place, paths_of: _Paths
     step = _Step(draft, kind.text.s, task, place)
     keys = {name: _OWN.get(name, _OF_TASK) for name in KEYS[step.kind]}
     owner = f"the {step.kind} step `{draft.id}`"
-    for name, value in record.record(node, keys, place, owner).items():
+    for name, value in record.record(node, keys, place, owner, hint=foreign_keys.hint).items():
         if name in _OWN:
             step.given[name] = value
         else:
@@ -291,7 +292,7 @@ class _Linker:
         source, default = node, None
         if is_map(node):
             keys = {"from": NODE.must, "default": scalar("a text", lambda text: text)}
-            given = record.record(node, keys, place, "`takes`")
+            given = record.record(node, keys, place, "`takes`", hint=foreign_keys.hint)
             source, default = given.get("from", node), given.get("default")
         shown = record.shown(source, place)
         step, _, output = shown.removeprefix("steps.").partition(".")

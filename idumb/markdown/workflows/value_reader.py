@@ -8,6 +8,7 @@ from idumb.domain.plans.workflow import Value
 from idumb.markdown.syntax.problems import Place
 from idumb.markdown.syntax.record import NODE, TEXT, BadValue, Key, choice, list_of, record, value
 from idumb.markdown.syntax.tree import Node, is_map, is_text
+from idumb.markdown.workflows import foreign_keys
 
 _CHOICES = list_of(TEXT, "a list of texts")
 
@@ -34,7 +35,7 @@ def _values(noun: str, types: tuple[str, ...], **own: Key) -> Key:
         line = place.problems.source.place(place.at)[0]
         if is_text(node) and node.text.s in types and node.text.s != workflow.CHOICE:
             return Value(place.key, node.text.s, line=line)
-        given = record(node, keys, place, f"the {noun} `{place.key}`")
+        given = record(node, keys, place, f"the {noun} `{place.key}`", hint=foreign_keys.hint)
         if "type" not in given:
             return None
         default = given.pop("default", None)

@@ -22,7 +22,7 @@ from idumb.markdown.syntax.nodes import Block, Fence, Heading
 from idumb.markdown.syntax.problems import WORKFLOW, Place, Problems
 from idumb.markdown.syntax.record import DATA, Key, matching, scalar
 from idumb.markdown.syntax.tree import Node, is_map
-from idumb.markdown.workflows import step_reader
+from idumb.markdown.workflows import foreign_keys, step_reader
 from idumb.markdown.workflows.step_reader import Draft
 from idumb.markdown.workflows.value_reader import INPUTS
 
@@ -91,7 +91,7 @@ def _head(node: Node | None, problems: Problems) -> dict[str, Any]:
         return {}
     whole = Node(tree.MAP, node.text, problems.source.starts[0], node.end, node.items)
     place = Place("", problems, kind=WORKFLOW)
-    head = record.record(whole, _KEYS, place, "the frontmatter")
+    head = record.record(whole, _KEYS, place, "the frontmatter", hint=foreign_keys.hint)
     head.pop("type", None)
     return head
 
