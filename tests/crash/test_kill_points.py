@@ -25,15 +25,15 @@ def test_a_run_killed_at_any_point_resumes_to_the_same_end() -> None:
 def test_the_programme_detects_a_broken_recovery(fault: str, tmp_path: Path) -> None:
     """A harness that never failed proves nothing."""
     point = {
-        "commits are not looked for": "after GitHistory.advance T1-01",
+        "commits are not looked for": "after GitHistory.advance main",
         "nothing is put back": "before SqliteEventLog.append step.finished evidence.recorded attempt.finished",
     }[fault]
     with Warm(tmp_path / "out") as warm:
         (scene,) = kill_points.scenes(tmp_path, warm, SHAPES[:1])
-        wrong = dict(kill_points.survive(scene, Case(0, (_last(scene, point),)), plant=fault))
+        wrong = dict(kill_points.survive(scene, Case(0, (_at(scene, point),)), plant=fault))
     assert wrong
     assert fault == "nothing is put back" or REPEATED_TASK in wrong
 
 
-def _last(scene: Scene, name: str) -> int:
-    return max(n for n, point in enumerate(scene.points[0]) if point.startswith(name))
+def _at(scene: Scene, name: str) -> int:
+    return next(n for n, point in enumerate(scene.points[0]) if point.startswith(name))

@@ -24,6 +24,6 @@ def test_the_programme_detects_a_recovery_that_commits_twice(tmp_path: Path) -> 
     with Warm(tmp_path / "out") as warm:
         scene = Scene(PAIR, tmp_path / "pair", warm)
         scene.prepare(fine=True)
-        kill = "after GitHistory.advance T1-01"
+        kill = "after GitHistory.advance main"
         wrong = dict(kill_points.survive(scene, Case(0, (kill,)), plant="commits are not looked for", fine=True))
     assert programme.REPEATED_TASK in wrong

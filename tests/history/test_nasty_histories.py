@@ -94,7 +94,7 @@ def test_verification_names_what_a_later_commit_of_the_history_rewrote(tmp_path:
     answer = rerun.idumb("execute-phase", "1", "--approve", approved, expect=1)
     assert answer["data"]["outcome"] == "complete"
     reason = "T1-01 AC-2 passed when its task was done and fails on the final tree"
-    assert answer["data"]["verification"]["reason"] == reason
+    assert answer["data"]["verification"]["reason"].startswith(reason)
     assert rerun.wrong_tasks() == []
 
 

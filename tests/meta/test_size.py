@@ -6,19 +6,19 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 9_111,
-    "markdown": 6_919,
+    "markdown": 6_960,
     "app, engine rooms": 7_802,
     "app, use cases": 9_976,
     "composition": 753,
     "cli, views": 5_072,
-    "git": 4_801,
+    "git": 4_802,
     "store": 2_011,
     "system": 2_506,
     "gates": 2_019,
     "agents, fake_model": 4_393,
     "the root": 197,
 }
-TESTS = 76_559
+TESTS = 76_567
 
 
 def test_no_room_is_above_its_budget() -> None:

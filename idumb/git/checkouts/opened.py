@@ -43,7 +43,9 @@ class Checkouts:
 
     def require_place(self) -> None:
         """Refusal `checkout.unusable` if there is no place for checkouts."""
-        places.prepare(self._place)
+        for pair in places.free(self._place):  # under its lock: other commands remove an empty place
+            pair.close()
+            break
         places.tidy(self._place)
 
     def place(self) -> str:

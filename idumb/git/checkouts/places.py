@@ -81,7 +81,6 @@ def take(user: Repository) -> Pair:
 
 def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iterator[Pair]:
     """Yield each pair that no command uses, locked; `held` is called with the process that uses one."""
-    prepare(user)
     private_folders.make_below(user.common_dir, _state(user))
     for number in range(1, MOST + 1):
         lock = _locked(user, number, held)
@@ -90,16 +89,16 @@ def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iter
         try:
             os.ftruncate(lock, 0)
             os.write(lock, str(os.getpid()).encode("ascii"))
-            place = prepare(user)  # until it was locked, another command could remove the empty folder
+            place = prepare(user)  # not before: until it is locked, another command may remove the empty folder
         except BaseException:
             os.close(lock)
             raise
         yield Pair(user, place, number, lock)
 
 
-def _locked(user: Repository, number: int, held: Callable[[str], None], create: int = os.O_CREAT) -> int | None:
+def _locked(user: Repository, number: int, held: Callable[[str], None]) -> int | None:
     path = os.path.join(_state(user), f"{number}.lock")
-    lock = os.open(path, os.O_RDWR | create | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -149,8 +148,8 @@ def tidy(user: Repository) -> None:
         if set(os.listdir(place)) - {_OWNER}:
             return
         for number in range(1, MOST + 1):
-            with contextlib.suppress(FileNotFoundError):  # no command has used it yet
-                lock = _locked(user, number, lambda _: None, create=0)
+            with contextlib.suppress(FileNotFoundError):  # the folder of the locks is gone
+                lock = _locked(user, number, lambda _: None)
                 if lock is None:
                     return
                 locks.callback(os.close, lock)
