@@ -161,7 +161,7 @@ def in_pieces(folder: Path, planted: list[Canary], redactor: Redactor, tally: Ta
 PRINTER = """
 import json, os, sys
 mode = sys.argv[1]
-with open(os.path.dirname(os.getcwd()) + "/canaries.json") as file:
+with open(os.path.dirname(sys.argv[0]) + "/canaries.json") as file:
     known = json.load(file)
 def say(text):
     os.write(1, text.encode())
