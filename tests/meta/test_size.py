@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 9_976,
     "composition": 753,
     "cli, views": 5_072,
-    "git": 4_802,
+    "git": 4_807,
     "store": 2_011,
     "system": 2_506,
     "gates": 2_019,

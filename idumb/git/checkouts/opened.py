@@ -43,9 +43,7 @@ class Checkouts:
 
     def require_place(self) -> None:
         """Refusal `checkout.unusable` if there is no place for checkouts."""
-        for pair in places.free(self._place):  # under its lock: other commands remove an empty place
-            pair.close()
-            break
+        places.prepare(self._place)
         places.tidy(self._place)
 
     def place(self) -> str:

@@ -22,6 +22,7 @@ from idumb.system.files import atomic_write, private_folders, user_folders
 
 MOST = 4
 """Pairs of checkouts of one repository."""
+_TRIES = 20
 REHEARSAL = "rehearsal"
 """The name of a dry run's working tree."""
 COPIES = "rehearsals"
@@ -110,12 +111,22 @@ def _locked(user: Repository, number: int, held: Callable[[str], None]) -> int |
 
 def prepare(user: Repository) -> str:
     """Return the folder of a repository's checkouts, created if missing. Refusal `checkout.unusable`."""
-    place, problem = folder_of(user), ""
+    place = folder_of(user)
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError):  # another command has just removed the empty folder
+            _prepare(place)
+            return place
+    raise _unusable(place, "it cannot be made")
+
+
+def _prepare(place: str) -> None:
+    """Raise FileNotFoundError if the folder, or the one above it, is removed meanwhile."""
     try:
-        with contextlib.suppress(FileNotFoundError):  # another command may just have removed the empty folder above it
-            private_folders.make(place)
         private_folders.make(place)
         problem = _shared(place) or ("" if os.access(place, os.W_OK) else "it is not writable")
+        os.lstat(place)
+    except FileNotFoundError:
+        raise
     except OSError as failed:
         problem = f"{failed.strerror} ({failed.filename})"
     if problem:
@@ -124,7 +135,6 @@ def prepare(user: Repository) -> str:
     for name in os.listdir(place):
         if _ASIDE in name:  # of a killed command, or it could not be removed then
             private_folders.try_to_remove(os.path.join(place, name))
-    return place
 
 
 def _remove_of_deleted(above: str) -> None:
