@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 9_111,
     "markdown": 6_960,
     "app, engine rooms": 7_802,
-    "app, use cases": 9_976,
+    "app, use cases": 9_967,
     "composition": 753,
     "cli, views": 5_072,
     "git": 4_807,

@@ -19,7 +19,7 @@ _FINAL = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 
 def ready(contract: Contract, state: RunState) -> Iterator[str]:
-    """Yield the tasks that can start, one after the other, while `state` follows what becomes of them.
+    """Yield each task when it can start. Update `state` with its result before you ask for the next one.
 
     A task comes after all that it depends on, so one pass is enough.
     """

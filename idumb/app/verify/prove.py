@@ -102,8 +102,7 @@ def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskS
     """Return the completed tasks to prove. Refusal `prove.nothing-done` if there is none."""
     done = [one for one in state.tasks.values() if one.status in outcome.DONE and one.id in contract.tasks]
     if task is not None:
-        _, task = run_lookup.find_task(task)
-        run_lookup.require_task(contract.tasks, task, state.phase)
+        task = reruns.chosen(contract, task)
         done = [one for one in done if one.id == task]
     if not done:
         what = (
@@ -154,7 +153,7 @@ def _prove(
         provided = f"{', '.join(clone.provided)} is copied from your working tree (checkout.provide)"
         notes += [f"{provided}; another clone does not have it"] if clone.provided else []
         notes += clone.missing
-        proof = Proof(services, contract, tree, clone, checks.given(contract.variables), notes)
+        proof = Proof(services, contract, contract.plan_by_task(), tree, clone, checks.given(contract.variables), notes)
         newest = _newest(state) if len(target.tasks) > 1 or target.phase else {}
         rows = [_task(proof, state, task, place, newest) for task in target.tasks]
         criteria = list(_phase(proof, state)) if target.phase else []
@@ -189,7 +188,7 @@ def _task(proof: Proof, state: RunState, task: TaskState, place: Place, newest: 
         done = [id for id, one in state.tasks.items() if one.status in outcome.DONE]
         declared = contracts.without_replaced(proof.contract, declared, done)
     recorded = rerun.last_of_each(_recorded(proof.services, state, task))
-    checks = rerun.checks_of_task(declared, proof.contract.plan_by_task()[task.id])
+    checks = rerun.checks_of_task(declared, proof.plans[task.id])
     rows = [reruns.run(proof, check, recorded.pop(check.subject, None)) for check in checks]
     rows += [
         _by_bytes(proof, task, criterion, recorded.pop(criterion.id, None), newest)
@@ -240,16 +239,18 @@ def _by_bytes(
 ) -> Row:
     """Compare the files of the commit, after git's filters, with those that the task left, or had to change."""
     was = None if recorded is None else str(recorded["result"])
-    shown = {"subject": criterion.id, "text": criterion.text, "command": None}
-    row: Row = {**shown, "recorded": was, **reruns.NOTHING_RAN, "why": ""}
+
+    def not_run(why: str) -> Row:
+        return reruns.not_run(criterion.id, criterion.text, why, was)
+
     kept = task.checkpoint
     if kept is None or was not in (evidence.PASSED, evidence.TOLERATED):
-        return {**row, "result": rerun.NOT_RUN, "why": _NO_PROOF if was is None else _WORD}
+        return not_run(_NO_PROOF if was is None else _WORD)
     if not kept.files:
-        return {**row, "result": rerun.NOT_RUN, "why": _BY_ITSELF}
+        return not_run(_BY_ITSELF)
     later = [path for path in kept.files if newest.get(path, kept.seq) > kept.seq]
     if later:
-        return {**row, "result": rerun.NOT_RUN, "why": _LATER.format(wording.listed(later))}
+        return not_run(_LATER.format(wording.listed(later)))
     if criterion.proof == CHANGED:  # a hook may have rewritten what changed
         base = task.work.base or ""
         wrong = [] if any(not _is_stored(proof, base, path) for path in kept.files) else list(kept.files)
@@ -258,9 +259,9 @@ def _by_bytes(
         wrong = [path for path in kept.files if not _is_stored(proof, kept.tree, path)]
         words = "the commit has other bytes than were judged"
     if not wrong:
-        return {**row, "result": rerun.SAME, "now": was}
+        return {**not_run(""), "result": rerun.SAME, "now": was}
     output = f"{words}: {wording.listed(wrong)}"
-    return {**row, "result": rerun.NOW_FAILS, "now": evidence.FAILED, "output": output}
+    return {**not_run(""), "result": rerun.NOW_FAILS, "now": evidence.FAILED, "output": output}
 
 
 def _is_stored(proof: Proof, tree: str, path: str) -> bool:
@@ -280,15 +281,7 @@ def _not_rerun(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> Ite
             words = _WORD
         if has_command:
             words = "the plan no longer has this check"
-        yield {
-            "subject": subject,
-            "text": row["text"],
-            "command": row.get("command"),
-            "recorded": row["result"],
-            **reruns.NOTHING_RAN,
-            "result": rerun.NOT_RUN,
-            "why": words,
-        }
+        yield reruns.not_run(subject, row["text"], words, row["result"], row.get("command"))
 
 
 def _phase(proof: Proof, state: RunState) -> Iterator[Row]:
@@ -300,9 +293,7 @@ def _phase(proof: Proof, state: RunState) -> Iterator[Row]:
     for subject, row in recorded.items():
         if row.get("command") is None:
             words = _NO_PROOF if row["result"] == evidence.UNPROVEN else _WORD
-            shown = {name: row[name] for name in ("text", "command")}
-            more = {"recorded": row["result"], **reruns.NOTHING_RAN, "result": rerun.NOT_RUN, "why": words}
-            yield {"subject": subject, **shown, **more}
+            yield reruns.not_run(subject, row["text"], words, row["result"])
 
 
 def _result(

@@ -41,7 +41,8 @@ def prove(services: Services, phase: str, task: str | None, approved: tuple[str,
     work = frozenset(f.path for t in contract.tasks.values() for f in t.files or () if f.verb != "read")
     with services.interrupts.armed(), services.open_as_stranger(head, work) as (clone, checks):
         clone.show(tree, head)
-        proof = reruns.Proof(services, contract, tree, clone, checks.given(contract.variables), [*clone.missing])
+        plans, given = contract.plan_by_task(), checks.given(contract.variables)
+        proof = reruns.Proof(services, contract, plans, tree, clone, given, [*clone.missing])
         rows = [_task(proof, id, commits.get(id), accepted=verified) for id in chosen]
         criteria = [] if task else [reruns.run(proof, check, None) for check in rerun.checks_of_phase(contract.plans)]
     return _result(contract, head, rows, criteria, proof.notes)
@@ -92,7 +93,7 @@ def _task(proof: reruns.Proof, id: str, commit: str | None, *, accepted: bool) -
     row: Row = {"id": id, "status": outcome.COMPLETED, "commit": commit, "checkpoint": None, "why": "", "checks": []}
     if commit is None and not accepted:
         return {**row, "result": reruns.NO_COMMIT, "why": _NO_COMMIT}
-    checks = [reruns.run(proof, c, None) for c in rerun.checks_of_task(declared, proof.contract.plan_by_task()[id])]
+    checks = [reruns.run(proof, c, None) for c in rerun.checks_of_task(declared, proof.plans[id])]
     rerunnable = {check["subject"] for check in checks}
     checks += [reruns.not_run(c.id, c.text, _NO_LOG) for c in declared.acceptance if c.id not in rerunnable]
     return {**row, "result": reruns.result_of(checks), "checks": checks}

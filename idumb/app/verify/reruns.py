@@ -11,6 +11,7 @@ from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.domain import rerun
 from idumb.domain.contract import Contract
+from idumb.domain.plans.plan import Plan
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.rerun import Check
 from idumb.lazy_dataclass import dataclass
@@ -22,15 +23,17 @@ PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit",
 
 Row = dict[str, Any]
 
-NOTHING_RAN: Row = {"now": None, "exit_code": None, "output": "", "seconds": 0.0}
-
 
 @dataclass(slots=True)
 class Proof:
-    """One clone with the checks that ran in it. A command that several tasks share runs once."""
+    """One clone with the checks that ran in it. A command that several tasks share runs once.
+
+    `plans` are those of `contract`, by task.
+    """
 
     services: Services
     contract: Contract
+    plans: Mapping[str, Plan]
     tree: str
     clone: Checkout
     checks: Checks
@@ -90,7 +93,7 @@ def _now(proof: Proof, check: Check) -> Evidence:
 def not_run(subject: str, text: str, why: str, recorded: str | None = None, command: str | None = None) -> Row:
     """Return the row of evidence that no check of the plan repeats."""
     shown: Row = {"subject": subject, "text": text, "command": command, "recorded": recorded}
-    return {**shown, **NOTHING_RAN, "result": rerun.NOT_RUN, "why": why}
+    return {**shown, "now": None, "exit_code": None, "output": "", "seconds": 0.0, "result": rerun.NOT_RUN, "why": why}
 
 
 def result_of(checks: Sequence[Mapping[str, Any]]) -> str:

@@ -71,7 +71,7 @@ def test_each_agent_is_started_in_its_protocol_with_its_model_and_a_home_of_its_
 
 
 def test_opencode_is_told_to_ask_before_it_writes() -> None:
-    """R-ADAPT-2: it allows everything unless it is told."""
+    """R-ADAPT-2: by default it allows everything."""
     for shell in (True, False):
         (settings,) = ROWS["opencode"].files(Call("m", shell=shell)).values()
         assert settings["permission"]["edit"] == "ask"
