@@ -18,7 +18,19 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bench import against_peers, corpus, git_part, material, parsing, proving, quick, running, snapshots, starting
+from bench import (
+    against_peers,
+    corpus,
+    git_part,
+    material,
+    pages,
+    parsing,
+    proving,
+    quick,
+    running,
+    snapshots,
+    starting,
+)
 from bench.measure import Effort, Figure
 
 PAGE = "docs/performance.md"
@@ -41,6 +53,7 @@ GROUPS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "resume": running.resuming,
     "rollback": snapshots.rollback,
     "footprint": starting.footprint,
+    "page": pages.page,
     "peers": against_peers.against_peers,
 }
 HEAD = ("| goal | what | beside | measured | wanted | met | rounds |", "|---|---|---|---|---|---|---|")

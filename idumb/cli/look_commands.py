@@ -69,16 +69,40 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
 @options.command("report")
 @options.phase
 @click.option("--write", is_flag=True, help="Write the files: summary, verification and checkpoints.")
-def report_command(phase: str, *, write: bool) -> Result:
+@click.option("--html", metavar="FILE", help="Write one HTML page about the run, which loads nothing else.")
+@click.option("--open", "opens", is_flag=True, help="With --html: open the page in a browser.")
+def report_command(phase: str, *, write: bool, html: str | None, opens: bool) -> Result:
     """Print the reports of a phase, or write them as files.
 
     Shows what the event log says now about the newest run. With git.reports: none, as of idumb quick, no file has the
     reports until you write them; idumb does not commit these files.
+
+    --html makes a page for a reviewer: what was asked and done, who decided, what is unproven, and each task with its
+    evidence, attempts and changes.
     """
+    if opens and html is None:
+        raise click.UsageError("--open needs --html FILE.")
+    if html is not None:
+        return _page(phase, html, opens=opens)
     from idumb.app.reading import report
 
     with options.services(writes=write) as services:
         return report.report(services, phase, write=write)
+
+
+def _page(phase: str, path: str, *, opens: bool) -> Result:
+    from idumb.app.reading import report_page
+    from idumb.system.files import atomic_write
+    from idumb.views.html import page
+
+    with options.services() as services:
+        found = report_page.page(services, phase)
+        atomic_write.write(
+            path, page.render(found, services.redaction.redact).encode("utf-8", "replace"), durable=False
+        )
+    if opens:
+        click.launch(path)
+    return Result({"phase": found.state.phase, "run": found.state.id, "reports": [], "written": [path]})
 
 
 @options.command("next")

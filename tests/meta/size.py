@@ -8,14 +8,19 @@ from collections.abc import Callable, Iterable, Iterator
 from tests.meta import source
 
 _ENGINE = ("attempt", "engine", "worktree", "core", "session", "ports", "contract", "consent")
+_ENGINE_ROOMS = tuple(f"app/{room}/" for room in _ENGINE)
+
+_SEE = ("views/html/", "app/reading/report_page.py")
+"""What shows runs to others: pages, live boards, notices."""
 
 ROOMS: dict[str, Callable[[str], bool]] = {
     "domain": lambda name: name.startswith("domain/"),
     "markdown": lambda name: name.startswith("markdown/"),
-    "app, engine rooms": lambda name: name.startswith(tuple(f"app/{room}" for room in _ENGINE)),
-    "app, use cases": lambda name: name.startswith("app/") and not ROOMS["app, engine rooms"](name),
+    "app, engine rooms": lambda name: name.startswith(_ENGINE_ROOMS),
+    "app, use cases": lambda name: name.startswith("app/") and not name.startswith((*_ENGINE_ROOMS, *_SEE)),
     "composition": lambda name: name.startswith("composition/"),
-    "cli, views": lambda name: name.startswith(("cli/", "views/")),
+    "cli, views": lambda name: name.startswith(("cli/", "views/")) and not name.startswith(_SEE),
+    "see and steer": lambda name: name.startswith(_SEE),
     "git": lambda name: name.startswith("git/"),
     "store": lambda name: name.startswith("store/"),
     "system": lambda name: name.startswith("system/"),

@@ -8,9 +8,10 @@ BUDGETS = {
     "domain": 9_111,
     "markdown": 6_960,
     "app, engine rooms": 7_802,
-    "app, use cases": 9_967,
+    "app, use cases": 9_968,
     "composition": 753,
-    "cli, views": 5_072,
+    "cli, views": 5_090,
+    "see and steer": 403,
     "git": 4_807,
     "store": 2_011,
     "system": 2_506,
@@ -18,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_393,
     "the root": 197,
 }
-TESTS = 76_567
+TESTS = 76_800
 
 
 def test_no_room_is_above_its_budget() -> None:

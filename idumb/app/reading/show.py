@@ -20,6 +20,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 
 _SKIPPED_FIELDS = frozenset({"span", "spans", "steps", "notation"})
 
@@ -176,15 +177,18 @@ def diff(services: Services, task: str) -> Result:
             details={"task": task_id},
         )
     kept_runs.require(services, state, [task_id])
-    tree = task_state.checkpoint.tree if task_state.checkpoint else task_state.work.left_tree
-    kept = task_state.checkpoint.files if task_state.checkpoint else ()
-    paths = tuple(dict.fromkeys((*task_state.work.touched, *task_state.work.deviations, *kept)))
-    text = services.trees.diff(task_state.work.base, tree, paths) if paths else ""
-    counts = services.trees.line_counts(task_state.work.base, tree) if paths else {}
+    return Result({"id": task_id, "run": state.id, **change_of(services, task_state)})
+
+
+def change_of(services: Services, task_state: TaskState) -> dict[str, Any]:
+    """Return what an attempted task changed: its trees, a row for each file, and the difference as text."""
+    kept = task_state.checkpoint
+    base, tree = task_state.work.base or "", (kept.tree if kept else task_state.work.left_tree) or ""
+    paths = tuple(dict.fromkeys((*task_state.work.touched, *task_state.work.deviations, *(kept.files if kept else ()))))
+    text = services.trees.diff(base, tree, paths) if paths else ""
+    counts = services.trees.line_counts(base, tree) if paths else {}
     files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in paths]
-    return Result(
-        {"id": task_id, "run": state.id, "base": task_state.work.base, "tree": tree, "files": files, "diff": text}
-    )
+    return {"base": base, "tree": tree, "files": files, "diff": text}
 
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:

@@ -1,0 +1,121 @@
+"""The page of a run, for reviewers and auditors: one HTML file that loads nothing else."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from idumb.app.reading.report_page import Card, Page
+from idumb.domain import outcome, wording
+from idumb.domain.runs.spending import Spent
+from idumb.system.files import shipped_files
+from idumb.views import quantities
+from idumb.views.html import code, graph_svg, timeline
+
+_MOST_LINES, _MOST_OF_ALL = 2000, 40_000
+"""Lines of differences that are shown: of one task, and of all tasks together."""
+_MOST_OUTPUT = 4000
+"""Characters of an output that are shown: its end."""
+
+
+def render(page: Page, redact: Callable[[str], str]) -> str:
+    """Return the page as HTML. `redact` removes secrets from each text."""
+    script = shipped_files.template("reports/page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    bars, pauses = timeline.place(page.spans)
+    titles = {name: redact(task.title) for name, task in page.contract.tasks.items()}
+    statuses = {card.task.id: card.status for card in page.cards}
+    graph = graph_svg.draw(page.waves, page.contract.dependencies, titles, statuses)
+    return (
+        _environment(redact)
+        .get_template("page.html")
+        .render(
+            page=page,
+            state=page.state,
+            result=_result(page),
+            counts=Counter(_group(card.status) for card in page.cards).most_common(),
+            attempts=sum(len(card.attempts) for card in page.cards),
+            first=_first_pass(page),
+            spent=_spent(page.spent),
+            bars=bars,
+            pauses=pauses,
+            graph=Markup(graph),  # noqa: S704 - it escapes its texts
+            lines=min(_MOST_LINES, _MOST_OF_ALL // max(len(page.cards), 1)),
+            style=Markup(shipped_files.template("reports/page.css")) + code.styles(),  # noqa: S704 - our own
+            script=Markup(script),  # noqa: S704 - our own
+            digest=digest,
+        )
+    )
+
+
+def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: shipped_files.template(f"reports/{name}")),
+        autoescape=True,
+        finalize=lambda value: redact(value) if type(value) is str else value,
+        lstrip_blocks=True,
+        trim_blocks=True,
+    )
+    environment.filters.update(
+        prose=lambda text: code.prose(redact(text)),
+        difference=lambda text, most: code.difference(redact(text), most),
+        end=lambda text: text if len(text) <= _MOST_OUTPUT else f"…{text[-_MOST_OUTPUT:]}",
+        counted=quantities.counted,
+        duration=quantities.duration,
+        group=_group,
+        moment=quantities.moment,
+        money=quantities.money,
+        proven=_proven,
+        search=lambda card: redact(_search(card)),
+        short=quantities.short,
+        spent=_spent,
+        usage=quantities.usage,
+    )
+    environment.globals.update(listed=functools.partial(wording.listed))
+    return environment
+
+
+def _group(status: str) -> str:
+    """Return the word by which the page counts and filters tasks."""
+    if status in outcome.DONE:
+        return "done"
+    return "not run" if status in outcome.NOT_RUN else status
+
+
+def _result(page: Page) -> tuple[str, str]:
+    """Return the result of the phase in a word, and why."""
+    record = page.state.verification
+    if record is not None:
+        return str(record["status"]), str(record.get("reason") or "")
+    return page.state.state, page.state.reason
+
+
+def _first_pass(page: Page) -> tuple[int, int]:
+    """Return how many of the attempted tasks are done with their first attempt, and how many were attempted."""
+    attempted = [card for card in page.cards if card.attempts]
+    return sum(len(c.attempts) == 1 and c.status in outcome.DONE for c in attempted), len(attempted)
+
+
+def _spent(row: Mapping[str, Any] | None) -> Mapping[str, str]:
+    if not row:
+        return {"tokens": "0", "cost": "$0.00"}
+    return quantities.spent(Spent(**{name: row[name] for name in Spent.__dataclass_fields__ if name in row}))
+
+
+def _proven(card: Card) -> bool:
+    return card.status in outcome.DONE and all(row["result"] == "passed" for row in card.proofs)
+
+
+def _search(card: Card) -> str:
+    """Return what the search of the page looks at."""
+    files = [row["path"] for row in (card.change or {}).get("files", ())]
+    files += [claim.path for claim in card.task.files or ()]
+    reasons = [str(attempt.get("reason") or "") for attempt in card.attempts]
+    return " ".join((card.task.id, card.task.title, card.status, *card.task.requirements, *files, *reasons)).casefold()
