@@ -43,9 +43,10 @@ def unserving(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
 
 def unknown_replaced(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
     """Find criteria to replace that are no checks of a task before this one."""
-    after, all_tasks = case.contract.dependencies, case.contract.tasks.values()
-    earlier = [other for other in all_tasks if task.replaces and task.id in graph.dependents(after, [other.id])]
-    known = [f"{other.id}/{c.id}" for other in earlier for c in other.acceptance if c.command]
+    if not task.replaces:
+        return
+    earlier = graph.needed_by(case.contract.dependencies, task.id)
+    known = [f"{id}/{c.id}" for id in earlier for c in case.contract.tasks[id].acceptance if c.command]
     yield from (near(name, known) for name in task.replaces if name not in known)
 
 

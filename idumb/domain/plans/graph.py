@@ -133,3 +133,13 @@ def dependents(dependencies: Mapping[str, Sequence[str]], roots: Iterable[str]) 
                 reached.add(node)
                 stack.append(node)
     return tuple(node for node in dependencies if node in reached)
+
+
+def needed_by(dependencies: Mapping[str, Sequence[str]], node: str) -> tuple[str, ...]:
+    """Return every node that one needs, directly or not, in the mapping's order, without itself."""
+    reached, stack = {node}, [node]
+    while stack:
+        new = [needed for needed in dependencies.get(stack.pop(), ()) if needed not in reached]
+        reached.update(new)
+        stack += new
+    return tuple(other for other in dependencies if other in reached and other != node)
