@@ -25,7 +25,6 @@ PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"
 ROADMAP = f"{PLANNING}/ROADMAP.md"
 _LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports the size
-_LARGEST_NAMED = 1024 * 1024
 _LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
 
 
@@ -65,32 +64,19 @@ class PlanningFolder:
         return f"{PHASES}/{folders[0]}"
 
     def _bad_name(self, phase: str) -> InputError:
-        from idumb.markdown.plans import foreign_formats
-
-        message, hint = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}.", "idumb roadmap"
-        if tool := self._foreign_tool(phase):
-            message, hint = f"{foreign_formats.belongs_to(tool, phase)}.", "idumb help plan-format"
-        elif self._is_missing_file(phase):
-            message = f"There is no file {phase}."
-        return InputError("phase.bad-name", message, hint=hint)
+        if self._is_missing_file(phase):
+            return InputError("phase.bad-name", f"There is no file {phase}.", hint="idumb roadmap")
+        if phase.endswith(".md") and paths.problem(phase) is None and os.path.isfile(os.path.join(self._root, phase)):
+            found = self.parse(self._read(phase), phase).findings
+            if found and found[0].code == "plan.foreign-format":
+                return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=f"idumb import {phase}")
+        message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
+        return InputError("phase.bad-name", message, hint="idumb roadmap")
 
     def _is_missing_file(self, phase: str) -> bool:
         """Return whether a phase is given as the path of a file, and nothing is there."""
         is_path = (phase.endswith(".md") or "/" in phase) and phase.isprintable() and paths.problem(phase) is None
         return is_path and not os.path.lexists(os.path.join(self._root, phase))
-
-    def _foreign_tool(self, path: str) -> str | None:
-        """Return the tool whose plan is at a path, or None."""
-        if paths.problem(path) or not path.endswith(".md"):
-            return None
-        try:
-            text = self._read(path)[:_LARGEST_NAMED].decode("utf-8", "replace")
-        except InputError:
-            return None
-        from idumb.markdown.plans import foreign_formats
-
-        recognized = foreign_formats.tool(text.splitlines())
-        return recognized[0] if recognized else None
 
     def same_phase(self, name: str, other_name: str) -> bool:
         """Whether two spellings mean the same phase or step plan. Reads nothing, so neither needs to exist."""

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from idumb import lazy_pattern
 from idumb.domain.finding import Finding
-from idumb.domain.plans.plan import FIRST_IDUMB, GSD
+from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GUIDED, STRICT
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
-_KEY = lazy_pattern.compile(r"([A-Za-z_][\w-]*)[ \t]*:[ \t]*([^#]*)")
-_GSD = frozenset({"wave", "files_modified", "files-modified", "must_haves", "autonomous"})
+_KEY = lazy_pattern.compile(r"[\"']?([A-Za-z_][\w-]*)[\"']?[ \t]*:(?:[ \t]+([^#\n]*)|[ \t]*$)")
+_GSD = frozenset({"wave", "files_modified", "must_haves", "autonomous"})
 _OLD_IDUMB = frozenset({"phase_name", "validation_score", "validated_by", "task_count", "estimated_hours"})
 _BACKLOG = frozenset({"assignee", "labels", "created_date", "ordinal"})
 
@@ -48,9 +48,7 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
 
 
 _OTHER_TOOLS = frozenset({"work_package_id", "assignee", "created_date"})
-_OLD_LABEL = lazy_pattern.compile(
-    r"^[ \t]*(?:[-*][ \t]+)?\*\*(?:Description|Assigned To|Files Involved|Estimate)\b", re.IGNORECASE | re.MULTILINE
-)
+_OLD_LABEL = lazy_pattern.compile(r"\n[ \t]*(?:[-*][ \t]+)?\*\*Description\b", re.IGNORECASE)
 _OLD_TASK = lazy_pattern.compile(r"\n##{1,3}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[a-z]?\b")
 _NUMBERED_TASK = lazy_pattern.compile(
     r"\n##{1,3}[ \t]+Task[ \t]+[A-Z]*[\w.-]*?\d[\w.]*(?:[ \t]*[:.)—–-]|[ \t]*$)", re.IGNORECASE | re.MULTILINE
@@ -72,15 +70,14 @@ _OWN_FIELD = lazy_pattern.compile(
 
 def _is_ours(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> bool:
     """Whether a file says anything that only a plan of idumb says, even if it lacks what such a plan needs."""
-    if {"title", "goal"} <= keys.keys():
+    if {"title", "goal"} <= keys.keys() or keys.get("mode", (0, ""))[1] in (GUIDED, STRICT):
         return True
     if keys.get("type", (0, ""))[1] == "plan" and not keys.keys() & _OLD_IDUMB:
         return True
     if len(keys.keys() & _GSD) >= 2:
         return False
-    own = keys.keys() & _OWN_KEYS or keys.get("mode", (0, ""))[1] in ("guided", "strict")
     text = _joined(lines)
-    return bool(own or ("<task" not in text and _OWN_FIELD.search(text)))
+    return bool(keys.keys() & _OWN_KEYS or ("<task" not in text and _OWN_FIELD.search(text)))
 
 
 def dialect(lines: Sequence[str]) -> str | None:
@@ -112,14 +109,13 @@ def is_note(lines: Sequence[str]) -> bool:
 
 def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str | None:
     """Return the dialect that the tasks show, or the type of the plan."""
-    type = keys.get("type", (0, ""))[1]
     text = _joined(lines)
     tagged = (line for line in lines if "<task" in line) if "<task" in text else ()
     tag = next(filter(None, map(_TASK_TAG.match, tagged)), None)
     if tag is not None:
         return FIRST_IDUMB if not keys and " id=" in tag[0] else GSD
-    if not type and _OLD_TASK.search(text):
-        return FIRST_IDUMB if _OLD_LABEL.search(text) else None
+    if _OLD_TASK.search(text):  # its ids are those of idumb's own plans
+        return None if keys or not _OLD_LABEL.search(text) else FIRST_IDUMB
     is_gsd = {"phase", "plan"} <= keys.keys() if keys else _NUMBERED_TASK.search(text) is not None
     return GSD if is_gsd else None
 
@@ -136,18 +132,25 @@ def findings(source: Source, name: str, line: int) -> tuple[Finding, ...]:
     return problems.sorted()
 
 
-def belongs_to(tool: str, file: str = "This file") -> str:
-    return f"{file} is in the format of {tool}, which idumb does not read"
-
-
 def _keys(lines: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """Return the keys of the frontmatter with their lines and the texts after them."""
+    """Return the keys of the front matter with their lines and the texts after them, however they are spelled.
+
+    Front matter that idumb would refuse, because it is indented or one line in braces, has keys too.
+    """
     by_key: dict[str, tuple[int, str]] = {}
-    if not lines or lines[0].rstrip() != "---":
+    start = next((n for n, line in enumerate(lines) if line.strip()), 0)
+    if not lines or lines[start].strip() != "---":
         return by_key
-    for number, line in enumerate(lines[1:], 1):
-        if line.rstrip() == "---":
+    indentation = None
+    for number, line in enumerate(lines[start + 1 :], start + 1):
+        text = line.strip()
+        if text == "---":
             break
-        if key := _KEY.match(line):
-            by_key.setdefault(key[1], (number, key[2].strip("\"' \t\r")))
+        indentation = len(line) - len(line.lstrip()) if indentation is None and text else indentation
+        if len(line) - len(line.lstrip()) != indentation:
+            continue
+        for part in text.strip("{}").split(",") if text[:1] == "{" else [text]:
+            if key := _KEY.match(part.strip()):
+                words = (key[2] or "").strip("\"' \t\r")
+                by_key.setdefault(key[1].casefold().replace("-", "_"), (number, words.casefold()))
     return by_key
