@@ -311,11 +311,6 @@ EXAMPLES: Mapping[str, Example] = {
         " also “if necessary”, “where possible”, “if time permits” or “optional”.",
         task("Greet, and wave if necessary", criteria="It greets — check: `test -s hello.txt`"),
     ),
-    "text.quoted": Example(
-        "TBD, FIXME, “etc.” or “as needed” appears in quoted code, in text that a step writes or searches for, or in a"
-        " check.",
-        task("Remove `FIXME`", criteria="It is gone — check: `test -s hello.txt`"),
-    ),
     "task.large": Example(
         "The task is estimated at more than two hours, writes more than 8 files, or has more than 7 criteria.",
         task(criteria="It greets — check: `test -s hello.txt`", last="- **Estimate:** 3h\n"),

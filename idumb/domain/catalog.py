@@ -50,7 +50,6 @@ class Words(dict[str, object]):
 _warning = functools.partial(Row, guided=WARNING, strict=WARNING)
 _doubt = functools.partial(Row, guided=WARNING)
 _of_strict = functools.partial(Row, guided=SILENT)
-_quiet = functools.partial(Row, guided=SILENT, strict=WARNING)
 _EXECUTABLE, _SCOPE, _COVERED = "executable", "scope", "requirements"
 _REMOVE = "remove it if it does not matter"
 _YAML = "plain YAML keys and values, each key once"
@@ -480,9 +479,6 @@ ROWS: dict[str, Row] = {
         "words with one meaning", question=_EXECUTABLE),
     "text.conditional": _doubt("{whose}: `{word}` in {place} is a condition that no one can check.",
         "Decide in the plan: require it or remove it.", "words with one meaning", question=_EXECUTABLE),
-    "text.quoted": _quiet("{task}: `{word}` appears {place}.",
-        "If you mean this text literally, leave it. Otherwise decide, and write down the decision.",
-        "the intended text"),
     "task.large": _warning("{task} is large: {why}.", "Split it into tasks that can be proven separately.",
         "at most 2 hours, 8 files and 7 criteria"),
     "check.passed-before": _doubt(

@@ -10,7 +10,6 @@ import functools
 import re
 from collections.abc import Iterator
 
-from idumb.domain.intake import ground
 from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration
 from idumb.domain.plans.plan import Plan, Task
 from idumb.lazy_dataclass import dataclass
@@ -127,33 +126,8 @@ def _declared(plan: Plan, task: Task) -> Iterator[Text]:
     yield plan, task, "rollback", task.rollback.reason, 0
 
 
-def quoted(case: Case) -> Hits:
-    """Find the plainest of these words where they may be literal: in code, in text of a step, in a check."""
-    spans = ((p, t, place, " ".join(m[0] for m in _code().finditer(text)), n) for p, t, place, text, n in _texts(case))
-    texts = [
-        (plan, task, _field(place, task), text, n, f"quoted in {_NAMES[place]}") for plan, task, place, text, n in spans
-    ]
-    texts += [(plan, task, row[2], row[0], row[1], "in a check") for plan, task, _, row in ground.proving(case)]
-    texts += [
-        (plan, task, INTENT, value, step.line, f"in `{name}` of a step")
-        for plan, task in case.pairs
-        for step in task.steps
-        for name, value in step.arguments.items()
-        if isinstance(value, str)
-    ]
-    for plan, task, field, text, line, place in texts:
-        match = _plain_words().search(text)
-        if match is not None:
-            yield plan, task, Hit(text, {"word": match[0], "place": place}, field=field, line=line)
-
-
 def _field(place: str, task: Task | None) -> str:
     return place if task or place != CRITERION else "success_criteria"
-
-
-@functools.cache
-def _plain_words() -> re.Pattern[str]:
-    return re.compile(r"(?i)(?<![\w./-])(?:tbd|fixme)(?![\w/-])|(?<![\w./~-])etc\.(?![\w/])|\bas needed\b")
 
 
 @functools.cache

@@ -65,7 +65,6 @@ CHECKS: Mapping[str, Check] = {
     "interface.incomplete": _TASK(coverage.incomplete_interface),
     "task.irreversible": _TASK(coverage.irreversible),
     "text.placeholder text.vague text.conditional": ambiguity.phrases,
-    "text.quoted": ambiguity.quoted,
     "task.large": _TASK(contradictions.large),
 }
 CODES = tuple(code for codes in CHECKS for code in codes.split())

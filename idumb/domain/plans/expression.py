@@ -30,7 +30,6 @@ _TOKEN = lazy_pattern.compile(
     r"|(?P<sign>==|!=|<=|>=|[<>()\[\],]))"
 )
 _SIGNS = frozenset({"and", "or", "not", "in"})
-_BEFORE_VALUES = frozenset({"(", "[", ",", "==", "!=", "<=", ">=", "<", ">", *_SIGNS})
 _CONSTANTS: Mapping[str, tuple[Any, str]] = {"true": (True, BOOLEAN), "false": (False, BOOLEAN), "null": (None, NULL)}
 _COMPARING: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.In: "in",
@@ -132,35 +131,11 @@ def _tokens(text: str) -> list[_Token]:
     return tokens
 
 
-def _require_order(tokens: list[_Token], end: int) -> None:
-    """Refuse the first token that cannot follow those before it; Python's parser would name another one."""
-    closing, negations, before = list[str](), 0, "("
-    for token in (*tokens, _Token("end", "", end)):
-        word, shown = token.text, f"`{token.text}`" if token.text else "the end of the condition"
-        negations = negations + 1 if word == "not" else 0
-        if len(closing) + negations > DEEPEST + (word == "not") and word in {"(", "not"}:
-            raise ExpressionError(f"The condition is nested more than {DEEPEST} levels deep", token.at, "nest less")
-        if before in _BEFORE_VALUES and (before, word) != ("[", "]"):
-            if token.kind in {"sign", "end"} and word not in {"(", "[", "not"}:
-                raise ExpressionError(f"Expected a value, found {shown}", token.at, _VALUES)
-            closing += {"(": ")", "[": "]"}.get(word, "")
-        elif word not in _BEFORE_VALUES - {"not", "(", "[", ","} and (word != "," or closing[-1:] != ["]"]):
-            if closing[-1:] == [word]:
-                closing.pop()
-            elif closing:
-                raise ExpressionError(f"Expected `{closing[-1]}`, found {shown}", token.at, closing[-1])
-            elif word:
-                fix = "and, or, a comparison, or the end of the condition"
-                raise ExpressionError(f"Unexpected {shown} in the condition", token.at, fix)
-        before = word
-
-
 class _Reader:
     """Reads the nodes of Python's parser. `read` returns an expression and its type."""
 
     def __init__(self, text: str, types: Callable[[Reference], str | None]) -> None:
         self._tokens, self._types, self._size = _tokens(text), types, len(text)
-        _require_order(self._tokens, len(text))
         self._start = self._tokens[0].at if self._tokens else len(text)
 
     def tree(self) -> ast.expr:
@@ -171,33 +146,40 @@ class _Reader:
             masked[token.at : token.at + len(name)] = name
         try:
             return ast.parse("".join(masked)[self._start :], mode="eval").body
-        except SyntaxError as error:
-            raise self._unexpected(self._start + (error.offset or 1) - 1) from None
+        except SyntaxError as error:  # Python gives the end of a text no place
+            raise self._unexpected(self._start + error.offset - 1 if error.offset else self._size) from None
 
     def _unexpected(self, at: int) -> ExpressionError:
-        token = next(token for token in self._tokens if token.at >= at)
+        """Return the error of the token at an index, or of the end if there is none."""
+        token = next((token for token in self._tokens if token.at >= at), None)
+        if token is None:
+            return ExpressionError("The condition ends too early", self._size, _VALUES)
         fix = "a comparison of two values; brackets join several"
         return ExpressionError(f"Unexpected `{token.text}` in the condition", token.at, fix)
 
     def _at(self, node: ast.expr, *, end: bool = False) -> int:
         return self._start + (node.end_col_offset or 0 if end else node.col_offset)
 
-    def read(self, node: ast.expr) -> tuple[Expression, str]:
+    def read(self, node: ast.expr, depth: int = 0) -> tuple[Expression, str]:
+        if depth > DEEPEST:
+            message = f"The condition is nested more than {DEEPEST} levels deep"
+            raise ExpressionError(message, self._at(node), "nest less")
         if isinstance(node, ast.Name):
             return self._value(next(token for token in self._tokens if token.at == self._at(node)))
         if isinstance(node, ast.List):
             return self._list(node)
         if isinstance(node, ast.BoolOp):
             word = "and" if isinstance(node.op, ast.And) else "or"
-            return Expression(word, tuple(self._boolean(part, word) for part in node.values)), BOOLEAN
+            return Expression(word, tuple(self._boolean(part, word, depth) for part in node.values)), BOOLEAN
         if isinstance(node, ast.UnaryOp):  # there are tokens for `not` alone
-            return Expression("not", (self._boolean(node.operand, "not"),)), BOOLEAN
+            return Expression("not", (self._boolean(node.operand, "not", depth),)), BOOLEAN
         if isinstance(node, ast.Compare):
             return self._comparison(node)
-        raise self._unexpected(self._at(node))
+        first = next((part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)), None)
+        raise self._unexpected(self._at(node) if first is None else self._at(first, end=True))
 
-    def _boolean(self, node: ast.expr, word: str) -> Expression:
-        part, kind = self.read(node)
+    def _boolean(self, node: ast.expr, word: str, depth: int) -> Expression:
+        part, kind = self.read(node, depth + 1)
         if kind != BOOLEAN:
             raise ExpressionError(f"`{word}` needs true or false, not {_a(kind)}", self._at(node), "a comparison")
         return part

@@ -66,7 +66,7 @@ def test_a_condition_has_the_value_that_its_grammar_says() -> None:
 
 def test_an_invalid_condition_is_refused_at_its_place() -> None:
     cases = [
-        ("", "Expected a value, found the end of the condition", 0),
+        ("", "The condition ends too early", 0),
         ("inputs.name", "The condition is a text, not true or false", 0),
         ("inputs.count and true", "`and` needs true or false, not an integer", 0),
         ("true or inputs.name", "`or` needs true or false, not a text", 8),
@@ -78,19 +78,19 @@ def test_an_invalid_condition_is_refused_at_its_place() -> None:
         ("inputs.name in 'x'", "`in` cannot compare a text with a text", 12),
         ("inputs.nmae == 'x'", "`inputs.nmae` does not exist", 0),
         ("os.system == 'x'", "`os.system` is not a value", 0),
-        ("(true", "Expected `)`, found the end of the condition", 5),
+        ("(true", "Unexpected `(` in the condition", 0),
         ("true true", "Unexpected `true` in the condition", 5),
         ("1 < 2 < 3", "Unexpected `<` in the condition", 6),
         ("true == not true", "Unexpected `not` in the condition", 8),
         ("inputs.name not in ['x']", "Unexpected `not` in the condition", 12),
         ("inputs.name ('x')", "Unexpected `(` in the condition", 12),
-        ("(true, true)", "Expected `)`, found `,`", 5),
-        ("true and", "Expected a value, found the end of the condition", 8),
+        ("(true, true)", "Unexpected `,` in the condition", 5),
+        ("true and", "The condition ends too early", 8),
         ("inputs.name == 'x", 'Unexpected character "\'" in the condition', 15),
         ("inputs.name = 'x'", "Unexpected character '=' in the condition", 12),
         ("inputs.name in [true]", "A list cannot hold true or false", 16),
-        ("inputs.name in ['a' 'b']", "Expected `]`, found `'b'`", 20),
-        ("(" * 30 + "true" + ")" * 30, "The condition is nested more than 20 levels deep", 21),
+        ("inputs.name in ['a' 'b']", "Unexpected `'a'` in the condition", 16),
+        ("not (" * 30 + "true" + ")" * 30, "The condition is nested more than 20 levels deep", 105),
         ("not " * 30 + "true", "The condition is nested more than 20 levels deep", 84),
         (" " * 1001, "The condition has 1001 characters", 0),
     ]
