@@ -221,6 +221,14 @@ EXAMPLES: Mapping[str, Example] = {
         task(criteria="The tests pass — check: `test -s 'report.txt`"),
     ),
     "command.placeholder": Example("A command of a check or step is still to be written.", run("make a note", "TBD")),
+    "check.cannot-fail": Example(
+        "A check passes whatever the work is: `true`, `test -n x`, `grep -q ''`, `! grep` in a file that is missing.",
+        task(criteria="It greets — check: `test -n hello`"),
+    ),
+    "check.of-other-task": Example(
+        "The only checks of a task are checks of earlier tasks, which pass before the task begins.",
+        task() + "\n\n" + task("Greet again", files="create `again.txt`").replace("T1-01", "T1-02"),
+    ),
     "check.hidden-failure": Example(
         "A check passes even if its program fails, because a pipe, `|| true`, `;` or `&` hides the failure.",
         task(criteria="The tests pass — check: `pytest 2>&1 | tee test.log`"),

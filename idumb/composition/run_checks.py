@@ -123,6 +123,6 @@ class RunChecks:
         return clock.nanoseconds()
 
     def close(self) -> None:
-        self._controls.end(wait=False)
+        self._controls.end(limit=0.0)
         for environment in self._environments.values():
             environment.close()

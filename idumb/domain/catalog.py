@@ -355,7 +355,7 @@ ROWS: dict[str, Row] = {
         "Add — check: and a command in backticks to a criterion, or — human.", "check, verify or human",
         field="acceptance"),
     "plan.history": _doubt(
-        "Another tool calls this done, so it is neither run nor proven here, but omitted: {found}.",
+        "This was done before idumb, so it is neither run nor proven here: {found}.",
         "Remove x-source-done from each task that is to run here.", field="x-source"),
     "criterion.unproven": _doubt("Nothing proves {id}: {found}",
         "Add — check: and a command in backticks to it, or add — human.", gate=BY_FIELD, question=_EXECUTABLE),
@@ -416,7 +416,12 @@ ROWS: dict[str, Row] = {
         "Close the `{mark}`, or omit it.", "a command that the shell can read"),
     "command.placeholder": Row("{task}: `{found}` is a placeholder, not a command.", "Write the command.",
         "a command", question=_EXECUTABLE),
-    "check.hidden-failure": _warning("{task}: a check passes even if `{program}` fails: {why}.",
+    "check.cannot-fail": _doubt("{task}: a check passes whatever the work is: {why}.",
+        "Write a command that fails until the work is done.", "a command that may fail", question=_EXECUTABLE),
+    "check.of-other-task": _doubt("Only checks of earlier tasks prove {tasks}: they pass before the work.",
+        "Add a check that fails until the task is done, or a validator.", "a check of its own for each task",
+        field="tasks", question=_EXECUTABLE),
+    "check.hidden-failure": _doubt("{task}: a check passes even if `{program}` fails: {why}.",
         "Make it a check of its own.", "a command that fails if its program fails"),
     "check.own-program": _warning(
         "{task} may write {path}, which its own check runs, so the builder can make the check pass without"

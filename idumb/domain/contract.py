@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from idumb.domain import agent, canonical_json, paths
+from idumb.domain import agent, canonical_json, outcome, paths
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task, plain
@@ -267,6 +267,11 @@ def proofs(task: Task) -> dict[str, str]:
         c.id: VERIFY if covered and not marked else (UNPROVEN if c.proof == VERIFY and not covered else c.proof)
         for c in task.acceptance
     }
+
+
+def standing(task: Task, status: str) -> str:
+    """Return the status of a task for people: one that was imported as done was never built here."""
+    return outcome.DONE_BEFORE if task.is_history and status == outcome.OMITTED else status
 
 
 def is_checked(plan: Plan, task: Task) -> bool:

@@ -18,6 +18,8 @@ ACCEPTED = "accepted"
 BLOCKED = "blocked"
 SKIPPED = "skipped"
 OMITTED = "omitted"
+DONE_BEFORE = "done before idumb"
+"""What people read of an omitted task that was imported as done."""
 STATUSES = (PENDING, READY, RUNNING, WAITING, COMPLETED, ACCEPTED, FAILED, BLOCKED, SKIPPED, OMITTED)
 
 DONE = frozenset({COMPLETED, ACCEPTED})

@@ -189,18 +189,18 @@ class ShellChecks:
         checks._given = dict(variables)  # noqa: SLF001 - its own class
         return checks
 
-    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
+    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float) -> None:
         if self.controls is None:
             return
         environment = self._environment_for(timeout)
         self.end_processes()  # the first search ends every process of the run, so it must come before the controls
         beside = functools.partial(self._beside, self.head())
-        self.controls.start(beside, commands, tree=tree, environment=environment, timeout=timeout, delay=delay)
+        self.controls.start(beside, commands, tree=tree, environment=environment, timeout=timeout)
 
-    def end_controls(self, *, wait: bool) -> Mapping[str, str]:
+    def end_controls(self, *, limit: float | None) -> Mapping[str, str]:
         if self.controls is None:
             return {}
-        results = self.controls.end(wait=wait)
+        results = self.controls.end(limit=limit)
         self.renew()
         return results
 

@@ -6,10 +6,12 @@ Results are remembered by tree, command and environment, so that an unchanged ba
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -46,14 +48,13 @@ class Controls:
         tree: str,
         environment: str,
         timeout: float,
-        delay: float,
     ) -> None:
-        """Run commands, each with its subject, on a tree, after `delay` seconds. Times are in seconds.
+        """Run commands, each with its subject, on a tree; each for at most `timeout` seconds.
 
         `beside` makes the checks, with a function to call with the id of each process. `environment` is a digest of
         what decides a result besides tree and command.
         """
-        self.end(wait=False)
+        self.end(limit=0.0)
         keys = {command: canonical_json.digest([tree, command, environment]) for command in commands}
         self._results = {c: self._remembered[key] for c, key in keys.items() if key in self._remembered}
         waiting = {command: key for command, key in keys.items() if command not in self._results}
@@ -62,11 +63,8 @@ class Controls:
         self._stopped = threading.Event()
 
         def run() -> None:
-            if not self._stopped.wait(delay):
-                self._results.update(dict.fromkeys(waiting, _LATE))
-                self._run_all(
-                    beside(self._started), {c: (commands[c], key) for c, key in waiting.items()}, tree, timeout
-                )
+            self._results.update(dict.fromkeys(waiting, _LATE))
+            self._run_all(beside(self._started), {c: (commands[c], key) for c, key in waiting.items()}, tree, timeout)
 
         self._thread = threading.Thread(target=run, name="checks before the work", daemon=True)
         self._thread.start()
@@ -100,23 +98,23 @@ class Controls:
         if process is not None and process[1] is not None:
             os.close(process[1])
 
-    def end(self, *, wait: bool) -> dict[str, str]:
-        """Return the result of each command. Without `wait`, the one that runs is killed, and no other begins.
+    def end(self, *, limit: float | None) -> dict[str, str]:
+        """Return the result of each command. After `limit` seconds, the one that runs is killed, and no other begins.
 
         Afterwards nothing of them runs, also if the user interrupts the wait.
         """
         try:
-            if wait:
-                self._join()
+            self._join(limit)
         finally:
             self._stopped.set()
             self._kill()
-            self._join()
+            self._join(None)
         return dict(self._results)
 
-    def _join(self) -> None:
-        while self._thread is not None:
-            self._thread.join(_SIGNALS)
+    def _join(self, limit: float | None) -> None:
+        end = math.inf if limit is None else time.monotonic() + limit
+        while self._thread is not None and (left := end - time.monotonic()) > 0:
+            self._thread.join(min(_SIGNALS, left))
             if not self._thread.is_alive():
                 self._thread = None
 

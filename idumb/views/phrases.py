@@ -80,6 +80,15 @@ def last_lines(text: str, most: int, indent: str) -> list[str]:
     return [f"{indent}{line}" for line in (*head, *lines[-most:])]
 
 
+def passed_before(row: Data) -> str:
+    """Return what a passed check does not show, if it passed before the work too."""
+    return (
+        " (passed before the work too, so it does not show it)"
+        if row.get("control") == "passed" == row["result"]
+        else ""
+    )
+
+
 def evidence(row: Data) -> str:
     """Return `passed AC-1: pytest -q`, with the exit code of a check that failed."""
     code = f" (exit {row['exit_code']})" if row.get("exit_code") else ""

@@ -38,8 +38,8 @@ def built_by(project: Project, script: str, *settings: str) -> None:
 
 
 def built_when(project: Project, monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
-    """Start controls at once, and let the builder of `a.txt` wait for a condition of `test`."""
-    monkeypatch.setattr(negative_control, "DELAY", 0.0)
+    """Let the builder of `a.txt` wait for a condition of `test`, and nobody for controls after it."""
+    monkeypatch.setattr(negative_control, "LONGEST", 0.0)
     built_by(project, f"until [ {condition} ]; do :; done; echo one > a.txt")
 
 
@@ -68,15 +68,6 @@ def test_a_guided_task_completes_and_the_summary_names_a_check_that_passed_befor
     recorded = controls(project)
     assert (recorded["AC-1"], recorded["verify 1"]) == ("passed", "failed")
     assert "Passed before the work, and so does not show that the work was done: AC-1" in summary(project)
-
-
-@pytest.mark.nightly
-def test_a_short_guided_task_runs_no_check_twice(project: Project, tmp_path: Path) -> None:
-    built_by(project, "echo one > a.txt")
-    ran = tmp_path / "ran"
-    project.plan([task("T1-01", files="create `a.txt`", check=f"echo x >> {ran}; {DONE}")])
-    assert execute(project).code == 0
-    assert (controls(project), ran.read_text()) == ({}, "x\n")
 
 
 def test_a_strict_task_does_not_complete_if_a_criterion_was_proven_before(project: Project) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from idumb.domain import contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
+from idumb.domain.intake.rule import StartState
 from idumb.domain.plans.plan import (
     Criterion,
     FileClaim,
@@ -35,10 +36,12 @@ def plan(*tasks: Task, **more: Any) -> Plan:
     return dataclasses.replace(sample, **more)
 
 
-def findings_of(*plans: Plan, mode: str | None = None, policy: Policy | None = None) -> list[Finding]:
+def findings_of(
+    *plans: Plan, mode: str | None = None, policy: Policy | None = None, present: StartState | None = None
+) -> list[Finding]:
     assembled, wrong = contract.assemble("1", "folder", plans, SETTINGS)
     assert assembled is not None, wrong
-    return list(registry.findings(registry.case(assembled, SETTINGS, policy or Policy(), mode)))
+    return list(registry.findings(registry.case(assembled, SETTINGS, policy or Policy(), mode, present=present)))
 
 
 def codes(*plans: Plan, mode: str | None = None) -> set[str]:

@@ -22,10 +22,10 @@ class MemoryChecks:
     def renew(self) -> None:
         pass
 
-    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
+    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float) -> None:
         pass
 
-    def end_controls(self, *, wait: bool) -> Mapping[str, str]:
+    def end_controls(self, *, limit: float | None) -> Mapping[str, str]:
         return {}
 
     def given(self, variables: Mapping[str, str]) -> MemoryChecks:

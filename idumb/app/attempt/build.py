@@ -32,7 +32,8 @@ def build(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt.at(BUILT)
     if attempt.awaits_verdict:
         return attempt.at(BUILT, result=_result_of_waiting(context, attempt))
-    attempt = negative_control.run_before(context, attempt)
+    if negative_control.decides(context):
+        attempt = negative_control.run_before(context, attempt)
     return attempt.at(BUILT) if attempt.outcome is not None else _asked(context, attempt)
 
 
@@ -45,7 +46,7 @@ def _asked(context: RunContext, attempt: Attempt) -> Attempt:
         request = _with_question(context, attempt, request)
     decisions = () if request.question is None else (request.question,)
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
-    with negative_control.beside(context, attempt, needed=not able.deterministic) as controls:
+    with negative_control.beside(context, attempt) as controls:
         result = agent_client.ask(context.services, context.journal, call)
     if request.session is not None and not result.resumed:
         note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"

@@ -1,7 +1,7 @@
 """The negative control: a check that also passes before the work does not show that the work was done.
 
-Each check runs on the tree before the work: in guided mode while the builder works, and no task waits for that. In
-strict mode and with `checks.control: before` it runs before the builder, and a criterion whose checks passed is an
+Each check runs on the tree before the work: in guided mode while the builder works, and a task waits LONGEST for that.
+In strict mode and with `checks.control: before` it runs before the builder, and a criterion whose checks passed is an
 error, unless it says `keeps:`.
 """
 
@@ -22,8 +22,8 @@ from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import CONTROL_BEFORE, CONTROL_OFF
 
-DELAY = 1.0
-"""Seconds that a builder of a guided plan works before its controls begin: a short task does not run checks twice."""
+LONGEST = 30.0
+"""Seconds that a guided task waits for its controls after the work: steps take no time, and checks may take long."""
 
 
 def commands(task: Task) -> dict[str, str]:
@@ -45,35 +45,34 @@ def commands(task: Task) -> dict[str, str]:
 
 
 def run_before(context: RunContext, attempt: Attempt) -> Attempt:
-    """Run the controls where the verdict needs them, unless they have run.
+    """Run the controls before anything else, unless they have run.
 
-    The attempt ends if a criterion was proven before the work.
+    The attempt ends if the verdict needs them and a criterion was proven before the work.
     """
-    if not _decides(context) or attempt.controls or not _start(context, attempt, delay=0.0):
+    if attempt.controls or not _start(context, attempt):
         return attempt
     with context.services.interrupts.armed():
-        results = context.checks.end_controls(wait=True)
+        results = context.checks.end_controls(limit=None if decides(context) else LONGEST)
     attempt = dataclasses.replace(attempt, controls=results)
     subjects = passed_before(attempt.task, results)
-    if not subjects:
+    if not subjects or not decides(context):
         return attempt
     failure = _failure(context, subjects)
     return dataclasses.replace(attempt, failure=failure).ended(outcome.ERRORED, failure.message)
 
 
 @contextlib.contextmanager
-def beside(context: RunContext, attempt: Attempt, *, needed: bool) -> Iterator[dict[str, str]]:
-    """Run the controls as far as there is time; afterwards the dictionary has their results.
-
-    They are not `needed` beside a builder that is faster than they are.
-    """
-    results = dict(attempt.controls)
-    started = needed and not _decides(context) and _start(context, attempt, delay=DELAY)
+def beside(context: RunContext, attempt: Attempt) -> Iterator[dict[str, str]]:
+    """Run the controls while a builder works; afterwards the dictionary has their results."""
+    results, limit = dict(attempt.controls), 0.0
+    started = not decides(context) and _start(context, attempt)
     try:
         yield results
+        limit = LONGEST
     finally:
         if started:
-            results.update(context.checks.end_controls(wait=False))
+            with context.services.interrupts.armed():
+                results.update(context.checks.end_controls(limit=limit))
 
 
 def compare(attempt: Attempt, checked: Sequence[Evidence]) -> list[Evidence]:
@@ -87,14 +86,14 @@ def compare(attempt: Attempt, checked: Sequence[Evidence]) -> list[Evidence]:
     ]
 
 
-def _start(context: RunContext, attempt: Attempt, *, delay: float) -> bool:
+def _start(context: RunContext, attempt: Attempt) -> bool:
     """Begin to run the controls of a task; return whether it has any."""
     services, task = context.services, attempt.task
     needed = {} if _setting(context) == CONTROL_OFF or task.is_human else commands(task)
     if needed:
         tree = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
         limit = float(services.settings.run.check_timeout)
-        context.checks.start_controls(needed, tree=tree, timeout=limit, delay=delay)
+        context.checks.start_controls(needed, tree=tree, timeout=limit)
     return bool(needed)
 
 
@@ -102,7 +101,7 @@ def _setting(context: RunContext) -> str:
     return context.services.settings.checks.control
 
 
-def _decides(context: RunContext) -> bool:
+def decides(context: RunContext) -> bool:
     """Return whether the verdict needs the controls."""
     return context.strict or _setting(context) == CONTROL_BEFORE
 

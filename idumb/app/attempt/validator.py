@@ -167,7 +167,7 @@ def _within(root: str, shown: ValidatorEvidence) -> ValidatorEvidence:
 def _proving(attempt: Attempt, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
     """Return what is shown for criteria of the task, or all of it if the task has none."""
     task = attempt.task
-    return tuple(item for item in shown if not task.acceptance or validation.proven_criteria(task, (item,)))
+    return tuple(item for item in shown if not task.acceptance or validation.proven_criteria(task, (item.criterion,)))
 
 
 def question(attempt: Attempt) -> Decision | None:
@@ -189,7 +189,7 @@ def _why_unproven(attempt: Attempt, opinion: Evidence, name: str) -> str:
         return ""
     if opinion.result == evidence.OPINION:
         return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."
-    shown = validation.proven_criteria(attempt.task, opinion.shown)
+    shown = validation.proven_criteria(attempt.task, (item.criterion for item in opinion.shown))
     alone = (c for c, proof in contract.proofs(attempt.task).items() if proof in {OPINION, UNPROVEN})
     rest = [c for c in alone if c not in shown]
     return f"The validator {name} shows nothing for {wording.listed(rest)}, and nothing else proves it." if rest else ""

@@ -43,14 +43,14 @@ class Checks(Protocol):
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
 
-    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
-        """Begin to run commands, each with its subject, on the tree before the work; begin after `delay` seconds.
+    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float) -> None:
+        """Begin to run commands, each with its subject, on the tree before the work.
 
         They run beside the builder, where checks run: no check may run before `end_controls`.
         """
 
-    def end_controls(self, *, wait: bool) -> Mapping[str, str]:
-        """Return the result of each control, by its command. Without `wait`, one that still runs is killed.
+    def end_controls(self, *, limit: float | None) -> Mapping[str, str]:
+        """Return the result of each control, by its command. After `limit` seconds, one that still runs is killed.
 
         Nothing that they left takes part in a later check.
         """

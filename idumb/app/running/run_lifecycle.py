@@ -19,7 +19,7 @@ from idumb.app.roles import opinions
 from idumb.app.running import admission, run_result
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, next_steps, operation
-from idumb.app.verify import verdict, verify_work
+from idumb.app.verify import verify_work
 from idumb.app.worktree import final_state, preconditions, rewritten, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import wording
@@ -216,7 +216,6 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
         projections.ending(services, contract, journal.state)
     warnings = (
         *projections.record_reports(services, journal, reports),
-        *verdict.unmet_requirements(verification),
         *opinions.missing_opinions(verification),
     )
     unproven = () if verification is not None else final.wrong

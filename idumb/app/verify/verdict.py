@@ -8,12 +8,11 @@ from typing import Any
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.proof import evidence, judgement
+from idumb.domain.proof import completion, evidence, judgement
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Judgement, Opinion
 
 PARTIAL = "partial"
-WEAK = frozenset({evidence.OPINION, evidence.UNPROVEN})
 
 
 def decide(
@@ -66,8 +65,7 @@ def _failure_reason(gathered: Sequence[Evidence], mismatches: Sequence[str]) -> 
 
 def uncovered(gathered: Iterable[Evidence]) -> list[str]:
     """Return the success criteria that no proof covers."""
-    words = {evidence.OPINION: "is covered only by an opinion", evidence.UNPROVEN: "has no proof"}
-    return [f"{e.subject} {words[e.result]}" for e in gathered if e.result in WEAK]
+    return [f"{e.subject} {completion.WEAK[e.result]}" for e in gathered if e.result in completion.WEAK]
 
 
 def regressed(regressions: Sequence[Evidence]) -> list[str]:
@@ -134,15 +132,14 @@ def _refutation(judgement: Judgement) -> str:
     return f"{judgement.criterion} is refuted at {place.file}:{place.line}"
 
 
-def unmet_requirements(record: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return a warning for each requirement of a verified phase that no completed task serves."""
-    rows = record["requirements"] if record is not None and record["status"] == "passed" else ()
-    return tuple(
+def unmet(requirements: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the requirements that no finished task serves."""
+    return [
         f"{row['id']} is not met: "
         + (", ".join(f"{t['id']} is {t['status']}" for t in row["tasks"]) or "no task names it")
-        for row in rows
+        for row in requirements
         if not row["met"]
-    )
+    ]
 
 
 def requirements(contract: Contract, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -151,12 +148,10 @@ def requirements(contract: Contract, statuses: Mapping[str, str]) -> list[dict[s
     for plan in contract.plans:
         for requirement, text in plan.requirements.items():
             tasks = [t for t in plan.tasks if requirement in t.requirements]
-            rows.append(
-                {
-                    "id": requirement,
-                    "text": text,
-                    "tasks": [{"id": t.id, "status": statuses[t.id], "proofs": contracts.proofs(t)} for t in tasks],
-                    "met": bool(tasks) and all(statuses[t.id] in outcome.DONE for t in tasks),
-                }
-            )
+            served = [
+                {"id": t.id, "status": contracts.standing(t, statuses[t.id]), "proofs": contracts.proofs(t)}
+                for t in tasks
+            ]
+            met = bool(tasks) and all(t.is_history or statuses[t.id] in outcome.DONE for t in tasks)
+            rows.append({"id": requirement, "text": text, "tasks": served, "met": met})
     return rows

@@ -72,7 +72,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
         following = next_steps.next_commands(contract, state, statuses, "", record, has_question=has_questions)
         data["next"] = [c for c in following if c != f"idumb verify-work {contract.phase}"]
     if record["status"] == "passed":
-        return Result(data, errors.EXIT_DONE, (*warnings, *verdict.unmet_requirements(record)))
+        return Result(data, errors.EXIT_DONE, warnings)
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
     hint = record.get("fix") or (data["next"][0] if unfinished else _next_command(contract, record))
     failure = (f"verification.{record['status']}", f"Phase {contract.phase}: {record['reason']}", hint)
@@ -119,7 +119,12 @@ def judge(
     by_task = projections.evidence_by_task(services, journal.state)
     contradictions = _contradictions(services, contract, journal.state, by_task, tests + regressions, opinions_given)
     missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
-    missing += (*completion.judge(statuses, by_task), *final.wrong)  # a person may have changed the files since
+    requirements = verdict.requirements(contract, statuses)
+    done = [id for id, one in statuses.items() if one in outcome.DONE]
+    completed = (contract.tasks[id] for id in done if statuses[id] == outcome.COMPLETED)
+    as_left = (contracts.without_replaced(contract, task, done) for task in completed)
+    missing += (*completion.judge(as_left, by_task), *verdict.unmet(requirements))
+    missing += tuple(final.wrong)  # a person may have changed the files since
     missing += contradictions if _disagreement_blocks(services) else ()
     if STRICT in (contract.mode, journal.state.mode):
         missing += tuple(verdict.strict_causes([*gathered, *regressions]))
@@ -134,14 +139,15 @@ def judge(
         *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
         *(contradictions if not _disagreement_blocks(services) else ()),
     ]
-    replaced = contracts.replaced(contract, [id for id, one in statuses.items() if one in outcome.DONE])
+    replaced = contracts.replaced(contract, done)
+    omitted = {t: contracts.standing(contract.tasks[t], s) for t, s in statuses.items() if s == outcome.OMITTED}
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
         "tree": tree,
         "evidence": rows,
         "weaker": verdict.weaker(rows, {t: r for t, r in by_task.items() if statuses.get(t) == outcome.COMPLETED}),
-        "requirements": verdict.requirements(contract, statuses),
+        "requirements": requirements,
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": [*reordered, *final.wrong],
         "workspace": final.as_dict(),
@@ -150,6 +156,7 @@ def judge(
         "judged_by": [opinions.as_dict(opinion) for opinion in opinions_given],
         "skipped": [t for t, s in statuses.items() if s == outcome.SKIPPED],
         "accepted": {t: journal.state.tasks[t].reason for t, s in statuses.items() if s == outcome.ACCEPTED},
+        **({"omitted": omitted} if omitted else {}),
         "unfinished": unfinished,
         "causes": causes,
         **({"open": remaining} if remaining else {}),
@@ -237,9 +244,7 @@ def _question_id(services: Services, contract: Contract, state: RunState, record
         c.path for c in services.trees.changes(state.base.tree, tree) if paths.matches_any(c.path, paths.OWN_FILES)
     ]
     judged = services.trees.overlay(tree, state.base.tree, own_paths) if own_paths else tree
-    weak_subjects = [e["subject"] for e in record["evidence"] if e["result"] in verdict.WEAK]
-    silent = [opinion["role"] for opinion in record["judged_by"] if opinion["verdict"] is None]
-    name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, weak_subjects, silent])[:8]}"
+    name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, record['causes']])[:8]}"
     ids = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 2)))
     return next((i for i in ids if state.answers.get(i, {}).get("choice") != questions.NO), ids[-1])
 

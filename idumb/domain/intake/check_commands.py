@@ -45,6 +45,37 @@ def hidden_failures(case: Case) -> Hits:
             yield plan, task, Hit(command, {"program": short(hidden.command), "why": why}, "", field, line, fix=fix)
 
 
+def sure(case: Case) -> Hits:
+    """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
+    present = case.present
+    makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
+    for plan, task, _, (command, line, field) in ground.proving(case):
+        why = "" if hiding.find(command) else hiding.why_sure(command)
+        missing = [path for path in hiding.must_lack(command) if not makes(path)]
+        if present is not None and missing and present.on_disk.isdisjoint(missing):
+            why = f"{missing[0]} does not exist, and no task creates it"
+        if why:
+            yield plan, task, Hit(command, {"why": why}, field=field, line=line)
+
+
+def of_other_tasks(case: Case) -> Hits:
+    """Find the tasks that only checks of earlier tasks prove, once for a plan: nothing shows that they were done."""
+    seen: set[str] = set()
+    repeated: dict[str, list[str]] = {}
+    for task in (case.contract.tasks[id] for id in case.contract.order):
+        own = [c.command for c in task.acceptance if c.command and not c.keeps]
+        own += [*task.verify, *(test.command for test in task.tests)]
+        by_person = task.is_human or any(c.proof == HUMAN for c in task.acceptance)
+        judged = by_person or validator_of(case.contract.plan_of(task.id), task, case.settings) is not None
+        if own and seen.issuperset(own) and not judged and not task.is_history:
+            repeated[task.id] = own
+        seen.update(own)
+    for plan in case.contract.plans:
+        if tasks := [task.id for task in plan.tasks if task.id in repeated]:
+            found = wording.listed((f"{id}: {repeated[id][0]}" for id in tasks), 5, between="; ")
+            yield plan, None, Hit(found, {"tasks": wording.listed(tasks, 5)})
+
+
 def unclosed(case: Case) -> Hits:
     """Find checks that no shell can run, such as `test -s "a.txt`."""
     for plan, task, _, (command, line, field) in ground.proving(case):

@@ -48,6 +48,8 @@ CHECKS: Mapping[str, Check] = {
     "check.unclosed": check_commands.unclosed,
     "command.placeholder": check_commands.placeholders,
     "check.hidden-failure": check_commands.hidden_failures,
+    "check.cannot-fail": check_commands.sure,
+    "check.of-other-task": check_commands.of_other_tasks,
     "check.own-program check.own-tests": check_commands.own_checks,
     "text.unfilled": ground.unfilled,
     "step.tool-not-allowed": _TASK(steps.not_allowed),

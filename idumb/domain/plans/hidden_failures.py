@@ -1,4 +1,4 @@
-"""Programs of a check that can fail without making it fail, because the shell uses another exit code.
+"""Checks that cannot fail, and programs that can fail without making a check fail: the shell uses another exit code.
 
 It reads lists of pipes: `a | b`, `a || b`, `a; b`, `a & b`. It gives no answer for text that decides by itself, such as
 `if`, loops, groups, functions, `trap` and `$?`. Test programs and builds are reported always, others only if nothing
@@ -69,6 +69,54 @@ def find(text: str) -> tuple[Hidden, ...]:
             or (command.decides and not others and not (way == BACKGROUND and awaited))  # a server, for the others
         )
     )
+
+
+def why_sure(text: str) -> str:
+    """Return why a check for `/bin/sh -c` passes whatever the work is; "" if it may fail, or its text does not show."""
+    flat = commands.read(text).flat
+    if not flat or len(flat) > _MOST or any(map(_is_opaque, flat)) or "pipefail" in text:
+        return ""
+    status, last = _sequence(flat), flat[-1]
+    writes = any(target.text != "/dev/null" for target in last.targets)
+    runs_another = not last.own and not all(word.literal for word in last.words)  # A=$(make)
+    if status is None or status.fatal or writes or runs_another:
+        return ""
+    if status.constant is not True:
+        return _EVERY_LINE if len(flat) == 1 and not last.negated and _searches_nothing(last) else ""
+    return f"`{status.last}` decides, and it always succeeds"
+
+
+def must_lack(text: str) -> tuple[str, ...]:
+    """Return the files in which a check wants to find nothing, as in `! grep -q x FILE`: without them, it passes."""
+    flat = commands.read(text).flat
+    if not flat or not flat[-1].negated or flat[-1].program not in _SEARCHES:
+        return ()
+    words = [word for word in flat[-1].words if not word.text.startswith("-")]
+    files = words[2:] if not any(word.text == "-e" for word in flat[-1].words) else ()
+    return tuple(word.text for word in files if word.literal and not word.text.startswith(("/", "~")))
+
+
+_SEARCHES = frozenset({"grep", "egrep", "fgrep"})
+_EVERY_LINE = "an empty pattern is in every line"
+
+
+def _searches_nothing(command: Command) -> bool:
+    patterns = programs.operands(command.own[1:], frozenset({"-e"}))[:1]
+    given = [value for option, value in itertools.pairwise(command.own) if option == "-e"]
+    inverted = any(word.startswith("-") and "v" in word[1:] for word in command.own[1:])
+    return command.program in _SEARCHES and "" in (given or patterns) and not inverted
+
+
+_COMPARES_WORDS = frozenset({"-n", "-z", "=", "!=", "==", "-eq", "-ne", "-gt", "-ge", "-lt", "-le"})
+
+
+def _is_certain(command: Command, *, piped: bool) -> bool:
+    """Whether a command always ends in one way: it only passes on what it reads, or asks about the words themselves."""
+    if command.program not in ("test", "["):
+        return piped and command.is_filter
+    asked = [word for word in command.words[1:] if word.text != "]"]
+    about_files = any(word.text.startswith("-") and word.text not in _COMPARES_WORDS for word in asked)
+    return bool(asked) and all(word.literal for word in asked) and not about_files
 
 
 def _is_opaque(command: Command) -> bool:
@@ -168,4 +216,6 @@ def _pipe(pipe: Sequence[Command]) -> _Status:
         return _Status(hidden=lost, constant=last.own[1] == "0", exits=True, last=by)
     if last.program == "false" or last.is_sure:
         return _Status(hidden=lost, constant=(last.program != "false") != last.negated, last=by)
+    if _is_certain(last, piped=len(pipe) > 1):
+        return _Status((last,), hidden=lost, constant=not last.negated, last=by)
     return _Status((last,), hidden=lost, last=by)

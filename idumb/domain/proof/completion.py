@@ -1,32 +1,49 @@
-"""The part of the gate `completion` that no check shows: open warnings, and files that no task explains.
+"""The part of the gate `completion` that no check shows: what nobody proved, and open warnings.
 
-Graph, invariants, tests, criteria and files are judged by `idumb/app/verify/`. A pure function.
+Graph, invariants, tests, checks and files are judged by `idumb/app/verify/`. A pure function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.domain import outcome
-from idumb.domain.proof import evidence, levels
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import evidence, levels, validation
+
+WEAK = {evidence.OPINION: "is covered only by an opinion", evidence.UNPROVEN: "has no proof"}
+"""Results of criteria that prove nothing, in words."""
+_BY_PERSON = "validator"
+"""The subject of a person's yes to a whole task."""
 
 
-def judge(
-    statuses: Mapping[str, str],
-    rows: Mapping[str, Sequence[Mapping[str, Any]]],
-) -> tuple[str, ...]:
-    """Return what is open at the end of a phase, in words.
+def judge(tasks: Iterable[Task], rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[str, ...]:
+    """Return what is open of completed tasks, in words. A person decided accepted tasks.
 
     `rows` is the evidence of each task's last attempt, as in `evidence.recorded`.
     """
-    return tuple(words for task, status in statuses.items() for words in _open(task, status, rows.get(task, ())))
+    words: list[str] = []
+    for task in tasks:
+        newest = {row["subject"]: row for row in rows.get(task.id, ())}
+        words += [*_unproven(task, newest), *_warnings(task.id, newest)]
+    return tuple(words)
 
 
-def _open(task: str, status: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the gates of a completed task that could block and were not decided. A person decided accepted tasks."""
-    newest = {row["subject"]: row for row in rows}
-    for subject, row in newest.items() if status == outcome.COMPLETED else ():
+def _unproven(task: Task, newest: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the criteria that neither a command, nor a person, nor the evidence of a validator proves."""
+    if task.is_human or newest.get(_BY_PERSON, {}).get("result") == evidence.PASSED:
+        return
+    shown = [row for each in newest.values() if each["result"] == evidence.PASSED for row in each.get("shown", ())]
+    proven = validation.proven_criteria(task, (row["criterion"] for row in shown))
+    for criterion in task.acceptance:
+        result = newest.get(criterion.id, {}).get("result")
+        if result in WEAK and criterion.id not in proven:
+            yield f"{task.id} {criterion.id} {WEAK[result]}"
+
+
+def _warnings(task: str, newest: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the gates that could block and were not decided."""
+    for subject, row in newest.items():
         level = row.get("level", levels.ADVISORY)
         if subject.startswith(evidence.GATE) and level > levels.INFORMATIONAL and row["result"] != evidence.PASSED:
             yield f"{task} has an open warning: {subject} is {row['result'].replace('_', ' ')}"

@@ -65,9 +65,9 @@ def _shown(row: object) -> ValidatorEvidence | None:
     return None
 
 
-def proven_criteria(task: Task, evidence: Iterable[ValidatorEvidence]) -> frozenset[str]:
-    """Return the criteria of a task with evidence, matched by id (also followed by words) or by text."""
-    cited_criteria = [_folded(item.criterion) for item in evidence]
+def proven_criteria(task: Task, cited: Iterable[str]) -> frozenset[str]:
+    """Return the criteria of a task that evidence cites by id (also followed by words) or by text."""
+    cited_criteria = [*map(_folded, cited)]
     return frozenset(
         c.id
         for c in task.acceptance

@@ -151,7 +151,8 @@ def _symbol(line: phrases.Data) -> str:
 
 
 def _evidence(row: phrases.Data) -> list[str]:
-    lines = [f"  {phrases.evidence(row)}{' (level 0: only reported)' if row.get('level') == 0 else ''}"]
+    only = " (level 0: only reported)" if row.get("level") == 0 else ""
+    lines = [f"  {phrases.evidence(row)}{only}{phrases.passed_before(row)}"]
     if row["result"] in _NOT_BAD or not row.get("output"):
         return lines
     return [*lines, *phrases.last_lines(row["output"], _OUTPUT_LINES, "    | ")]

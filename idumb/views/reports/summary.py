@@ -67,7 +67,7 @@ def render(
         seconds=facts.seconds,
         used=facts.used(),
         attempted=sum(1 for task in state.tasks.values() if task.attempt.number),
-        counts=[(name, facts.ids(*which)) for name, which in _COUNTS],
+        counts=facts.counts(),
         # The tables link the checkpoints of completed, failed and blocked tasks.
         others=[task for task in facts.ids(*_IN_NO_TABLE) if task in links],
         picture=facts.picture(),
@@ -104,6 +104,11 @@ class _Facts:
         """Return the functions that the template calls with the id of a task."""
         words = (self.took, self.validator, self.own_commit, self.blocked_by, self.unblock, self.remediation)
         return (self.task, self.title, self.linked, self.reasons, *words)
+
+    def counts(self) -> list[tuple[str, tuple[str, ...]]]:
+        before = tuple(id for id in self.ids(outcome.OMITTED) if self.contract.tasks[id].is_history)
+        counted = [(name, self.ids(*which)) for name, which in _COUNTS]
+        return [*counted, ("Done before idumb", before)] if before else counted
 
     def ids(self, *statuses: str) -> tuple[str, ...]:
         return run_status.with_status(self.statuses, *statuses)

@@ -120,7 +120,9 @@ def _task_criteria(contract: Contract, record: Record) -> Iterator[tuple[str, ..
 
 
 def _task_is(task: str, record: Record) -> str:
-    """Return the status of a task: skipped, unfinished, accepted or completed."""
+    """Return the status of a task: omitted, skipped, unfinished, accepted or completed."""
+    if task in record.get("omitted", {}):
+        return str(record["omitted"][task])
     if task in record.get("skipped", ()):
         return "skipped"
     if task in record.get("unfinished", {}):
@@ -132,7 +134,7 @@ def _task_is(task: str, record: Record) -> str:
 def _weak(contract: Contract, record: Record) -> Iterator[str]:
     yield from (f"{text}: unproven" for text in record.get("unproven", ()))
     yield from (f"{text}: opinion only" for text in record.get("opinions", ()))
-    for task in contract.order:
+    for task in (id for id in contract.order if id not in record.get("omitted", {})):
         proofs = contracts.proofs(contract.tasks[task]).items()
         yield from (f"{task} {criterion}: {_WEAK[kind]}" for criterion, kind in proofs if kind in _WEAK)
     yield from (f"{task}: accepted by a person: {why}" for task, why in record.get("accepted", {}).items())

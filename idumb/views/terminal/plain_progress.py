@@ -10,7 +10,7 @@ from idumb.domain import outcome
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
 from idumb.lazy_dataclass import dataclass
-from idumb.views import markup, quantities
+from idumb.views import markup, phrases, quantities
 
 _WIDTH = 160
 _OUTPUT_LINES = 5
@@ -169,7 +169,7 @@ def _evidence(event: Event, context: LineContext) -> str:
     code = f" (exit {p['exit_code']})" if p.get("exit_code") else ""
     subject, how = context.texts(p["subject"], p.get("command") or p.get("text") or "")
     only = " (level 0: only reported)" if p.get("level") == 0 else ""
-    line = f"    {str(p['result']).replace('_', ' ')} {subject} {how}{code}{only}"
+    line = f"    {str(p['result']).replace('_', ' ')} {subject} {how}{code}{only}{phrases.passed_before(p)}"
     shown = _first_lines(str(p.get("output") or ""), context) if p["result"] in FAILED else []
     return "\n".join([line, *shown])
 

@@ -6,7 +6,6 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from idumb.domain import outcome
 from idumb.domain.plans.plan import Criterion, Interface, SymbolClaim, Task, TestIntent
 from idumb.domain.proof import agreement, completion, evidence
 from idumb.domain.proof.deadline import Deadline
@@ -181,32 +180,45 @@ def test_opinions_contradict_one_another_about_one_criterion_and_between_two_rol
     assert reverse == ("the skeptic says that AC-1 holds, and the verifier that it does not",)
 
 
-DONE = {"T1-01": outcome.COMPLETED}
-
-
 @every(
-    "row, status, lines",
+    "row, lines",
     [
         (
             {"level": 2, "result": "unproven"},
-            "completed",
             ("T1-01 has an open warning: gate change-class is unproven",),
         ),
-        ({"result": "unproven"}, "completed", ("T1-01 has an open warning: gate change-class is unproven",)),
-        ({"result": "timed_out"}, "completed", ("T1-01 has an open warning: gate change-class is timed out",)),
-        ({"level": 0, "result": "failed"}, "completed", ()),
-        ({"result": "passed"}, "completed", ()),
-        ({"result": "failed"}, "completed", ("T1-01 has an open warning: gate change-class is failed",)),
-        ({"result": "failed"}, "accepted", ()),
-        ({"result": "failed"}, "skipped", ()),
+        ({"result": "unproven"}, ("T1-01 has an open warning: gate change-class is unproven",)),
+        ({"result": "timed_out"}, ("T1-01 has an open warning: gate change-class is timed out",)),
+        ({"level": 0, "result": "failed"}, ()),
+        ({"result": "passed"}, ()),
+        ({"result": "failed"}, ("T1-01 has an open warning: gate change-class is failed",)),
     ],
 )
-def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(
-    row: dict[str, Any], status: str, lines: tuple[str, ...]
-) -> None:
+def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(row: dict[str, Any], lines: tuple[str, ...]) -> None:
     """R-RUN-14: no warning is unresolved at completion. R-GATE-4: nor is an unknown class of a change."""
-    rows = {"T1-01": [{"subject": "gate change-class", **row}, {"subject": "AC-1", "result": "unproven"}]}
-    assert completion.judge({"T1-01": status}, rows) == lines
+    rows = {"T1-01": [{"subject": "gate change-class", **row}]}
+    assert completion.judge([PROVEN], rows) == lines
+
+
+@every(
+    "more, lines",
+    [
+        ({}, ("T1-01 AC-1 has no proof", "T1-01 AC-2 is covered only by an opinion")),
+        ({"validator judge": {"shown": [{"criterion": "AC-2"}]}}, ("T1-01 AC-1 has no proof",)),
+        ({"validator judge": {"shown": [{"criterion": "AC-1: it scales"}, {"criterion": "AC-2"}]}}, ()),
+        ({"validator judge": {"shown": [{"criterion": "AC-1"}, {"criterion": "AC-2"}], "result": "failed"}},
+         ("T1-01 AC-1 has no proof", "T1-01 AC-2 is covered only by an opinion")),
+        ({"validator": {}}, ()),
+    ],
+)  # fmt: skip
+def test_a_criterion_is_open_unless_a_check_a_validator_or_a_person_proves_it(
+    more: dict[str, dict[str, Any]], lines: tuple[str, ...]
+) -> None:
+    """R-RUN-3: nothing counts as proof by default."""
+    criteria = (Criterion("AC-1", "it scales", "unproven"), Criterion("AC-2", "it reads well", "opinion"))
+    rows = [{"subject": "AC-1", "result": "unproven"}, {"subject": "AC-2", "result": "opinion"}]
+    rows += [{"subject": subject, "result": "passed", **row} for subject, row in more.items()]
+    assert completion.judge([replace(PROVEN, acceptance=criteria)], {"T1-01": rows}) == lines
 
 
 def test_evidence_that_was_not_compared_in_time_is_named() -> None:
