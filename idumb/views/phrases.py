@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import wording
+from idumb.domain.proof import evidence as proof
 from idumb.views import quantities
 
 Data = Mapping[str, Any]
@@ -87,6 +88,11 @@ def passed_before(row: Data) -> str:
         if row.get("control") == "passed" == row["result"]
         else ""
     )
+
+
+def is_open_gate(row: Data) -> bool:
+    """Return whether a gate could not decide: its output says why."""
+    return bool(row["result"] == proof.UNPROVEN and row["subject"].startswith(proof.GATE))
 
 
 def evidence(row: Data) -> str:

@@ -90,6 +90,7 @@ def test_a_gate_only_reports_at_level_0_and_design_only_if_the_configuration_nam
     login = task("T1-01", files="modify `auth.py`", check="grep -q True auth.py", steps=(write("auth.py", after),))
     cycle = task("T1-02", files="modify `b.py`", check="true", steps=(write("b.py", "import a\nready = 1\n"),))
     project.plan([login, cycle], head=LOGIN)
+    project.configure("gates: {non-goals: {level: 0}}\n")
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer.err
     assert "gate non-goals" in answer.err
@@ -190,3 +191,70 @@ def test_level_2_blocks_the_approval_of_a_plan_that_shows_that_a_gate_cannot_hol
         )
         answer = project.json("approve", "1", *(("--hash", checked.data["contract_hash"]) if level == 1 else ()))
         assert answer.code == (0 if level == 1 else 3)
+
+
+MISSING = "nowhere-at-all"
+UNSTARTABLE = {
+    "conditions": task("T1-01", check="test -s a.txt", fields=f"- **Preconditions:** command `{MISSING}`\n"),
+    "ledger": task("T1-01", files="modify `gone.txt`", check="test -s a.txt"),
+    "test-intent": task(
+        "T1-01", check="test -s a.txt", fields=f"- **Tests:**\n  - `{MISSING}` — fails before, passes after: it works\n"
+    ),
+    "invariants": making("T1-01", "a.txt"),
+}
+
+
+@pytest.mark.parametrize("gate", UNSTARTABLE)
+def test_level_2_blocks_approval_and_run_for_what_is_missing_now(project: Project, gate: str) -> None:
+    """R-GATE-1: what `check-plan` refuses, nothing approves or runs."""
+    head = f"invariants: [{{id: INV-1, text: it works, check: {MISSING}}}]\n" if gate == "invariants" else ""
+    project.configure(f"builder: me\nbindings: {{me: {{adapter: human}}}}\ngates: {{{gate}: {{level: 2}}}}\n")
+    project.plan([UNSTARTABLE[gate]], head=head)
+    checked = project.quick("check-plan", "1", "--json")
+    codes = [f["code"] for f in checked.data["findings"] if f["severity"] == "error"]
+    assert (checked.code, len(codes)) == (3, 1), checked
+    for command in (
+        ("approve", "1"),
+        ("execute-phase", "1", "--approve", "0" * 64),
+        ("execute-phase", "1", "--dry-run"),
+    ):
+        answer = project.quick(*command, "--json")
+        assert (answer.code, answer.error["code"]) == (3, "plan.invalid"), answer
+        assert codes[0] in answer.out
+
+
+NON_GOAL = "non_goals: [{id: NG-1, text: no other docs, paths: [docs]}]\n"
+
+
+def beside_a_non_goal(project: Project, head: str = NON_GOAL) -> None:
+    both = [write("a.txt", "a\n"), write("docs/b.txt", "b\n")]
+    project.plan(
+        [task("T1-01", files="create `a.txt`, create `docs/b.txt`", check="test -s a.txt", steps=both)], head=head
+    )
+
+
+WORDS = "docs/b.txt: created, which the non-goal NG-1 excludes: no other docs"
+
+
+@pytest.mark.parametrize(("choice", "status"), [("yes", "completed"), ("no", "failed")])
+def test_a_guided_plan_asks_about_a_changed_non_goal(project: Project, choice: str, status: str) -> None:
+    """R-GATE-3: the reason is in the question, in `show` and in the report."""
+    beside_a_non_goal(project)
+    answer = run(project, "--max-attempts", "1")
+    assert (answer.code, project.statuses()) == (5, {"T1-01": "waiting"}), answer
+    (question,) = project.quick("decisions", "--json").data["decisions"]
+    assert WORDS in project.quick("decisions").out
+    assert WORDS in project.quick("show", "T1-01").out
+    assert project.quick("decide", question["id"], choice).code == 0
+    project.quick("resume", "1", "--max-attempts", "1", "--no-verify")
+    assert project.statuses() == {"T1-01": status}
+    assert WORDS in project.read(".idumb/brain/execution/1/checkpoint-T1-01.md")
+
+
+def test_a_strict_plan_fails_a_task_that_changed_a_non_goal(project: Project) -> None:
+    """R-GATE-3, R-GATE-6: by default."""
+    beside_a_non_goal(project)
+    consent = project.contract_hash()
+    assert project.quick("approve", "1", *project.answers(), "--hash", consent).code == 0
+    answer = project.quick("execute-phase", "1", "--mode", "strict", "--no-verify", "--json")
+    assert (answer.code, WORDS in answer.data["tasks"][0]["reason"]) == (1, True), answer

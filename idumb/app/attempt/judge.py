@@ -15,7 +15,7 @@ from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, HUMAN, STEPS, STRICT, Task
-from idumb.domain.proof import evidence, gate, ledger, levels
+from idumb.domain.proof import evidence, gate, gate_table, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import Entry
@@ -173,7 +173,11 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
     for name, judged in results:
         if judged.violations or judged.proofs or name in settings.gates:
             level = levels.of_change(settings, name, strict=context.strict)
+            asks = name == gate_table.NON_GOALS and levels.asks(settings, strict=context.strict)
             for proof in gate.evidence_of(name, judged, level):
+                if asks and proof.result == evidence.FAILED:
+                    yield dataclasses.replace(proof, result=evidence.UNPROVEN)
+                    continue
                 if level > levels.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
                     yield proof
 
@@ -259,12 +263,16 @@ def _ask(context: RunContext, attempt: Attempt, decisions: Sequence[Decision]) -
 
 
 def _questions(attempt: Attempt) -> tuple[Decision, ...]:
-    """Return a question for each criterion that a person proves, and one for the task if a person validates it."""
+    """Return a question for each criterion that a person proves, and one for the task if a person validates it.
+
+    Before them, a guided plan asks about a changed non-goal.
+    """
     task, number, changes = attempt.task, attempt.number, attempt.changes
     asked = validator.question(attempt) if attempt.verdict_of_validator is not None else None
     if asked is None and attempt.validator == HUMAN:
         asked = questions.validator(task, number, changes)
-    return (*questions.criteria(task, number, changes), *(() if asked is None else (asked,)))
+    changed = questions.non_goals(task, number, attempt.evidence)
+    return (*changed, *questions.criteria(task, number, changes), *(() if asked is None else (asked,)))
 
 
 def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:

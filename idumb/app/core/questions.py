@@ -36,7 +36,7 @@ from idumb.domain.decision import (
     end_of,
 )
 from idumb.domain.plans.plan import COMPENSATABLE, HUMAN, REVERSIBLE, Task
-from idumb.domain.proof import evidence, ledger
+from idumb.domain.proof import evidence, gate_table, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import EFFECT as MAY_HAVE_HAPPENED
@@ -124,6 +124,14 @@ TABLE: Mapping[str, Row] = {
         "{why}",
         _judged("it is good", "the task counts as validated by you", "it is not", "the attempt fails"),
         "validator",
+    ),
+    "non-goal": Row(
+        JUDGEMENT,
+        "non-goal",
+        "{task} changed what the plan excludes",
+        "A non-goal says that it stays as it is.",
+        _judged("it may change, this once", "the change is part of the task", "it must stay", "the attempt fails"),
+        f"{evidence.GATE}{gate_table.NON_GOALS}",
     ),
     "success criterion": Row(
         JUDGEMENT,
@@ -360,6 +368,14 @@ def criteria(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tupl
         for c in task.acceptance
         if c.proof == HUMAN
     )
+
+
+def non_goals(task: Task, attempt: int, proofs: Iterable[Evidence]) -> Iterator[Decision]:
+    """Yield the question whether a task may change what a non-goal excludes, if its gate says that it does."""
+    subject = f"{evidence.GATE}{gate_table.NON_GOALS}"
+    for proof in proofs:
+        if (proof.subject, proof.result) == (subject, evidence.UNPROVEN):
+            yield about("non-goal", task, attempt, proof.output.splitlines())
 
 
 def validator(task: Task, attempt: int, changes: Sequence[ledger.Change], why: str = "", reply: str = "") -> Decision:

@@ -104,7 +104,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
 def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
     """Return the checked plans and the run; Refusal if the plans were edited and `--from-file` is missing."""
     loaded = loading.load_phase(services, request.phase)
-    contract = loading.runnable(services, loaded)
+    contract = plan_checks.startable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
     preconditions.require_settled(state)
     changed_contract.require_not_dropped(state)
@@ -129,7 +129,7 @@ def _amended(
         contract_versions.require_file(services, rewrite.path, state.phase)
         sources = tuple((p, rewrite.after if p == rewrite.path else data) for p, data in sources)
         loaded = loading.load_sources(services, state.phase, amended.folder, sources)
-        amended = loading.runnable(services, loading.with_links(services, loaded))
+        amended = plan_checks.startable(services, loading.with_links(services, loaded))
     difference = since_lock(services, state, amended)
     refused = amendment.forbidden(difference.diff, difference.contract, amended, state)
     overlaps = amendment.overlaps(difference.diff, amended, state)

@@ -51,7 +51,7 @@ class Request:
 def approve(services: Services, request: Request) -> Result:
     """Record an approval of the current contract. Runs nothing, and writes nothing in the working tree."""
     preconditions.require_initialised(services)
-    contract = loading.runnable(services, loading.load_phase(services, request.phase))
+    contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
     if contract.mode == STRICT:
         needs.require_network(services, contract)
     expires = _expires(services, request)

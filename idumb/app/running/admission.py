@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.app.contract import carried_tasks, contract_versions, loading
+from idumb.app.contract import carried_tasks, contract_versions, loading, plan_checks
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
@@ -22,7 +22,7 @@ from idumb.domain.runs.run import COMPLETED, RunState
 def admit(services: Services, request: Request) -> Contract:
     """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Changes nothing."""
     preconditions.require_initialised(services)
-    contract = loading.runnable(services, loading.load_phase(services, request.phase))
+    contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
             "mode.strict-plan",

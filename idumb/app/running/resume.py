@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Collection
 
 from idumb.app.attempt import projections
-from idumb.app.contract import changed_contract, loading, run_lock
+from idumb.app.contract import changed_contract, loading, plan_checks, run_lock
 from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -54,7 +54,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     """Continue the phase's unfinished run, under the same consent."""
     preconditions.require_initialised(services)
     loaded = loading.load_phase(services, request.phase)
-    contract = loading.runnable(services, loaded)
+    contract = plan_checks.startable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     guided = _guided_tasks(contract, state, again)

@@ -45,7 +45,7 @@ ROWS: tuple[Row, ...] = (
     Row(CRITERIA, STEP, 1, 1, "acceptance criteria and Verify commands pass on the tree that will be committed"),
     Row(TEST_INTENT, STEP, 1, 1, "declared tests fail before the work and pass after it"),
     Row(INVARIANTS, STEP, 1, 1, "each invariant of the plan holds after each task"),
-    Row(NON_GOALS, STEP, 0, 0, "no path and no symbol of a non-goal changed"),
+    Row(NON_GOALS, STEP, 1, 0, "no path and no symbol of a non-goal changed"),
     Row(SYNTAX, STEP, 0, 0, "every changed Python, JSON, YAML and TOML file parses"),
     Row(TYPES, STEP, 0, 0, "the project's type checkers report nothing new"),
     Row(LINT, STEP, 0, 0, "the project's linters report nothing new"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,12 +58,10 @@ def rule(settings: Settings, name: str) -> Rule:
 
 
 def time_to_judge(settings: Settings, name: str) -> float:
-    """Return how many seconds a gate that runs no command may take.
-
-    At level 0 it has the time of level 1: an attempt waits for it, although it does not block one.
-    """
+    """Return how many seconds a gate that runs no command may take; infinity at level 0."""
     own = rule(settings, name)
-    return own.timeout if own.timeout is not None else _of_level(settings, max(own.level, ADVISORY)) or 0.0
+    usual = own.timeout if own.timeout is not None else _of_level(settings, own.level)
+    return math.inf if usual is None else usual
 
 
 def _of_level(settings: Settings, level: int) -> float | None:
@@ -80,6 +79,12 @@ def of_change(settings: Settings, name: str, *, strict: bool) -> int:
     if name == gate_table.CHANGE_CLASS and strict and name not in settings.gates:
         return ADVISORY
     return rule(settings, name).level
+
+
+def asks(settings: Settings, *, strict: bool) -> bool:
+    """Return whether a person decides about a changed non-goal: in a guided plan, unless the configuration does."""
+    own = settings.gates.get(gate_table.NON_GOALS)
+    return not strict and (own is None or own.level is None)
 
 
 def rules(settings: Settings) -> tuple[Rule, ...]:

@@ -279,10 +279,8 @@ class _Whole:
         row = gate_table.of_name(name)
         if kind == levels.ROLE and name == agent.BUILDER:
             self._forbidden(keys, "the task or roles.builder sets the timeout of builders")
-        elif kind == levels.ROLE:
+        elif kind == levels.ROLE or (row is not None and name not in gate_table.RUNS_COMMANDS):
             self._in_range(keys, level, timeout)
-        elif row is not None and name not in gate_table.RUNS_COMMANDS:
-            self._in_range(keys, max(level, levels.ADVISORY), timeout)
         elif row is not None and name not in levels.WITH_COMMANDS:
             self._forbidden(keys, "run.check_timeout limits each command of the gate")
 

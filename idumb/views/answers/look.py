@@ -153,7 +153,7 @@ def _symbol(line: phrases.Data) -> str:
 def _evidence(row: phrases.Data) -> list[str]:
     only = " (level 0: only reported)" if row.get("level") == 0 else ""
     lines = [f"  {phrases.evidence(row)}{only}{phrases.passed_before(row)}"]
-    if row["result"] in _NOT_BAD or not row.get("output"):
+    if (row["result"] in _NOT_BAD and not phrases.is_open_gate(row)) or not row.get("output"):
         return lines
     return [*lines, *phrases.last_lines(row["output"], _OUTPUT_LINES, "    | ")]
 

@@ -170,7 +170,9 @@ def _evidence(event: Event, context: LineContext) -> str:
     subject, how = context.texts(p["subject"], p.get("command") or p.get("text") or "")
     only = " (level 0: only reported)" if p.get("level") == 0 else ""
     line = f"    {str(p['result']).replace('_', ' ')} {subject} {how}{code}{only}{phrases.passed_before(p)}"
-    shown = _first_lines(str(p.get("output") or ""), context) if p["result"] in FAILED else []
+    shown = (
+        _first_lines(str(p.get("output") or ""), context) if p["result"] in FAILED or phrases.is_open_gate(p) else []
+    )
     return "\n".join([line, *shown])
 
 

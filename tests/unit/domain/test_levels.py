@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from idumb.domain import agent
 from idumb.domain.proof import levels
@@ -92,11 +93,12 @@ def test_lock_in_lists_the_roles_that_the_configuration_names() -> None:
 
 
 def test_a_gate_has_its_own_timeout_else_that_of_its_level() -> None:
-    """R-GATE-6: at level 0 it has the time of level 1."""
+    """R-GATE-6: at level 0 it has no limit."""
     for own, times, seconds in (
         (GateSettings(timeout=45), {}, 45.0),
-        (GateSettings(0), {}, 120.0),
-        (GateSettings(0), {"1": 100}, 100.0),
+        (GateSettings(0), {"1": 100}, math.inf),
+        (GateSettings(1), {}, 120.0),
+        (GateSettings(1), {"1": 100}, 100.0),
         (GateSettings(2), {"1": 100}, 60.0),
     ):
         assert levels.time_to_judge(Settings(gates={"syntax": own}, levels=times), "syntax") == seconds
