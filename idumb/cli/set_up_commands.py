@@ -172,9 +172,10 @@ def schema_command(name: str | None) -> Result:
     NAME is `plan` (the front matter of a plan), `config` (.idumb/config.yaml), `snippets`, or a schema of what commands
     print. Without NAME, lists the names.
     """
+    from idumb.markdown import editor_schemas
     from idumb.system.files import shipped_files
 
-    schemas = shipped_files.schemas()
+    schemas = editor_schemas.schemas() | shipped_files.schemas()
     if name is None:
         rows = [{"name": each, "title": schema["title"]} for each, schema in schemas.items()]
         return Result({"names": [{"name": SNIPPETS, "title": "snippets of plans for VS Code"}, *rows]})
@@ -182,8 +183,8 @@ def schema_command(name: str | None) -> Result:
         return Result({"name": name, "document": shipped_files.snippets()})
     if name not in schemas:
         nearest = mistyped.nearest_of(name, [SNIPPETS, *schemas])
-        hint = f"idumb schema {nearest}" if nearest else "idumb schema lists the names"
-        raise UsageError("usage", mistyped.suggest(f"There is no schema {name!r}.", nearest), hint=hint)
+        message = mistyped.suggest(f"There is no schema {name!r}.", nearest)
+        raise UsageError("usage", message, hint=f"idumb schema {nearest or ''}".rstrip())
     return Result({"name": name, "document": schemas[name]})
 
 

@@ -12,6 +12,7 @@ import click
 import jsonschema
 
 from idumb.cli import main
+from idumb.markdown import editor_schemas
 from idumb.system.files import shipped_files
 from tests.support.project import Project
 
@@ -142,8 +143,8 @@ def test_a_word_without_a_near_one_leads_to_the_help(project: Project) -> None:
 
 def test_schema_prints_what_an_editor_reads(project: Project) -> None:
     """R-PLAN-10: the file itself, not wrapped in an answer."""
-    assert json.loads(project.quick("schema", "plan").out) == shipped_files.schemas()["plan"]
+    assert json.loads(project.quick("schema", "plan").out) == editor_schemas.schemas()["plan"]
     assert json.loads(project.quick("schema", "snippets").out) == shipped_files.snippets()
     listed = project.quick("schema", "--json").data["names"]
-    assert [row["name"] for row in listed] == ["snippets", *shipped_files.schemas()]
+    assert [row["name"] for row in listed] == ["snippets", "config", "plan", *shipped_files.schemas()]
     assert project.quick("schema", "plna", "--json").error["hint"] == "idumb schema plan"

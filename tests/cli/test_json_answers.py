@@ -163,7 +163,6 @@ def test_every_command_has_a_schema() -> None:
     assert set(main.COMMANDS) == {command.partition(" ")[0] for command in schemas}
     parts = {"agent-result.json", "answer.json", "decision.json", "envelope.json", "event.json", "evidence.json"}
     parts |= {"builder-task.json", "upcoming.json"}  # of `next N`
-    parts |= {"plan.json", "config.json"}  # what `idumb schema` prints for editors
     assert {p.name for p in SCHEMAS.glob("*.json")} == {*schemas.values(), *parts}
 
 

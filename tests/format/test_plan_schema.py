@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 
+from idumb.markdown import editor_schemas
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import Problems
@@ -18,7 +19,7 @@ from tests.support.cases import every
 
 HEAD = {"type": "plan", "phase": "1", "plan": "01", "title": "T", "goal": "G"}
 TASK = "\n\n## Tasks\n\n### T1-01: A\n\n- **Acceptance:**\n  - [ ] It is there — check: `true`\n"
-SCHEMA = shipped_files.schemas()["plan"]
+SCHEMA = editor_schemas.schemas()["plan"]
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 

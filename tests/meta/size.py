@@ -62,6 +62,12 @@ def modules() -> Iterator[tuple[str, str]]:
         yield place.relative_to(package).as_posix(), place.read_text(encoding="utf-8")
 
 
+def bytes_of_pages() -> int:
+    """Count the bytes of the README and of all files below `docs/`, which a stranger has to read."""
+    pages = [place for place in (source.ROOT / "docs").rglob("*") if place.is_file() and place.suffix != ".pyc"]
+    return sum(place.stat().st_size for place in (source.ROOT / "README.md", *pages))
+
+
 def lines_of_tests() -> int:
     """Count all lines of the tests, with comments and blanks."""
     return sum(len(place.read_text(encoding="utf-8").splitlines()) for place in source.python_files("tests"))
@@ -69,5 +75,6 @@ def lines_of_tests() -> int:
 
 if __name__ == "__main__":
     found = by_room()
-    for room, size in {**found, "all": sum(found.values()), "tests, all lines": lines_of_tests()}.items():
+    found |= {"all": sum(found.values()), "tests, all lines": lines_of_tests(), "pages, bytes": bytes_of_pages()}
+    for room, size in found.items():
         print(f"{size:7,}  {room}")  # noqa: T201
