@@ -1,4 +1,4 @@
-"""docs/design/settings-and-commands.md says of each setting, command and option whether users still have it."""
+"""`settings-and-commands.md` says of each setting, command and option whether users still have it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from idumb.domain.settings import Binding, Settings
 from idumb.markdown.settings import configuration, policy
 from tests.meta import source
 
-PAGE = source.ROOT / "docs" / "design" / "settings-and-commands.md"
+PAGE = source.ROOT / "tests" / "meta" / "settings-and-commands.md"
 ROWS = 596
 """How many names the old version had: a row is changed, never removed."""
 
