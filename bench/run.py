@@ -2,7 +2,8 @@
 
     python -m bench.run [--quick] [--only NAME ...] [--write]
 
-A table goes to standard output as it grows; `--write` puts it into docs/performance.md, between two markers.
+A table goes to standard output as it grows; `--write` puts it into bench/measured.md. What a user
+feels is in docs/performance.md.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ from bench import (
 )
 from bench.measure import Effort, Figure
 
-PAGE = "docs/performance.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+PAGE = "bench/measured.md"
 
 GROUPS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "start": starting.start,
@@ -127,12 +127,8 @@ def _git(*arguments: str) -> str:
 
 
 def _write(lines: Sequence[str]) -> None:
-    with open(PAGE, encoding="utf-8") as stream:
-        text = stream.read()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
     with open(PAGE, "w", encoding="utf-8") as stream:
-        stream.write(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
+        stream.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

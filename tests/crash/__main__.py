@@ -2,7 +2,7 @@
 
 Without ids all of them. `--size` counts cases, `--sample` takes the size that `make nightly` has, otherwise it is the
 release size. `--jobs` divides one programme among processes, where it can be divided, and `--part` makes one part of
-it. `--write` records each result in docs/reliability.json and makes docs/reliability.md anew.
+it. `--write` records each result in results.json and makes docs/reliability.md anew.
 """
 
 from __future__ import annotations
