@@ -1,7 +1,7 @@
 """Every finding of plans, settings, workflows and scripts: one row for each code. docs/findings.md is made of it.
 
 `{found}` is what the text says, `{field}` the name of its place, `{task}` the id of the task, `{free}` a free task id;
-each code adds its own words. docs/check_examples.py shows what the checks of `intake/` mean.
+each code adds its own words. tests/docs/check_examples.py shows what the checks of `intake/` mean.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/findings.md has every code, and every example on it shows its finding."""
+"""docs/findings.md has every code, and every example of a check shows its finding."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from idumb.domain import catalog
 from idumb.domain.catalog import SILENT
 from idumb.domain.intake import registry
 from idumb.domain.plans.plan import GUIDED, STRICT
+from tests.docs import shown_findings
+from tests.docs.check_examples import EXAMPLES
 
 ROOT = Path(__file__).resolve().parents[2]
 _KINDS = "plan|task|field|criterion|box|fence|comment|yaml|json|steps?|command|test|condition|interface|limits|rollback"
@@ -43,15 +45,15 @@ def test_the_example_of_a_check_has_its_finding_with_the_documented_severity() -
 
 
 def severities(code: str, mode: str) -> set[str]:
-    found = generator.of_example(generator.EXAMPLES[code], mode)
+    found = shown_findings.of_example(EXAMPLES[code], mode)
     shown = {one.severity for one in found if one.code == code}
     return shown - {"warning"} if "error" in shown else shown  # the parser tells of it too, by the mode of the plan
 
 
 def test_the_example_of_a_phase_has_its_finding() -> None:
     """R-PLAN-6."""
-    small = {code: phase for code, phase in generator.TOGETHER.items() if code != "phase.too-many-tasks"}
-    found = {code: generator.of_phase(phase) for code, phase in small.items()}
+    small = {code: phase for code, phase in shown_findings.TOGETHER.items() if code != "phase.too-many-tasks"}
+    found = {code: shown_findings.of_phase(phase) for code, phase in small.items()}
     assert [code for code, findings in found.items() if code not in {one.code for one in findings}] == []
 
 
@@ -84,4 +86,4 @@ def used(sources: Iterable[Path]) -> set[str]:
 
 def test_each_code_has_one_check_and_one_example() -> None:
     assert len(registry.CODES) == len(set(registry.CODES))
-    assert set(registry.CODES) == generator.EXAMPLES.keys()
+    assert set(registry.CODES) == EXAMPLES.keys()

@@ -1,7 +1,7 @@
 """All checks of plans, by the codes that they find.
 
 To add one, write a function next to similar ones, a row here, its texts in `domain/catalog.py`, and its example in
-docs/check_examples.py.
+tests/docs/check_examples.py.
 """
 
 from __future__ import annotations

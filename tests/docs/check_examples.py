@@ -1,4 +1,4 @@
-"""What each check of a plan means, and the smallest plan that shows its finding, for docs/findings.md."""
+"""What each check of a plan means (docs/findings.md shows it), and the smallest plan that shows its finding."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ EXAMPLES: Mapping[str, Example] = {
         head="scope: {protected: [LICENSE]}\n",
     ),
     "path.other-repository": Example(
-        "A task or step would write in a submodule or nested repository (here `lib`), which idumb never changes.",
+        "A task or step would write in a submodule or nested repository, which idumb never changes.",
         write("lib/hello.txt"),
         repositories=("lib",),
     ),
@@ -173,14 +173,12 @@ EXAMPLES: Mapping[str, Example] = {
         present=StartState(),
     ),
     "path.exists": Example(
-        "A task would create a file that already exists when the run starts, or that an earlier task creates (here"
-        " `a.txt` exists).",
+        "A task would create a file that already exists when the run starts, or that an earlier task creates.",
         on_disk("create `a.txt`"),
         present=StartState(base=A_FILE, on_disk=A_FILE),
     ),
     "path.through-link": Example(
-        "A task or step would write a path that is a symbolic link or is behind one (here `a.txt` is a link to"
-        " `b.txt`).",
+        "A task or step would write a path that is a symbolic link or is behind one.",
         on_disk("modify `a.txt`"),
         present=StartState(on_disk=A_FILE, links={"a.txt": "b.txt"}),
     ),
@@ -212,7 +210,7 @@ EXAMPLES: Mapping[str, Example] = {
         present=StartState(),
     ),
     "check.no-program": Example(
-        "A check starts a program that is not on PATH and that no task creates (here `grpe`).",
+        "A check starts a program that is not on PATH and that no task creates.",
         on_disk("create `a.txt`", "grpe -q hello a.txt"),
         present=StartState(no_programs=frozenset({"grpe"})),
     ),
