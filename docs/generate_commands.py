@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 import pathlib
 import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 import click
 
@@ -25,9 +28,52 @@ the same with `zsh_source` into `~/.zshrc`, or for fish run
 """
 
 
+SHARED = """\
+## Shared options
+
+`--json` prints one JSON object; every command has it. These mean the same in several commands:
+"""
+SEVERAL = 3
+"""So many commands must have an option for it to be explained once."""
+
+
 def page() -> str:
+    sections = (section(name, command) for name, command in commands().items())
+    return "\n".join([INTRODUCTION, contents(), SHARED, *table(shared()), "", *sections])
+
+
+@cache
+def commands() -> Mapping[str, click.Command]:
+    """Every command and, behind it, its actions, by name."""
     context = click.Context(main.group, info_name="idumb")
-    return "\n".join([INTRODUCTION, contents(), *(section(context, name) for name in main.COMMANDS)])
+    found: dict[str, click.Command] = {}
+    for name in main.COMMANDS:
+        command = main.group.get_command(context, name)
+        assert command is not None
+        found[name] = command
+        if isinstance(command, click.Group):
+            found |= {f"{name} {word}": one for word, one in command.commands.items()}
+    return found
+
+
+@cache
+def shared() -> Sequence[tuple[str, str]]:
+    """The options, with their meaning, that several commands have."""
+    counted = Counter(row for name, command in commands().items() for row in options(name, command))
+    return [row for row, times in counted.items() if times >= SEVERAL]
+
+
+def options(name: str, command: click.Command) -> Iterator[tuple[str, str]]:
+    own = click.Context(command, info_name=f"idumb {name}")
+    for parameter in command.params:
+        record = parameter.get_help_record(own) if isinstance(parameter, click.Option) else None
+        if record is not None and record[0] != "--json":
+            yield record[0].replace("|", " or "), record[1]
+
+
+def table(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield from ("| option | meaning |", "|---|---|")
+    yield from (f"| `{names}` | {meaning} |" for names, meaning in rows)
 
 
 def contents() -> str:
@@ -37,31 +83,23 @@ def contents() -> str:
     return "\n".join(["| group | commands |", "|---|---|", *rows, ""])
 
 
-def section(context: click.Context, name: str) -> str:
-    command = main.group.get_command(context, name)
-    assert command is not None
-    parts = command.commands if isinstance(command, click.Group) else {}
-    below = (described(one, f"{name} {word}", "###") for word, one in parts.items())
-    return "\n".join([described(command, name, "##"), *below])
-
-
-def described(command: click.Command, name: str, heading: str) -> str:
+def section(name: str, command: click.Command) -> str:
     own = click.Context(command, info_name=f"idumb {name}")
-    usage = " ".join(["idumb", name, *command.collect_usage_pieces(own)])
+    pieces = [piece for piece in command.collect_usage_pieces(own) if piece != "[OPTIONS]"]
+    help_lines = inspect.cleandoc(command.help or "").replace("\b\n", "").splitlines()
     lines = [
-        f"{heading} {name}",
+        f"{'###' if ' ' in name else '##'} {name}",
         "",
-        f"    {usage}",
+        "    " + " ".join(["idumb", name, *pieces]),
         "",
-        *inspect.cleandoc(command.help or "").replace("\b\n", "").splitlines(),
+        *help_lines,
         "",
     ]
-    options = [p for p in command.params if isinstance(p, click.Option)]
-    rows = [record for p in options if (record := p.get_help_record(own)) is not None]
-    if rows:
-        lines += ["| option | meaning |", "|---|---|"]
-        lines += [f"| `{names.replace('|', ' or ')}` | {text} |" for names, text in rows]
-        lines.append("")
+    rows = list(options(name, command))
+    if special := [row for row in rows if row not in shared()]:
+        lines += [*table(special), ""]
+    if known := [names.split(" ")[0] for names, _ in (row for row in rows if row in shared())]:
+        lines += [f"[Shared](#shared-options): {', '.join(f'`{each}`' for each in known)}", ""]
     return "\n".join(lines)
 
 
