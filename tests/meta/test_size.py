@@ -5,21 +5,21 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 9_111,
-    "markdown": 6_960,
-    "app, engine rooms": 7_802,
-    "app, use cases": 9_968,
+    "domain": 9_166,
+    "markdown": 6_962,
+    "app, engine rooms": 7_825,
+    "app, use cases": 9_967,
     "composition": 753,
-    "cli, views": 5_090,
+    "cli, views": 5_109,
     "see and steer": 403,
     "git": 4_807,
     "store": 2_011,
     "system": 2_506,
-    "gates": 2_019,
+    "gates": 2_017,
     "agents, fake_model": 4_393,
     "the root": 197,
 }
-TESTS = 76_800
+TESTS = 77_467
 
 
 def test_no_room_is_above_its_budget() -> None:
