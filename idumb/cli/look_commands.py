@@ -178,6 +178,24 @@ def log_command(**filters: Any) -> Result:
         return event_history.list_events(services, **filters)
 
 
+@options.command("watch")
+@click.argument("phase", required=False, shell_complete=completion.phases)
+@click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
+@click.option("--bell", is_flag=True, help="Ring the terminal when the run ends or waits for you.")
+def watch_command(phase: str | None, *, once: bool, bell: bool) -> Result:
+    """Watch the run that works here, or that of a phase.
+
+    Shows what another terminal or an agent runs: each task, its time, and what fails. It changes nothing, and goes on
+    with the next run until you press Ctrl-C. Without a terminal it prints lines, and ends with the run.
+    """
+    from idumb.cli import watching
+
+    with options.services() as services:
+        if once or options.flag("as_json"):
+            return watching.once(services, phase, as_json=options.flag("as_json"))
+        return watching.follow(services, phase, bell=bell)
+
+
 audit_command = options.Group("audit", "Verify the event log, or what a run left behind.")
 
 

@@ -37,6 +37,7 @@ _GROUPS = {
         "roadmap": "List the phases with their state, or add one.",
         "report": "Print the reports of a phase, or write them as files.",
         "log": "Show the events of a run.",
+        "watch": "Watch a run that another process works on.",
         "audit": "Verify the event log, or what a run left behind.",
         "prove": "Rerun the evidence in a fresh clone of the commit.",
     },

@@ -10,7 +10,7 @@ from tests.meta import source
 _ENGINE = ("attempt", "engine", "worktree", "core", "session", "ports", "contract", "consent")
 _ENGINE_ROOMS = tuple(f"app/{room}/" for room in _ENGINE)
 
-_SEE = ("views/html/", "app/reading/report_page.py")
+_SEE = ("views/html/", "app/reading/report_page.py", "app/reading/watch.py", "cli/watching.py")
 """What shows runs to others: pages, live boards, notices."""
 
 ROOMS: dict[str, Callable[[str], bool]] = {

@@ -10,8 +10,8 @@ BUDGETS = {
     "app, engine rooms": 7_825,
     "app, use cases": 9_967,
     "composition": 753,
-    "cli, views": 5_109,
-    "see and steer": 403,
+    "cli, views": 5_136,
+    "see and steer": 519,
     "git": 4_807,
     "store": 2_011,
     "system": 2_506,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_393,
     "the root": 197,
 }
-TESTS = 77_467
+TESTS = 77_514
 
 
 def test_no_room_is_above_its_budget() -> None:

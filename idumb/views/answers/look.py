@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from idumb.domain import wording
+from idumb.domain import outcome, wording
 from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
 from idumb.views import phrases, quantities
@@ -34,6 +34,12 @@ def show(data: phrases.Data) -> phrases.Lines:
 
 def plan(data: phrases.Data) -> phrases.Lines:
     return str(data["text"])
+
+
+def watch(data: phrases.Data) -> phrases.Lines:
+    done = sum(row["status"] in outcome.ENDED for row in data["tasks"])
+    why = f": {data['reason']}" if data["reason"] else ""
+    return [f"Phase {data['phase']}: the run is {data['state']}, {done} of {len(data['tasks'])} tasks done{why}"]
 
 
 def _ways_out(data: phrases.Data) -> list[str]:

@@ -139,7 +139,7 @@ class LiveProgress:
         from rich.console import Console
 
         self.board = Board(LineContext(escape=escape))
-        self._clock = clock
+        self.clock = clock
         quiet = cast("TextIO", QuietStream(stream))
         self._console: Console = Console(file=quiet, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
@@ -149,11 +149,11 @@ class LiveProgress:
         self.board.begin(titles, statuses)
 
     def event(self, event: Event) -> None:
-        line = self.board.take(event, self._clock())
+        line = self.board.take(event, self.clock())
         if line is not None:
             self._print(line)
         if event.kind == "attempt.started":
-            self._start()
+            self.show()
 
     def note(self, text: str) -> None:
         self._print(self.board.context.escape(text))
@@ -181,7 +181,12 @@ class LiveProgress:
         self._end()
         ask.remove_display(self)
 
-    def _start(self) -> None:
+    def frame(self) -> None:
+        """Print the table as it is now."""
+        self._console.print(self.picture())
+
+    def show(self) -> None:
+        """Show the table, and redraw it until `stop`."""
         from rich.live import Live
 
         if self._live is None:
@@ -207,7 +212,7 @@ class LiveProgress:
         from rich.table import Table
         from rich.text import Text
 
-        now = self._clock()
+        now = self.clock()
         shown, before, after = self.board.window(max(3, min(_ROWS, self._console.height - 6)))
         table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
         for task in shown:
