@@ -51,7 +51,7 @@ MOST_LISTED = 5
 
 
 def listed(items: Iterable[str], most: int = MOST_LISTED, *, hidden: int = 0, between: str = ", ") -> str:
-    """Return `a, b, c and 4 more`. `hidden` counts items that are not among `items`."""
-    names = list(items)
+    r"""Return `a, b, c and 4 more`, line breaks as `\n`. `hidden` counts items that are not among `items`."""
+    names = [item.replace("\n", "\\n").replace("\r", "\\r") for item in items]
     rest = max(0, len(names) - most) + hidden
     return between.join(names[:most]) + (f" and {rest} more" if rest else "")

@@ -32,6 +32,7 @@ _HOOKS = frozenset(
 _WRAPPERS = "_"
 """A folder of hooks with this name holds wrappers, which run the hooks in the folder above: husky makes it."""
 _CONVERTING = frozenset({"core.autocrlf", "core.eol"})
+_OFF = frozenset({"false", "no", "off", "0"})
 _MOST_HOOKS = 1_000
 
 
@@ -74,6 +75,11 @@ class GuardedFiles:
         files = (os.path.join(self._place.common_dir, "info", "attributes"), *known.attributes)
         sizes = (key[2] for path in files if (key := stat_key(path)) is not None)
         return not known.effective.keys().isdisjoint(_CONVERTING) or any(sizes)
+
+    @property
+    def ignores_modes(self) -> bool:
+        """Return whether git takes the mode of a file from its index (`core.fileMode`)."""
+        return self.configuration.effective.get("core.filemode", "").lower() in _OFF
 
     def digests(self) -> Mapping[str, str]:
         """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""

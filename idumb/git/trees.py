@@ -24,7 +24,6 @@ from idumb.system.files import private_folders
 _ATTRIBUTES = ".gitattributes"
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
 _Counts = Mapping[str, tuple[int | None, int | None]]
-_OFF = ("false", "no", "off", "0")
 
 
 class GitTrees(Snapshots):
@@ -140,7 +139,7 @@ class GitTrees(Snapshots):
         A setting or a file of attributes says so.
         """
         guarded = guarded_files.of_repository(self._objects)
-        if guarded.converts or guarded.configuration.effective.get("core.filemode", "").lower() in _OFF:
+        if guarded.converts or guarded.ignores_modes:
             return True
         roots, folders = {self._place.root, self._objects.root}, paths.folders_above(changed)
         names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]

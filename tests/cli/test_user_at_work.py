@@ -152,7 +152,7 @@ def test_a_branch_that_the_user_leaves_while_a_hook_runs_gets_no_commit(project:
 def test_a_file_that_git_calls_unmodified_is_no_conflict_and_gets_its_bytes_back(
     sandbox: GitSandbox, setting: str, content: bytes, mode: int
 ) -> None:
-    """R-GIT-6: its line endings may be others than those that git writes."""
+    """R-GIT-6: its line endings may be others than those that git writes, and it stays executable."""
     project = projects.create(sandbox, files={"a.txt": content})
     project.repo.git("config", *setting.split("="))
     (project.folder / "a.txt").chmod(mode)
@@ -165,7 +165,7 @@ def test_a_file_that_git_calls_unmodified_is_no_conflict_and_gets_its_bytes_back
         return place.read_bytes(), place.stat().st_mode & 0o777
 
     done = present()
-    assert done[0].split() == [b"one", b"made"]
+    assert (done[0].split(), done[1]) == ([b"one", b"made"], mode)
     back = content, mode
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert present() == back
@@ -177,6 +177,12 @@ def test_a_file_that_git_calls_unmodified_is_no_conflict_and_gets_its_bytes_back
 def test_a_run_says_which_changes_of_the_user_its_agents_do_not_see(project: Project) -> None:
     answer = run(project)
     assert "Agents do not see your uncommitted changes in notes.txt, src.txt, staged.txt" in answer.object["warnings"]
+
+
+def test_a_list_of_files_stays_on_one_line_whatever_their_names(project: Project) -> None:
+    project.repo.write("a\nidumb: done.txt", "")
+    answer = run(project)
+    assert "changes in a\\nidumb: done.txt, notes.txt" in answer.object["warnings"][0], answer
 
 
 @pytest.mark.nightly

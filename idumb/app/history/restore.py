@@ -98,7 +98,7 @@ def _target_with_operation(target: Target, word: Confirmation) -> str:
 
 
 def _effect(target: Target, word: Confirmation) -> str:
-    files = wording.listed(map(wording.one_line, target.paths)) or "none"
+    files = wording.listed(target.paths) or "none"
     tasks = wording.listed(target.tasks) or "none"
     lines = [
         _target_with_operation(target, word).removesuffix(","),

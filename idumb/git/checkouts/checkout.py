@@ -16,17 +16,19 @@ from idumb import lazy_pattern
 from idumb.domain import canonical_json, errors, lock_files, wording
 from idumb.domain import paths as paths_of
 from idumb.domain.proof.ledger import Entry
-from idumb.git.checkouts import commits_of_programs, manifest, untracked, user_git
+from idumb.git import guarded_files
+from idumb.git.checkouts import manifest, untracked, user_git, visible_git
 from idumb.git.checkouts.checkout_trees import CheckoutTrees
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.checkouts.places import Odd, Pair
 from idumb.git.checkouts.prepared import Prepared
 from idumb.git.checkouts.provided import Provided
-from idumb.git.checkouts.submodules import Submodules
-from idumb.git.checkouts.tree_files import ATTRIBUTES, TreeFiles
+from idumb.git.checkouts.tree_files import ATTRIBUTES, Submodules, TreeFiles
 from idumb.git.checkouts.visible_git import VisibleGit
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
+from idumb.git.objects.tree_objects import PROGRAM
+from idumb.git.restore import path_state
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from idumb.system.files import private_folders
@@ -292,13 +294,18 @@ class Checkout:
     def raw(self, tree: str, paths: Iterable[str], seen: Sequence[str] = ()) -> str:
         """Return `tree` with these files as git checks them out: what belongs in the user's working tree.
 
-        `seen` are trees that his files had: where git calls one of those unmodified, its bytes count.
+        `seen` are trees that his files had: where git calls one of those unmodified, its bytes count. If git ignores
+        modes (`core.fileMode=false`), a file of his stays executable.
         """
         paths = tuple(paths)
         if not self.trees.may_convert(tree, paths):
             return tree
         self._require_folder()
         entries = self._files.checked_out(tree, self._paths.all_own(paths), seen)
+        if guarded_files.of_repository(self._user).ignores_modes:
+            present = {path: path_state.entry_below(self._user.root, path) for path in entries}
+            programs = (path for path, entry in present.items() if entry is not None and entry.mode == PROGRAM)
+            entries |= {path: Entry(PROGRAM, entries[path].oid) for path in programs}
         return tree_objects.put(self.trees.repository, tree, entries)
 
     def committed(self, head: str | None, kept: str, paths: Sequence[str]) -> str:
@@ -320,7 +327,7 @@ class Checkout:
     def messages(self, head: str | None) -> tuple[str, ...]:
         """Return the messages of the commits that programs made here on top of `head`, the oldest first."""
         with contextlib.suppress(Odd, OSError), self._folder.opened() as opened:
-            return commits_of_programs.messages(opened, head)
+            return visible_git.messages(opened, head)
         return ()
 
     def keep(self) -> None:

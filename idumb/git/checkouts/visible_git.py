@@ -2,20 +2,28 @@
 
 It has the user's branch, tags, identity, line endings and filters; no remote, no hook, no other branch. It reads the
 objects of the user's repository.
+
+All that idumb takes from it are the messages of the commits that programs made. They can put anything there, such as
+links, pipes and endless data. So git does not look: neither the configuration nor alternates count, and a commit that a
+program packed is not read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
+import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.git import discover, open_repository
 from idumb.git.checkouts import user_git
 from idumb.git.checkouts.user_git import EXCLUDE, UserGit
 from idumb.git.discover import Repository
+from idumb.git.restore import path_state
 from idumb.system.files import private_folders
 
 if TYPE_CHECKING:
@@ -23,6 +31,11 @@ if TYPE_CHECKING:
 
 GIT = ".git"
 _FOLDERS = ("objects", "refs", "refs/heads", "refs/tags")
+_MOST, _LONGEST = 50, 4000
+"""How many messages are read, and how many bytes of each commit and file."""
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OID = lazy_pattern.compile("[0-9a-f]{40}")
+_PARENT = lazy_pattern.compile("(?m)^parent ([0-9a-f]{40})$")
 
 
 class VisibleGit:
@@ -66,3 +79,42 @@ class VisibleGit:
                     target.write(content)
         finally:
             os.close(at)
+
+
+def messages(top: int, head: str | None) -> tuple[str, ...]:
+    """Return those of HEAD and its first parents above the commit `head`, the oldest first; `top` is the checkout."""
+    found, oid = list[str](), _tip(top)
+    while oid and oid != head and len(found) < _MOST and (commit := _commit(top, oid)):
+        about, _, message = commit.partition("\n\n")
+        parent = _PARENT.search(about)
+        oid = parent[1] if parent else ""
+        found.append(message.strip())
+    return tuple(reversed(found))
+
+
+def _tip(top: int) -> str:
+    name = _content(top, "HEAD").decode("utf-8", "surrogateescape").strip()
+    value = _content(top, name[5:]).decode("ascii", "replace").strip() if name.startswith("ref: ") else name
+    return value if _OID.fullmatch(value) else ""
+
+
+def _commit(top: int, oid: str) -> str:
+    """Return what a commit says; "" if there is no such file."""
+    with contextlib.suppress(zlib.error):
+        data = zlib.decompressobj().decompress(_content(top, f"objects/{oid[:2]}/{oid[2:]}"), _LONGEST)
+        if data.startswith(b"commit "):
+            return data.partition(b"\0")[2].decode("utf-8", "replace")
+    return ""
+
+
+def _content(top: int, path: str) -> bytes:
+    """Return the beginning of a file of that `.git`; b"" if there is none."""
+    parts = [GIT, *path.split("/")]
+    with contextlib.suppress(OSError, ValueError):
+        if not {"", ".", ".."}.intersection(parts):
+            with (
+                path_state.parent(top, parts) as folder,
+                open(os.open(parts[-1], _READ, dir_fd=folder), "rb") as file,
+            ):
+                return file.read(_LONGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    return b""

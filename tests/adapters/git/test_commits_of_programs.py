@@ -8,14 +8,14 @@ import zlib
 
 import pytest
 
-from idumb.git.checkouts import commits_of_programs
+from idumb.git.checkouts import visible_git
 from tests.support.gitrepo import GitSandbox
 
 
 def messages(repo: GitSandbox, head: str | None = None) -> tuple[str, ...]:
     folder = os.open(repo.root, os.O_RDONLY)
     try:
-        return commits_of_programs.messages(folder, head)
+        return visible_git.messages(folder, head)
     finally:
         os.close(folder)
 

@@ -10,6 +10,7 @@ def test_names_that_fit_are_listed_and_the_rest_is_counted() -> None:
     assert wording.listed("abcde") == "a, b, c, d, e"
     assert wording.listed("abcdef") == "a, b, c, d, e and 1 more"
     assert wording.listed(("a", "b", "c"), 1) == "a and 2 more"
+    assert wording.listed(("a\nb", "c\r")) == "a\\nb, c\\r"
 
 
 def test_previously_omitted_names_are_counted_too() -> None:
