@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb import lazy_pattern
@@ -14,12 +15,11 @@ from idumb.domain import canonical_json
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent.grant import Grant
 from idumb.domain.errors import InputError, Refusal
-from idumb.store import private_records
-from idumb.store.private_records import PrivateRecords
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders, user_folders
 
 _GRANT = lazy_pattern.compile(r"[0-9a-f]{16}\.[0-9a-f]{16,64}\.json")
 _QUESTION = lazy_pattern.compile(r"consent\.[0-9a-f]{40,128}\.json")
+_FOLDER = "consent"
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -32,8 +32,7 @@ class FileConsentStore:
 
     def __init__(self, common_dir: str, project: str = "") -> None:
         self._common_dir = common_dir
-        hint = "make the folder private (owned by you, mode 0700), then approve again"
-        self._records = PrivateRecords("consent", common_dir, "consent", hint, project)
+        self._records = _Records(common_dir, project)
 
     @property
     def folder(self) -> str:
@@ -105,7 +104,7 @@ class FileConsentStore:
         whole = os.path.abspath(os.path.expanduser(path))
         record = {"grant": grant.as_dict(), "signature": grant.signature}
         try:
-            atomic_write.create(whole, private_records.encoded(record), mode=0o644)
+            atomic_write.create(whole, _encoded(record), mode=0o644)
         except FileExistsError:
             raise Refusal(
                 "approval.file-exists", f"{path} already exists.", hint="Choose another name, or move it away"
@@ -161,3 +160,54 @@ def _file_name(grant: Grant) -> str:
 
 def _prefix(place: str) -> str:
     return hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class _Records:
+    """Records that only the user can write: a JSON file each in the state directory, where no repository can put one.
+
+    A `project` in a subfolder has records of its own. Refusal `consent.unsafe` if others could have written them.
+    """
+
+    def __init__(self, common_dir: str, project: str) -> None:
+        self._common_dir = common_dir
+        self._project = project
+
+    @property
+    def repository(self) -> str:
+        return user_folders.repository_id(self._common_dir, self._project)
+
+    @property
+    def folder(self) -> str:
+        return os.path.join(user_folders.path(), _FOLDER, self.repository)
+
+    def all(self, pattern: re.Pattern[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (name, record) of the names that match, sorted; a damaged record is empty."""
+        self._require(user_folders.problem(_FOLDER, self.repository))
+        try:
+            names = sorted(name for name in os.listdir(self.folder) if pattern.fullmatch(name))
+        except (FileNotFoundError, NotADirectoryError):
+            names = []
+        for name in names:
+            path = os.path.join(self.folder, name)
+            self._require(private_folders.unsafe(path))
+            try:
+                with open(path, "rb") as stream:
+                    record = canonical_json.decode(stream.read())
+            except (FileNotFoundError, ValueError):
+                record = None
+            yield name, record if isinstance(record, dict) else {}
+
+    def write(self, name: str, record: Mapping[str, Any]) -> None:
+        self._require(user_folders.problem(_FOLDER, self.repository))
+        folder = user_folders.prepare(_FOLDER, self.repository)
+        self._require(user_folders.problem(_FOLDER, self.repository))
+        atomic_write.write(os.path.join(folder, name), _encoded(record), mode=0o600)
+
+    def _require(self, problem: str | None) -> None:
+        if problem is not None:
+            hint = "make the folder private (owned by you, mode 0700), then approve again"
+            raise Refusal("consent.unsafe", f"consent cannot be trusted: {problem}", hint=hint)
+
+
+def _encoded(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, indent=2).encode("ascii") + b"\n"

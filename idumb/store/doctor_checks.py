@@ -12,7 +12,7 @@ from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import GENESIS, ChainCheck
 from idumb.lazy_dataclass import dataclass
-from idumb.store import connection, owner_card, owner_lock, ownership, restore
+from idumb.store import connection, owner_card, ownership, restore
 from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 
@@ -94,7 +94,7 @@ class _LogChecks:
                     subject=path,
                 )
             elif standing != owner_card.RUNNING:
-                how = "is stopped" if standing == owner_card.STOPPED else "may run on another machine"
+                how = "is stopped" if standing == owner_card.STOPPED else "cannot be seen from here"
                 yield health.warn(f"{who} {how}", path, means="it owns its working tree", fix="idumb stop")
             else:
                 yield health.passed(f"{who} is running")
@@ -104,9 +104,9 @@ class _LogChecks:
         own = os.path.join(self.database.folder, "worktrees", self.worktree)
         if os.path.dirname(symptom.subject) == own:
             return f"{symptom.subject} named a dead owner; this command took over the working tree"
-        lock = owner_lock.take(owner_card.lock_of(symptom.subject))
+        lock = owner_card.take(owner_card.lock_of(symptom.subject))
         try:
-            if lock is None or owner_card.standing(owner_card.read(symptom.subject)) != owner_card.DEAD:
+            if lock is None:
                 return f"{symptom.subject} belongs to another owner now"
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(symptom.subject)

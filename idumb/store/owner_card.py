@@ -1,15 +1,18 @@
-"""The owner card: who holds a working tree, for people and for `stop`. The lock decides; the card informs."""
+"""Who holds a working tree: an advisory lock, which ends with its process, and a card for people and for `stop`.
+
+The lock decides. The card tells whose it is, and whether that process can be seen from here.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import canonical_json
-from idumb.domain.errors import Refusal
-from idumb.store import owner_lock
+from idumb.domain.errors import Refusal, StoreError
 from idumb.system import host_identity
 from idumb.system.files import atomic_write
 
@@ -17,6 +20,95 @@ RUNNING = "running"
 STOPPED = "stopped"
 DEAD = "dead"
 ELSEWHERE = "elsewhere"
+"""Some process has the lock, and none that can be seen from here: it is in another container, or on another machine."""
+
+_CARD, _LOCK = "owner.json", "owner.lock"
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class OwnerLock:
+    """A lock that this process took. `holds` is true until the file at the path is replaced or removed."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._process = os.getpid()
+
+    def holds(self) -> bool:
+        # A forked process shares the descriptor, not the right to write.
+        if self._process != os.getpid():
+            return False
+        try:
+            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Release explicitly: a program may have inherited the descriptor by mistake."""
+        if self._process == os.getpid():
+            import filelock
+
+            with contextlib.suppress(OSError):
+                filelock.unlock_descriptor(self._descriptor)
+        os.close(self._descriptor)
+
+
+def take(path: str) -> OwnerLock | None:
+    """Return the lock, or None while another process holds it. Raises OSError, and StoreError without locks."""
+    while True:
+        descriptor = os.open(path, _FLAGS, 0o600)
+        try:
+            if not _locked(descriptor, path):
+                os.close(descriptor)
+                return None
+            lock = OwnerLock(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if lock.holds():
+            return lock
+        lock.release()  # replaced between opening and locking
+
+
+def replace(path: str) -> OwnerLock:
+    """Take the lock from its holder: put a new file, locked by this process, at the path."""
+    fresh = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
+    descriptor = os.open(fresh, _FLAGS | os.O_EXCL, 0o600)
+    try:
+        _locked(descriptor, path)
+        os.rename(fresh, path)
+    except BaseException:
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise
+    return OwnerLock(path, descriptor)
+
+
+def _locked(descriptor: int, path: str) -> bool:
+    import errno
+
+    import filelock
+
+    try:
+        return filelock.lock_descriptor(descriptor, blocking=False)
+    except OSError as error:
+        if error.errno in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
+            raise StoreError("lock.unsupported", f"this file system has no locks: {os.path.dirname(path)}") from error
+        raise
+
+
+def is_free(path: str) -> bool:
+    """Return whether no process holds the lock. It is held for a moment to find out."""
+    try:
+        lock = take(path) if os.path.exists(path) else None
+    except (OSError, StoreError):
+        return False
+    if lock is not None:
+        lock.release()
+    return lock is not None
+
 
 Card = Mapping[str, Any]
 
@@ -44,9 +136,7 @@ def write(path: str, command: str, since: str, fence: int | None, before: str | 
     card = {
         "pid": pid,
         "started": host_identity.process_started(pid),
-        "boot": host_identity.boot_id(),
         "host": host_identity.name(),
-        "machine": host_identity.machine_id(),
         "namespace": host_identity.process_namespace(),
         "namespace_before": before,
         "command": command,
@@ -57,27 +147,13 @@ def write(path: str, command: str, since: str, fence: int | None, before: str | 
     atomic_write.write(path, json.dumps(card, sort_keys=True).encode() + b"\n", durable=False, mode=0o600)
 
 
-def here(card: Card) -> bool:
-    """Return whether this machine booted at most once since, so that its locks can be trusted."""
-    if card.get("boot") is not None and card.get("boot") == host_identity.boot_id():
-        return True
-    theirs, ours = card.get("machine"), host_identity.machine_id()
-    if theirs is not None and ours is not None and theirs != ours:
-        return False  # two machines may share a name
-    return bool(card.get("host") == host_identity.name())
+def standing(card: Card, path: str) -> str:
+    """Return the state of the process on the card at `path`; a process that can be seen need not be asked for its lock.
 
-
-def standing(card: Card, path: str = "") -> str:
-    """Return the state of the process on the card: running, stopped, provably dead, or unknown.
-
-    Processes of another container are invisible; there the lock beside the card decides, if `path` is the card's.
+    In another container or on another machine, the lock tells whether there is one.
     """
-    if not here(card):
-        return ELSEWHERE
-    if card.get("boot") != host_identity.boot_id():
-        return DEAD
-    if card.get("namespace", host_identity.process_namespace()) != host_identity.process_namespace():
-        return DEAD if path and owner_lock.is_free(lock_of(path)) else ELSEWHERE
+    if (card.get("host"), card.get("namespace")) != (host_identity.name(), host_identity.process_namespace()):
+        return DEAD if is_free(lock_of(path)) else ELSEWHERE
     pid = card.get("pid")
     if not isinstance(pid, int) or not host_identity.process_is(pid, card.get("started")):
         return DEAD
@@ -86,7 +162,7 @@ def standing(card: Card, path: str = "") -> str:
 
 def lock_of(path: str) -> str:
     """Return the path of the lock beside a card."""
-    return os.path.join(os.path.dirname(path), "owner.lock")
+    return os.path.join(os.path.dirname(path), _LOCK)
 
 
 def worktrees(folder: str) -> list[str]:
@@ -98,7 +174,7 @@ def worktrees(folder: str) -> list[str]:
 def all_cards(folder: str) -> Iterator[tuple[str, Card]]:
     """Yield (path, card) of every owner that left one, dead or alive."""
     for name in worktrees(folder):
-        path = os.path.join(folder, "worktrees", name, "owner.json")
+        path = os.path.join(folder, "worktrees", name, _CARD)
         card = read(path)
         if card:
             yield path, card
@@ -110,25 +186,22 @@ def words(holder: Card) -> str:
     return f"process {pid} on {host}, since {since[:19].replace('T', ' ')} UTC: {command}"
 
 
-def held(holder: Card) -> Refusal:
-    stopped = bool(holder) and standing(holder) == STOPPED
+def held(holder: Card, state: str) -> Refusal:
+    """Return the refusal of a command that needs the working tree; `state` is the standing of its holder."""
+    who = words(holder) if holder else "another idumb"
+    if state == ELSEWHERE:
+        return Refusal(
+            "lock.elsewhere",
+            f"this working tree is in use by {who}, which cannot be seen from here",
+            hint=f"stop it on {holder.get('host', 'that machine')}; idumb stop --force takes the working tree from it",
+            details=holder,
+        )
+    is_stopped = state == STOPPED
     return Refusal(
         "lock.held",
-        f"this working tree is in use by {words(holder) if holder else 'another idumb'}"
-        f"{', which is stopped' if stopped else ''}",
+        f"this working tree is in use by {who}{', which is stopped' if is_stopped else ''}",
         hint="idumb stop --force ends it; then idumb resume continues"
-        if stopped
+        if is_stopped
         else "wait for it to end (see idumb status), or stop it: idumb stop",
-        details=holder,
-    )
-
-
-def elsewhere(holder: Card) -> Refusal:
-    """Locks and processes of another machine are invisible here, so a person has to look."""
-    return Refusal(
-        "lock.elsewhere",
-        f"this working tree is in use by {words(holder)}; idumb cannot tell from here whether that process still runs",
-        hint=f"check on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} still runs;"
-        " once it has ended for good, run: idumb stop --force",
         details=holder,
     )

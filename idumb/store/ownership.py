@@ -1,7 +1,7 @@
 """One owner per working tree: an advisory lock that ends with its process, and a fencing token that outlives it.
 
-A takeover raises the token, and replaces the lock file if the previous owner cannot be proven dead. An owner that was
-stopped and continues therefore notices before each effect, and the log refuses its token.
+A takeover raises the token; by force, it replaces the lock file of an owner that cannot be seen from here. That owner
+therefore notices before each effect, and the log refuses its token.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 
 from idumb.app.ports.process import Clock, StopRequest
 from idumb.domain.errors import Refusal, StoreError
-from idumb.store import connection, log_errors, owner_card, owner_lock
+from idumb.store import connection, log_errors, owner_card
+from idumb.store.owner_card import OwnerLock
 from idumb.system import host_identity
 from idumb.system.files import atomic_write, private_folders
 from idumb.system.processes import process_tree
@@ -41,15 +42,15 @@ class FileOwnership:
         self._card = os.path.join(self._folder, "owner.json")
         self._request = os.path.join(self._folder, "stop.json")
         self._path = os.path.join(self._folder, "owner.lock")
-        self._lock: owner_lock.OwnerLock | None = None
+        self._lock: OwnerLock | None = None
         self._fence = 0
         self._lost = False
         database.guard = self.guard
 
     def acquire(self, command: str, *, force: bool = False) -> int:
-        """Return the next token. `force` takes the working tree from an owner that cannot be proven dead."""
+        """Return the next token. `force` takes the working tree from an owner that cannot be seen from here."""
         if self._lock is not None:
-            raise owner_card.held(owner_card.read(self._card))
+            raise owner_card.held(owner_card.read(self._card), owner_card.RUNNING)
         with log_errors.translated(self._folder):
             private_folders.make(self._folder)
             lock = self._taken(force=force)
@@ -100,10 +101,7 @@ class FileOwnership:
             raise lost()
 
     def holder(self) -> Mapping[str, Any] | None:
-        """Return the apparent owner: pid, host, since, command, standing; None if there is none. Creates nothing.
-
-        Reads the card and the process table: trying the lock could make a real owner fail.
-        """
+        """Return the apparent owner: pid, host, since, command, standing; None if there is none. Creates nothing."""
         return owner_card.holder(self._card)
 
     def ask(self, holder: Mapping[str, Any], by: str, why: str) -> bool:
@@ -145,39 +143,22 @@ class FileOwnership:
             return None
         return StopRequest(str(request.get("by")), str(request.get("why")), bool(request.get("after_task")))
 
-    def _taken(self, *, force: bool) -> owner_lock.OwnerLock:
-        card = owner_card.read(self._card)
-        standing = owner_card.standing(card) if card else owner_card.DEAD
-        if standing == owner_card.ELSEWHERE:
-            return self._taken_from_elsewhere(card, force=force)
-        lock = owner_lock.take(self._path)
+    def _taken(self, *, force: bool) -> OwnerLock:
+        card: owner_card.Card = {}
+        state = owner_card.DEAD
         for _ in range(int(PATIENCE * _LOOKS)):
-            if lock is not None or self._owner_lives():
-                break
+            if (lock := owner_card.take(self._path)) is not None:
+                return lock
+            card = owner_card.read(self._card)
+            state = owner_card.standing(card, self._card) if card else owner_card.DEAD
+            if state in {owner_card.RUNNING, owner_card.STOPPED}:
+                raise owner_card.held(card, state)
             host_identity.pause(1 / _LOOKS)
-            lock = owner_lock.take(self._path)
-        if lock is not None:
-            return lock
-        card = owner_card.read(self._card)
-        if card and owner_card.standing(card) == owner_card.DEAD:
-            return owner_lock.replace(self._path)
-        raise owner_card.held(card)
+        if force or (card and state == owner_card.DEAD):  # something inherited the lock of a dead owner
+            return owner_card.replace(self._path)
+        raise owner_card.held(card, state)
 
-    def _taken_from_elsewhere(self, card: Mapping[str, Any], *, force: bool) -> owner_lock.OwnerLock:
-        """Locks may not work between machines, so a free lock proves nothing there."""
-        if force:
-            return owner_lock.replace(self._path)
-        # In another container of this machine, the lock decides.
-        lock = owner_lock.take(self._path) if owner_card.here(card) else None
-        if lock is None:
-            raise owner_card.elsewhere(card)
-        return lock
-
-    def _owner_lives(self) -> bool:
-        card = owner_card.read(self._card)
-        return bool(card) and owner_card.standing(card) != owner_card.DEAD
-
-    def _announced(self, lock: owner_lock.OwnerLock, command: str) -> int:
+    def _announced(self, lock: OwnerLock, command: str) -> int:
         """Write the card, take the token, write the card again: an owner that waits for the database is visible."""
         since = self._clock.now()
         before = owner_card.read(self._card).get("namespace")
@@ -215,7 +196,7 @@ class FileOwnership:
             return True
         if not host_identity.process_is(holder["pid"], holder.get("started")):
             return True
-        lock = owner_lock.take(self._path)
+        lock = owner_card.take(self._path)
         if lock is not None:
             lock.release()
         return lock is not None
@@ -228,7 +209,7 @@ def _send(started: Mapping[int, int | None], *numbers: int) -> None:
                 host_identity.signal_process(pid, since, number)
 
 
-def _next_fence(worktree: str, command: str, since: str, lock: owner_lock.OwnerLock, db: sqlite3.Connection) -> int:
+def _next_fence(worktree: str, command: str, since: str, lock: OwnerLock, db: sqlite3.Connection) -> int:
     """Read inside the transaction, so that of two takeovers only the later one keeps its token."""
     if not lock.holds():
         raise lost()
@@ -263,15 +244,11 @@ def held_all(folder: str, also: str | None = None) -> Iterator[None]:
         yield
 
 
-def _taken_in(folder: str) -> owner_lock.OwnerLock:
-    """Take the lock of a working tree. Refusal `lock.held` if it has an owner.
-
-    A lock shows no owner on another machine; its card does.
-    """
-    card = owner_card.read(os.path.join(folder, "owner.json"))
-    alive = bool(card) and owner_card.standing(card) != owner_card.DEAD
-    lock = None if alive else owner_lock.take(os.path.join(folder, "owner.lock"))
+def _taken_in(folder: str) -> OwnerLock:
+    """Take the lock of a working tree. Refusal `lock.held` if it has an owner."""
+    lock = owner_card.take(os.path.join(folder, "owner.lock"))
     if lock is None:
+        card = owner_card.read(os.path.join(folder, "owner.json"))
         raise Refusal(
             "lock.held",
             f"working tree {os.path.basename(folder)} is in use by {owner_card.words(card)}",

@@ -22,19 +22,6 @@ def boot_id() -> str | None:
     return _first_line("/proc/sys/kernel/random/boot_id")
 
 
-def machine_id() -> str | None:
-    """Return an id of this installation that no other machine has, or None.
-
-    It is a digest, because the identifier itself must stay private.
-    """
-    identifier = _first_line("/etc/machine-id")
-    if not identifier or identifier == "uninitialized":
-        return None
-    import hashlib
-
-    return hashlib.sha256(f"idumb {identifier}".encode()).hexdigest()[:32]
-
-
 def process_namespace() -> str | None:
     """Return the namespace of process ids; None if the system has only one."""
     try:

@@ -166,17 +166,6 @@ def test_deinit_is_refused_while_a_run_is_active_in_any_working_tree(sandbox: Gi
         running.end()
 
 
-def test_an_owner_on_another_machine_keeps_its_working_tree(project: Project) -> None:
-    """F41: its lock is not visible from here, only its owner card."""
-    card = {"pid": 7, "started": 1, "boot": "x", "host": "another.example", "command": "resume", "since": "s"}
-    place = project.repo.common_dir / "idumb/worktrees/main/owner.json"
-    place.write_text(json.dumps(card), encoding="utf-8")
-    answer = project.quick("deinit", "--yes", "--json")
-    assert (answer.code, answer.error["code"]) == (4, "lock.held")
-    assert "another.example" in answer.error["message"]
-    assert remaining(project)
-
-
 def test_a_damaged_log_is_removed_too_and_kept_unchanged_in_the_backup(project: Project, tmp_path: Path) -> None:
     store = project.repo.common_dir / "idumb/store.db"
     store.write_bytes(b"damaged")

@@ -109,7 +109,7 @@ def test_remains_are_reported_and_a_fix_removes_what_nothing_is_lost_with(projec
     """F41, R-ADAPT-2, R-OPS-3: what an agent unpacked, the card of a dead owner; refs of an unknown run are kept."""
     place = project.repo.write(".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0/app.js", b"x" * 2_000_000)
     card = store(project).parent / "worktrees/main/owner.json"
-    owner = {"pid": DEAD, "started": 1, "boot": None, "host": os.uname().nodename, "command": "resume", "since": "x"}
+    owner = {"pid": DEAD, "started": 1, "host": os.uname().nodename, "command": "resume", "since": "x"}
     card.write_text(json.dumps(owner), encoding="utf-8")
     card.chmod(0o600)
     name = "refs/idumb/worktrees/main/runs/feed/base"

@@ -42,7 +42,7 @@ class FileContest:
 
     def move_owner_away(self) -> None:
         card = json.loads(self.card.read_text())
-        self.card.write_text(json.dumps({**card, "boot": "another", "machine": "another", "host": "another"}))
+        self.card.write_text(json.dumps({**card, "host": "another"}))
 
 
 @pytest.fixture(params=[MemoryContest, FileContest], ids=["memory", "file"])

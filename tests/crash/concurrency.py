@@ -15,7 +15,7 @@ from idumb.domain import outcome
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
-from idumb.store import owner_lock
+from idumb.store import owner_card
 from tests.crash import harness
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, OTHER, TRACEBACK, Programme, Tally
 from tests.support import project as projects
@@ -109,10 +109,10 @@ def plant(fault: str) -> None:
 
     from idumb.store import event_log
 
-    def taken(path: str) -> owner_lock.OwnerLock:
-        return owner_lock.OwnerLock(path, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    def taken(path: str) -> owner_card.OwnerLock:
+        return owner_card.OwnerLock(path, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
-    owner_lock.take = taken
+    owner_card.take = taken
     event_log._require_fence = lambda *_: None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from idumb.store import owner_lock
+from idumb.store import owner_card
 from idumb.system import host_identity
 from tests.crash import harness
 from tests.crash.killing import DURABLE, Points
@@ -68,7 +68,7 @@ def _plant(fault: str | None) -> None:
     from idumb.store import event_log
 
     if fault in {"no look at the lock", FENCE_ALONE, "no fence at all"}:
-        setattr(owner_lock.OwnerLock, "holds", lambda _: True)  # noqa: B010
+        setattr(owner_card.OwnerLock, "holds", lambda _: True)  # noqa: B010
     if fault in {FENCE_ALONE, "no fence at all"}:
         event_log._require_newest = lambda *_: None
     if fault == "no fence at all":
@@ -76,9 +76,8 @@ def _plant(fault: str | None) -> None:
 
 
 def elsewhere(_: Any) -> None:
-    """Hook for the command that takes over: another machine, on a file system without shared locks."""
+    """Hook for the command that takes over: another machine."""
     host_identity.name = lambda: "elsewhere"
-    host_identity.boot_id = lambda: "another boot"
 
 
 class Scene:
