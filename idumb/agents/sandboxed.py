@@ -15,7 +15,7 @@ from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
 from idumb.domain.settings import SandboxSettings
 from idumb.lazy_dataclass import dataclass
-from idumb.system.files import links
+from idumb.system.processes import bubblewrap
 
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 
@@ -144,7 +144,7 @@ def _configured(places: Sequence[str], root: str, guarded: Sequence[str]) -> lis
 def _real(named: Iterable[str], root: str, configured: Iterable[str]) -> list[str]:
     """Return real paths, without those that lead through a link that an earlier attempt could have made."""
     written = (root, *(os.path.realpath(os.path.join(root, os.path.expanduser(place))) for place in configured))
-    return [real for path in named if (real := links.real_path(path, written)) is not None]
+    return [real for path in named if (real := bubblewrap.real_path(path, written)) is not None]
 
 
 def _outside(root: str, request: AgentRequest) -> list[str]:

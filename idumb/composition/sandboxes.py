@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, Support, is_below
 from idumb.domain.settings import NO_NETWORK, SANDBOX_BWRAP, USER_HOME, CheckSettings
-from idumb.system.files import links
-from idumb.system.processes import bubblewrap, child_process, launcher
+from idumb.system.processes import bubblewrap, child_process
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -33,8 +32,9 @@ class LocalSandboxes:
 
     def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
         if level == SANDBOX_BWRAP:
-            # Bubblewrap makes an empty one, unless what the fence names is in that of the user.
-            places = {_SEMAPHORES: False} if os.path.isdir(_SEMAPHORES) and not _semaphores(fence) else {}
+            # Bubblewrap makes an empty folder of semaphores, unless what the fence names is in that of the user.
+            named = any(is_below(path, _SEMAPHORES) for path in (*fence.writable, *fence.guarded, *fence.read_only))
+            places = {_SEMAPHORES: False} if named else {}
             places |= dict.fromkeys(fence.writable, True)
             places |= dict.fromkeys((*fence.read_only, *fence.guarded), False)
             return bubblewrap.command(self.support().bwrap, places)
@@ -59,13 +59,6 @@ def _tried(argv: Sequence[str]) -> str:
         return str(problem)
     lines = ended.output.text().strip().splitlines()
     return "" if ended.exit_code == 0 else lines[-1] if lines else ended.words() or f"exit {ended.exit_code}"
-
-
-def _semaphores(fence: Fence) -> tuple[str, ...]:
-    """Return the folder of semaphores, unless the working tree or something guarded is below it."""
-    kept = (*fence.writable, *fence.guarded, *fence.read_only)
-    safe = os.path.isdir(_SEMAPHORES) and not any(is_below(path, _SEMAPHORES) for path in kept)
-    return (_SEMAPHORES,) if safe else ()
 
 
 class CheckSandbox:
@@ -95,7 +88,10 @@ class CheckSandbox:
             limits = self._sandboxes.launcher(level, fence)
             words.append(f"{level}: {why}" if why else level)
         if self._settings.network == NO_NETWORK:
-            limits = bubblewrap.without_network(limits) if limits else launcher.without_network()
+            support = self._sandboxes.support()
+            if support.no_bwrap:
+                raise OSError(f"checks.network: none needs bubblewrap, and {sandbox.description(support)}")
+            limits = bubblewrap.without_network(limits or bubblewrap.command(support.bwrap, {"/": True}))
             words.append("no network")
         return limits, ", ".join(words)
 
@@ -103,7 +99,7 @@ class CheckSandbox:
         private = os.path.dirname(variables["TMPDIR"])
         written = (self._user, *map(os.path.realpath, self._more))
         # Omit links in what builders and earlier checks wrote: they must not decide where this one writes.
-        places = (links.real_path(path, written) for path in self._more)
+        places = (bubblewrap.real_path(path, written) for path in self._more)
         more = [place for place in places if place is not None and self._may(place)]
         extra = [place for place in more if not any(is_below(place, path) for path in self._guarded)]
         if self._settings.home == USER_HOME:

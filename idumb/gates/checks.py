@@ -105,7 +105,7 @@ class ShellChecks:
                     launcher, level = self.sandbox.limited(root, environment)
                 made = self._seen(self.shell.run(asked, root, environment, timeout, launcher), root, environment)
         except OSError as problem:
-            words = f"no private folder could be made for this check: {problem}"
+            words = f"this check could not begin: {problem}"
             return dataclasses.replace(asked, result=evidence.ERRORED, output=words)
         made = _under(conditions, made)
         return dataclasses.replace(made, sandbox=level) if level else made

@@ -1,15 +1,20 @@
-"""Runs a program for which everything is read-only except given places, by bubblewrap."""
+"""Runs a program for which everything is read-only except given places, by bubblewrap.
+
+Links lead to such a place only if no program in a sandbox can have made them.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 PACKAGE = "bubblewrap"
+_MOST_LINKS = 40  # as many as the kernel follows
 
 _PROGRAM = "bwrap"
-_MOUNTS = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
+_READ_ONLY, _WRITABLE = ("--ro-bind", "/", "/", "--dev", "/dev"), ("--dev-bind", "/", "/")
+_PROCESSES = ("--proc", "/proc", "--unshare-pid", "--die-with-parent")
 _OF_KERNEL = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "fs", "acpi", "driver", "scsi", "mtrr"))
 """Settings of the kernel. Bubblewrap does not cover `/proc/sys` for root, who could set there what a crash starts."""
 _KEPT_BY_ROOT = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "NET_BIND_SERVICE")
@@ -38,10 +43,10 @@ def command(program: str, places: Mapping[str, bool]) -> tuple[str, ...]:
     `places` tells for absolute real paths whether the program may write there; a deeper one overrides those above it.
     The program sees no other process, so that it cannot reach the files of one that has more permissions.
     """
-    words = [program, *_MOUNTS]
+    words = [program, *(_WRITABLE if places.get("/") else _READ_ONLY), *_PROCESSES]
     for path in filter(os.path.exists, _OF_KERNEL):
         words += ["--ro-bind", path, path]
-    for path in sorted(places, key=lambda path: (path.count("/"), path)):
+    for path in sorted(places.keys() - {"/"}, key=lambda path: (path.count("/"), path)):
         words += ["--bind" if places[path] else "--ro-bind", path, path]
     if os.geteuid() == 0:
         words += ["--cap-drop", "ALL", *(word for name in _KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}"))]
@@ -51,3 +56,31 @@ def command(program: str, places: Mapping[str, bool]) -> tuple[str, ...]:
 def without_network(words: Sequence[str]) -> tuple[str, ...]:
     """Return what `command` returned, for a program that is to have no network."""
     return (words[0], "--unshare-net", *words[1:])
+
+
+def real_path(path: str, written: Iterable[str]) -> str | None:
+    """Return the real path of an absolute path; None if it leads through a link in a folder of `written` or below.
+
+    A program that may write there could have made the link. The folders of `written` are absolute and real.
+    """
+    folders = tuple(f"{folder.rstrip('/')}/" for folder in written)
+    return _followed(path, folders, _MOST_LINKS)
+
+
+def _followed(path: str, written: tuple[str, ...], left: int) -> str | None:
+    place = "/"
+    for name in path.split("/"):
+        if name == "..":
+            place = os.path.dirname(place)
+        if name in {"", ".", ".."}:
+            continue
+        entry = os.path.join(place, name)
+        if os.path.islink(entry):
+            if left == 0 or f"{place.rstrip('/')}/".startswith(written):
+                return None
+            target = _followed(os.path.join(place, os.readlink(entry)), written, left - 1)
+            if target is None:
+                return None
+            entry = target
+        place = entry
+    return place
