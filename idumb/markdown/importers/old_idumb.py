@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from idumb import lazy_pattern
@@ -16,6 +17,7 @@ from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 
 MOST_BYTES = 8 << 20
+_STATE = ".idumb/brain/state.json"
 _EXECUTION = lazy_pattern.compile(
     r"\.idumb/brain/execution/([^/]+)/(?:(progress)\.json|(checkpoint)-[^/]+\.(?:json|md))"
 )
@@ -30,56 +32,39 @@ class _Unreadable(ValueError):
 
 
 def read(path: str, data: bytes) -> OldFile | None:
-    """Return the content of one file; None if idumb wrote it."""
+    """Return the content of one file; None if idumb wrote it. The caller removes from a state what the log has."""
     if path in _OURS or path.endswith(".tmp") or not path.startswith(_FOLDERS):
         return None
-    if len(data) > MOST_BYTES:
-        return _unknown(path, data, f"it is larger than {MOST_BYTES >> 20} MiB")
-    if path == ".idumb/brain/state.json":
-        return _state(path, data)
     match = _EXECUTION.fullmatch(path)
+    file = OldFile(path, legacy.UNKNOWN, canonical_json.digest(data.hex()), {}, match[1] if match else None)
+    if len(data) > MOST_BYTES:
+        return replace(file, why=f"it is larger than {MOST_BYTES >> 20} MiB")
     try:
         values = _metadata(data) if path.endswith(".md") else _object(data)
     except _Unreadable as problem:
-        return _unknown(path, data, str(problem), match[1] if match else None)
+        return replace(file, why=str(problem))
+    if path == _STATE:
+        session = values.get("session") or values.get("sessionId") or values.get("session_id")
+        return replace(file, kind=legacy.STATE, content={**values, **({"session": session} if session else {})})
+    if values.get("contract_hash" if match and match[2] else "run"):
+        return None
     if match is None:
-        return None if values.get("run") else _unknown(path, data, "its kind is not known to idumb")
-    return _progress(path, data, values, match[1]) if match[2] else _checkpoint(path, data, values, match[1])
+        return replace(file, why="its kind is not known to idumb")
+    return _progress(file, values) if match[2] else _checkpoint(file, values)
 
 
-def _state(path: str, data: bytes) -> OldFile:
-    """Return the whole state; the caller removes what the log already has."""
-    try:
-        values = _object(data)
-    except _Unreadable as problem:
-        return _unknown(path, data, str(problem))
-    session = values.get("session") or values.get("sessionId") or values.get("session_id")
-    identity = {"session": session} if session else {}
-    return OldFile(path, legacy.STATE, canonical_json.digest(data.hex()), {**values, **identity})
-
-
-def _progress(path: str, data: bytes, values: Mapping[str, Any], phase: str) -> OldFile | None:
-    if "contract_hash" in values:
-        return None
-    lists = {name: _tasks(values, name) for name in ("completed", "failed", "blocked")}
+def _progress(file: OldFile, values: Mapping[str, Any]) -> OldFile:
     if not isinstance(values.get("completed"), list):
-        return _unknown(path, data, "it has no list `completed`", phase)
-    return OldFile(path, legacy.PROGRESS, canonical_json.digest(data.hex()), {**values, **lists}, phase)
+        return replace(file, why="it has no list `completed`")
+    lists = {name: _tasks(values, name) for name in ("completed", "failed", "blocked")}
+    return replace(file, kind=legacy.PROGRESS, content={**values, **lists})
 
 
-def _checkpoint(path: str, data: bytes, values: Mapping[str, Any], phase: str) -> OldFile | None:
-    if values.get("run"):
-        return None
+def _checkpoint(file: OldFile, values: Mapping[str, Any]) -> OldFile:
     if not isinstance(values.get("task_id"), str) or not isinstance(values.get("status"), str):
-        return _unknown(path, data, "it has no `task_id` and `status`", phase)
+        return replace(file, why="it has no `task_id` and `status`")
     files = [str(name) for name in _list(values, "files_modified")]
-    return OldFile(
-        path, legacy.CHECKPOINT, canonical_json.digest(data.hex()), {**values, "files_modified": files}, phase
-    )
-
-
-def _unknown(path: str, data: bytes, why: str, phase: str | None = None) -> OldFile:
-    return OldFile(path, legacy.UNKNOWN, canonical_json.digest(data.hex()), {}, phase, why)
+    return replace(file, kind=legacy.CHECKPOINT, content={**values, "files_modified": files})
 
 
 def _list(values: Mapping[str, Any], name: str) -> list[Any]:

@@ -58,6 +58,11 @@ def read(node: Node, place: Place, *, task: bool = True) -> list[Draft]:
     return [draft for item in items if (draft := reader.bullet(item) if item.kind == BULLET else reader.yaml(item))]
 
 
+def of_task(node: Node, place: Place) -> list[Draft] | None:
+    """Read the acceptance criteria of a task; None if it says that it has none."""
+    return None if node.is_none else read(node, place)
+
+
 class _Reader:
     def __init__(self, place: Place, task: bool) -> None:  # noqa: FBT001
         self.place, self.task = place, task

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain.plans import plan
-from idumb.markdown.plans import values
+from idumb.markdown.plans import criteria, values
 from idumb.markdown.plans.values import choice
 from idumb.markdown.syntax.record import Reader
 
@@ -30,7 +30,7 @@ FIELDS: dict[str, Row] = {
     "files": Row(("Files", "Files involved", "Files likely affected"), values.files, map=True),
     "symbols": Row(("Symbols",), values.symbols),
     "interfaces": Row(("Interfaces",), values.interfaces, map=True),
-    "acceptance": Row(("Acceptance", "Acceptance criteria", "Done when"), values.free_text),  # `criteria` reads it
+    "acceptance": Row(("Acceptance", "Acceptance criteria", "Done when"), criteria.of_task),
     "verify": Row(("Verify",), values.commands, fences=True),
     "tests": Row(("Tests",), values.tests),
     "preconditions": Row(("Preconditions",), values.conditions),

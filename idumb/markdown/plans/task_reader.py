@@ -68,20 +68,13 @@ def read_field(draft: Draft, name: str, label: Label, node: Node, at: int, conte
         if name == "acceptance":
             draft.criteria = []  # do not also report that there are none
         return
-    if name == "acceptance":
-        draft.criteria = None if node.is_none else criteria.read(node, place)
-        return
-    if node.kind != tree.BULLET:
+    if node.kind != tree.BULLET and name != "acceptance":
         node = tree.as_bullets(node)
         node.text.literal = name == "verify"
-    if name == "depends_on":
-        found = values.dependencies_at(node, place)
-        draft.values[name] = tuple(id for id, _ in found)
-        if len(node.items) > 1:
-            draft.spans |= {f"{name}[{n}]": (start, start + len(id)) for n, (id, start) in enumerate(found)}
-        return
     value = row.read(node, place)
-    if row is OWN:
+    if name == "acceptance":
+        draft.criteria = value
+    elif row is OWN:
         draft.values.setdefault("extra", {})[name] = value
     elif value is not None:
         draft.values[name] = value

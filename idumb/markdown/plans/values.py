@@ -180,17 +180,13 @@ def declared(kind: str) -> Reader:
 
 
 def dependencies(node: Node, place: Place) -> tuple[str, ...]:
-    return tuple(id for id, _ in dependencies_at(node, place))
-
-
-def dependencies_at(node: Node, place: Place) -> list[tuple[str, int]]:
-    """Return the ids of tasks in the phase, each with its offset."""
+    """Read ids of tasks in the phase."""
     ids = [(inline.unquote(text.s), text.at(0)) for text in listed(node, place)]
     wrong = {id for id, _ in ids if place.phase is not None and not is_task_id(id, place.phase)}
     for id, at in ids:
         if id in wrong:
             place.report("task.bad-dependency", at, id, phase=place.phase, accepted=f"T{place.phase}-01, …, or none")
-    return [(id, at) for id, at in ids if id not in wrong]
+    return tuple(id for id, _ in ids if id not in wrong)
 
 
 def is_task_id(text: str, phase: str) -> bool:

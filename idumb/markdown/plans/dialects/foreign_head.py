@@ -50,17 +50,11 @@ class Head:
 def read(source: Source, problems: Problems) -> Head:
     """Return the frontmatter; an empty one if there is none."""
     head = Head()
-    end = frontmatter.closing(source, problems) if source.lines[0].rstrip(" \t") == "---" else None
-    if end is None:
+    if source.lines[0].rstrip(" \t") != "---":
         return head
-    head.end_line = end + 1
-    begin = source.starts[1]
-    text = source.text[begin : source.starts[end]]
-    if len(text.encode()) > frontmatter.MAX_BYTES:
-        problems.report("plan.frontmatter-too-large", source.starts[0])
-        return head
-    node = tree.read(text, lambda index: begin + index, problems, "frontmatter")
-    for key, value in node.pairs if is_map(node) else ():
+    node, end_line = frontmatter.nodes(source, problems)
+    head.end_line = end_line or 0
+    for key, value in node.pairs if node is not None else ():
         head.spans[key.value.replace("-", "_")] = problems.source.span(value.start, value.end)
         _key(head, key, value, problems)
     return head
