@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from idumb import lazy_pattern
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
-from idumb.markdown.plans import criteria, steps, sweep, values
+from idumb.markdown.plans import criteria, steps, sweep
 from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
 from idumb.markdown.plans.outline import CHECKLIST, FENCE, HEADING, LIST, Draft
 from idumb.markdown.plans.values import is_task_id
