@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from idumb.agents import transcript
+from idumb.domain.agent import AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding, Settings
 from idumb.lazy_dataclass import dataclass
@@ -18,14 +20,6 @@ ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
 Redact = Callable[[str], str]
 
 FORMAT = "1"
-
-
-class Stream(Protocol):
-    """Redacts bytes that arrive in pieces."""
-
-    def feed(self, data: bytes) -> bytes: ...
-
-    def finish(self) -> bytes: ...
 
 
 class Recordings(Protocol):
@@ -50,8 +44,8 @@ def _environment(names: Iterable[str]) -> dict[str, str]:
 class Equipment:
     """What the adapters of one workspace, `repository`, are built from.
 
-    `environment` returns the variables of this process with the given names. `transcripts` is a folder for output that
-    is too long for the log; `stream` redacts that output. `guard` raises if this process must no longer write. `inputs`
+    `environment` returns the variables of this process with the given names. `transcripts` is a folder for what
+    agents do; `stream` redacts that. `guard` raises if this process must no longer write. `inputs`
     is a folder for input files of programs (default: the system's temporary folder); it is emptied when the adapters
     are built, because files in it belong to an executor that was killed. `recordings` finds runs to replay. `handoffs`
     is a folder for work done elsewhere. `homes` is the home folder of this run's agents. `unpacked` is a folder for
@@ -64,7 +58,7 @@ class Equipment:
     apply_patch: ApplyPatch
     redact: Redact
     transcripts: str | None = None
-    stream: Callable[[], Stream] | None = None
+    stream: Callable[[], transcript.Stream] | None = None
     guard: Callable[[], None] = lambda: None
     inputs: str | None = None
     recordings: Recordings | None = None
@@ -99,6 +93,13 @@ class Adapter:
     def describe(self) -> Sequence[str]:
         """Check the binding. Return the arguments that start its program, if any. Raises AdapterError."""
         return ()
+
+    def _transcript(self, request: AgentRequest) -> transcript.Transcript | None:
+        """Return a transcript for one request, or None if none is kept."""
+        folder, stream = self._equipment.transcripts, self._equipment.stream
+        if folder is None or stream is None:
+            return None
+        return transcript.Transcript(transcript.place(folder, request.subject, request.attempt, request.role), stream)
 
     def _bad_option(self, words: str) -> AdapterError:
         """Return the refusal of an option; `words` follow the name of the binding."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -22,12 +22,12 @@ from idumb.agents.program import (
     IDLE_TIMEOUT,
     InputFiles,
     ProgramAgent,
-    Transcript,
     home_variables,
     make_home,
     with_request,
 )
 from idumb.agents.state_file import StateFileWatch
+from idumb.agents.transcript import Transcript
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities
@@ -105,7 +105,7 @@ class PresetAgent(ProgramAgent):
         environment = with_request(self._variables(call), request)
         environment |= {**inputs.variables, **self._preset.variables(call)}
         argv = self._arguments(call)
-        kept = _Kept(self._transcript(request))
+        kept = _Printed(self._transcript(request), self._preset.lines)
         try:
             if call.home is not None:
                 make_home(call.home, "codex")
@@ -158,7 +158,7 @@ class PresetAgent(ProgramAgent):
         return self._preset.listed(listed.output.head + listed.output.tail)
 
     def _result(
-        self, request: AgentRequest, finished: child_process.Finished, kept: _Kept, report: Report, errors: bytes
+        self, request: AgentRequest, finished: child_process.Finished, kept: _Printed, report: Report, errors: bytes
     ) -> AgentResult:
         ended, message, failure = self._ending(finished, report, errors)
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
@@ -253,27 +253,39 @@ def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
     return text, inputs.write("schema.json", text)
 
 
-class _Kept:
-    """Receives long output: writes the transcript, and keeps the end, which contains the report."""
+class _Printed:
+    """Receives the output: keeps its end, which contains the report, and writes what the agent does as it happens."""
 
-    def __init__(self, transcript: Transcript | None) -> None:
+    def __init__(self, transcript: Transcript | None, lines: Callable[[Mapping[str, Any]], Iterator[str]]) -> None:
         self._transcript = transcript
+        self._lines = lines
         self._last = bytearray()
+        self._begun = bytearray()
 
     def __call__(self, data: bytes) -> None:
-        if self._transcript is not None:
-            self._transcript(data)
         self._last += data
         if len(self._last) > 2 * _KEPT:
             del self._last[:-_KEPT]
+        *whole, self._begun = (self._begun + data[-_KEPT:]).split(b"\n")
+        for line in whole if self._transcript is not None else ():
+            self._tell(bytes(line))
+
+    def _tell(self, line: bytes) -> None:
+        if self._transcript is None or not line.strip():
+            return
+        events = list(answers.objects(line))
+        words = [each for event in events for each in self._lines(event)]
+        for each in words if events else [line.decode("utf-8", "replace")]:
+            self._transcript.line(each)
 
     def whole(self, output: Captured) -> bytes:
         """Return the output, or its beginning and end if it is long."""
-        if not self._last:
-            return output.head + output.tail
+        if output.size <= len(self._last):
+            return bytes(self._last)
         return output.head[: output.head.rfind(b"\n") + 1] + bytes(self._last)
 
     def close(self) -> str | None:
+        self._tell(bytes(self._begun))
         return self._transcript.close() if self._transcript is not None else None
 
 

@@ -6,10 +6,9 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any, Self
+from typing import Any, Self
 
-from idumb.agents import answers
-from idumb.agents.adapter import FORMAT, Adapter, Equipment, Stream
+from idumb.agents.adapter import FORMAT, Adapter, Equipment
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -122,14 +121,6 @@ class ProgramAgent(Adapter):
 
     def _not_started(self, argv: Sequence[str], problem: OSError) -> AgentResult:
         return AgentResult(outcome.ERRORED, not_started(argv, problem), failure=agent.MISSING)
-
-    def _transcript(self, request: AgentRequest) -> Transcript | None:
-        """Return a transcript for one request, or None if no output is kept."""
-        folder, stream = self._equipment.transcripts, self._equipment.stream
-        if folder is None or stream is None:
-            return None
-        name = f"{request.subject}-{request.attempt}-{request.role}.log"
-        return Transcript(folder, name, request.budget.output_bytes, stream)
 
     def _inputs(self, request: AgentRequest, *, as_file: bool = False) -> InputFiles:
         return InputFiles(request, self._equipment.inputs, as_file=as_file)
@@ -328,45 +319,3 @@ class InputFiles:
         with os.fdopen(handle, "wb") as file:
             file.write(text.encode("utf-8", "surrogateescape"))
         return path
-
-
-class Transcript:
-    """A sink for output that is too long for the log: a file without secrets, of at most `limit` bytes of output.
-
-    The file is created with the first piece.
-    """
-
-    def __init__(self, folder: str, name: str, limit: int, stream: Callable[[], Stream]) -> None:
-        self._path = os.path.join(folder, name)
-        self._remaining = limit
-        self._make_stream = stream
-        self._stream: Stream | None = None
-        self._file: IO[bytes] | None = None
-
-    def __call__(self, data: bytes) -> None:
-        if self._file is None or self._stream is None:
-            self._file, self._stream = self._open(), self._make_stream()
-        if self._remaining > 0:
-            self._file.write(self._stream.feed(data[: self._remaining]))
-        self._remaining -= len(data)
-
-    def line(self, words: str) -> None:
-        """Add one short line."""
-        self(f"{answers.one_line(words)}\n".encode("utf-8", "replace"))
-
-    def close(self) -> str | None:
-        """Return the file's path, or None if there was no output."""
-        if self._file is None or self._stream is None:
-            return None
-        with self._file:
-            last = self._stream.finish()
-            # Half a secret at the cut would not be recognised.
-            self._file.write(last if self._remaining >= 0 else last[: last.rfind(b"\n") + 1])
-            if self._remaining < 0:
-                self._file.write(f"\n[{-self._remaining} more bytes were not kept]\n".encode("ascii"))
-        return self._path
-
-    def _open(self) -> IO[bytes]:
-        os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.fdopen(os.open(self._path, flags, 0o600), "wb")

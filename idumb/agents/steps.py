@@ -84,7 +84,7 @@ class StepsAgent(Adapter):
         records: list[StepRecord] = []
         touched: dict[str, None] = {}
         ended = Reply(outcome.COMPLETED, "")
-        printed = ""
+        printed, transcript = "", self._transcript(request)
         # Opened before a program can replace the folder, if any step needs it.
         only_programs = all(step.tool == _PROGRAM for step in task.steps)
         files = None if only_programs else WorkspaceFiles(request.workspace)
@@ -98,6 +98,8 @@ class StepsAgent(Adapter):
                 reply = call.make(step)
                 records.append(record(step, reply, time.monotonic() - began, self._redact))
                 touched.update(dict.fromkeys(touched_by(step)))
+                if transcript is not None:
+                    transcript.line(in_short(step, reply))
                 printed = printed if reply.printed is None else reply.printed
                 if reply.outcome != outcome.COMPLETED and not (step.continue_on_error and not call.is_late()):
                     ended = replace(reply, text=f"step {_title(step)}: {reply.text}")
@@ -105,8 +107,10 @@ class StepsAgent(Adapter):
         finally:
             if files is not None:
                 files.close()
+            path = transcript.close() if transcript is not None else None
         return AgentResult(
             outcome=ended.outcome,
+            transcript=path,
             message=self._redact(ended.text) if ended.text else "",
             claimed_files=tuple(touched),
             steps=tuple(records),
@@ -129,6 +133,13 @@ def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepReco
         seconds=seconds,
         words=words,
     )
+
+
+def in_short(step: Step, reply: Reply) -> str:
+    """Return the line of a transcript about one tool call."""
+    about = " ".join(touched_by(step)) or str(step.arguments.get("path") or step.arguments.get("command") or "")
+    words = "" if reply.outcome == outcome.COMPLETED else f", {reply.text}"
+    return f"{step.tool} {about}: {reply.outcome}{words}"
 
 
 def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, Any]:

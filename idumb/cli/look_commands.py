@@ -32,8 +32,9 @@ def status_command() -> Result:
 @options.task
 @options.view("plan", "Print the plan as the run had it, also if no file has it.")
 @options.view("diff", "Print what the task changed since its first attempt started.")
+@options.view("transcript", "Print what its agents did in the newest attempt, in short lines.")
 @options.view("envelope", "Print everything that its newest attempt ran under.")
-@click.option("--attempt", type=click.IntRange(1), help="With --envelope: another attempt.")
+@click.option("--attempt", type=click.IntRange(1), help="With --transcript or --envelope: another attempt.")
 @options.view("usage", "Print the time, tokens and money that agents used. TASK can be a phase.")
 @options.view("debug", "Collect the facts about its failures, with possible fixes.")
 @options.negative("--facts-only", "asks", "With --debug: do not ask the debugger.")
@@ -49,8 +50,8 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
     debugger role, it is asked for a diagnosis. A plan that it proposes is saved to a file if the run could continue
     under it; nothing is amended until you decide so.
     """
-    if attempt is not None and view != "envelope":
-        raise click.UsageError("--attempt needs --envelope.")
+    if attempt is not None and view not in ("envelope", "transcript"):
+        raise click.UsageError("--attempt needs --transcript or --envelope.")
     if view != "debug" and (flags["approve"] or not flags["asks"]):
         raise click.UsageError("--facts-only and --approve need --debug.")
     from idumb.app.reading import envelope_parts, show, usage
@@ -62,6 +63,8 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
             return debug.debug(services, task, **flags)
         if view == "envelope":
             return envelope_parts.show(services, task, attempt)
+        if view == "transcript":
+            return show.transcript(services, task, attempt)
         views = {None: show.show, "plan": show.plan, "diff": show.diff, "usage": usage.usage}
         return views[view](services, task)
 

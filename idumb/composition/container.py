@@ -336,7 +336,7 @@ class Container:
             self.root,
             workspace.trees.apply_patch,
             self.redactor.redact,
-            transcripts=os.path.join(folder, "transcripts", run),
+            transcripts=self._transcripts_of(run),
             stream=self.redactor.stream,
             guard=self.owner.guard,
             inputs=os.path.join(folder, "papers"),
@@ -348,6 +348,15 @@ class Container:
             guarded=self.guarded(self.repository, self.user_repository),
         )
         return registry.build(equipment, aside=aside)
+
+    def transcripts(self, run: str, task: str, attempt: int) -> Mapping[str, str]:
+        """What the agents of an attempt did, by role."""
+        from idumb.agents import transcript
+
+        return transcript.kept(self._transcripts_of(run), task, attempt)
+
+    def _transcripts_of(self, run: str) -> str:
+        return os.path.join(self.project.state_dir, "transcripts", run)
 
     @cached_property
     def sandboxes(self) -> LocalSandboxes:

@@ -123,7 +123,6 @@ class Budget:
 
     tokens: int | None = None
     cost_usd: float | None = None
-    output_bytes: int = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

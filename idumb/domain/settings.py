@@ -148,7 +148,6 @@ class RunSettings:
     on_deviation: str = STOP
     validator_timeout: int = 120
     check_timeout: int = 600
-    output_limit: int = 8 * 1024 * 1024
     idle_timeout: int | None = None
     check_idle_timeout: int | None = None
 

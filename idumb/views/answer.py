@@ -41,6 +41,7 @@ _MODULES = {
         "show",
         "show --plan",
         "show --diff",
+        "show --transcript",
         "show --envelope",
         "show --usage",
         "report",
@@ -58,7 +59,7 @@ _MODULES = {
 _FUNCTIONS = {
     "check-plan --verbose": "check_plan_in_full",
     "check-plan --diff": "plan_diff",
-    **{f"show --{view}": view for view in ("plan", "diff", "envelope", "usage", "debug")},
+    **{f"show --{view}": view for view in ("plan", "diff", "transcript", "envelope", "usage", "debug")},
     "plan": "new_plan",
     "plan discuss": "discuss",
     "plan research": "research",

@@ -100,7 +100,7 @@ def _task(number: int, check: str, needs: str = "none", proof: str = "check") ->
 
 def test_answers_about_a_successful_phase_follow_their_schemas(shell: Shell) -> None:
     contract = shell.plan(
-        _task(1, "test -f f1"),
+        _task(1, "test -f f1").replace("- **Files:**", "- **Requirements:** REQ-1\n- **Files:**"),
         _task(2, "test -f f2", "T1-01"),
         head="success_criteria: [{text: it runs, check: 'true'}]\nrequirements: {REQ-1: all}\n",
     )
@@ -115,6 +115,7 @@ def test_answers_about_a_successful_phase_follow_their_schemas(shell: Shell) -> 
         ["roadmap"],
         ["show", "T1-02"],
         ["show", "T1-01", "--diff"],
+        ["show", "T1-01", "--transcript"],
         ["log", "1"],
         ["audit", "verify"],
         ["graph", "1"],

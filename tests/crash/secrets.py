@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-from idumb.agents.program import Transcript
+from idumb.agents.transcript import Transcript
 from idumb.system.processes.supervision import HEAD, MARGIN, TAIL, Capture, Captured
 from idumb.system.redaction import Redactor
 from tests.crash.programme import Programme, Tally
@@ -150,7 +150,7 @@ def in_pieces(folder: Path, planted: list[Canary], redactor: Redactor, tally: Ta
         data = canary.text.encode()
         with tally.case(f"{canary.name} in pieces"):
             for offset in range(1, len(data), step):
-                written = Transcript(str(folder), "pieces.log", 1 << 20, redactor.stream)
+                written = Transcript(f"{folder}/pieces-{offset}.log", redactor.stream)
                 for piece in (b"x" * 40_000 + b" " + data[:offset], data[offset:] + b" y"):
                     written(piece)
                 kept = written.close()

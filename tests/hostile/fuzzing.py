@@ -90,7 +90,7 @@ builder: agent
 bindings:
   agent: {adapter: command, argv: [builder, --print], environment: [API_KEY], timeout: 1h, limits: {memory: 1G}}
 git: {commit: task, hooks: true, branch: current, network: false}
-run: {max_attempts: 3, on_deviation: stop, check_timeout: 10m, output_limit: 100000}
+run: {max_attempts: 3, on_deviation: stop, check_timeout: 10m}
 protected: ["*.lock", "db/**"]
 environment: [LANG]
 limits: {cpu: 10m, processes: 100, open_files: 256}

@@ -53,7 +53,6 @@ run:
   on_deviation: keep
   validator_timeout: 2m
   check_timeout: 45
-  output_limit: 1000
   idle_timeout: 20m
   check_idle_timeout: 90
 limits: {memory: 512M, cpu: 10m, processes: 500, file_size: 1000000, open_files: 64}
@@ -110,7 +109,7 @@ def test_every_setting_can_be_given() -> None:
             "reviewer": Binding("reviewer", "command", ("review",), timeout=90),
         },
         git=GitSettings("none", hooks=False, reports="none", network=True),
-        run=RunSettings(5, 2, "keep", 120, 45, 1000, 1200, 90),
+        run=RunSettings(5, 2, "keep", 120, 45, 1200, 90),
         protected=("migrations/**", "docs/"),
         environment=(*DEFAULT_ENVIRONMENT, "CI"),
         limits=Limits(512 << 20, 600, 500, 1_000_000, 64),

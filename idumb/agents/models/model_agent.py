@@ -96,18 +96,22 @@ class ModelAgent(Adapter):
         importlib.import_module(f"{_PACKAGE}.models.fallback")  # it takes a second or more, which are not the model's
         began = time.monotonic()
         until = None if request.deadline is None else began + request.deadline
-        work = ModelTools(request, self._redact, self._equipment.guard, until=until)
+        transcript = self._transcript(request)
+        tell = transcript.line if transcript is not None else lambda _: None
+        work = ModelTools(request, self._redact, self._equipment.guard, until=until, tell=tell)
         talk = _Talk(options, request, work)
         try:
             ended = talk.converse()
         finally:
             work.close()
+        tell(f"says: {ended.reply}" if ended.reply else f"{ended.outcome}: {ended.message}")
         reply = self._redact(ended.reply)
         return AgentResult(
             outcome=ended.outcome,
             message=self._redact(ended.message),
             claimed_files=tuple(work.touched),
             usage=talk.usage,
+            transcript=transcript.close() if transcript is not None else None,
             output=answers.shortened(reply),
             steps=tuple(work.records),
             seconds=time.monotonic() - began,
@@ -308,6 +312,8 @@ class _Talk:
         if self._work.is_late():  # the event loop's clock does not advance between consecutive calls
             raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
         turn = self._counted.requests
+        if turn != self._calls[0]:
+            self._work.tell(f"{self._counted.total_tokens} tokens so far")
         self._calls = (turn, self._calls[1] + 1 if self._calls[0] == turn else 1)
         if self._calls[1] > model_tools.MOST_CALLS:
             raise Ended(outcome.FAILED, f"it made more than {model_tools.MOST_CALLS} tool calls in one turn")

@@ -13,7 +13,7 @@ from typing import Any
 
 from idumb.agents.adapter import ApplyPatch, Redact
 from idumb.agents.models.hidden_files import Hidden, is_secret
-from idumb.agents.steps import Reply, ToolCalls, content, record, touched_by
+from idumb.agents.steps import Reply, ToolCalls, content, in_short, record, touched_by
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILDER, AgentRequest, StepRecord
@@ -70,7 +70,8 @@ def schema(name: str) -> dict[str, Any]:
 class ModelTools:
     """The tools of one request. `guard` raises if this process must not write; call `close` at the end.
 
-    With `apply_patch` a builder may also send a git patch. No call runs after `until`, on the monotonic clock.
+    With `apply_patch` a builder may also send a git patch. No call runs after `until`, on the monotonic clock. `tell`
+    gets a short line for each call.
     """
 
     def __init__(
@@ -81,9 +82,11 @@ class ModelTools:
         apply_patch: ApplyPatch | None = None,
         *,
         until: float | None = None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._request = request
         self._until = until
+        self.tell = tell
         self._shown_characters = 0
         self._redact = redact
         self._guard = guard
@@ -122,6 +125,7 @@ class ModelTools:
         self._guard()
         reply = self._edit(name, arguments) if edits else self._look(name, arguments)
         words = reply.text
+        self.tell(in_short(Step(0, name, "", arguments), reply))
         if name != "read_file" or reply.outcome != outcome.COMPLETED:
             words = self._redact(words)
         self._shown_characters += len(words)

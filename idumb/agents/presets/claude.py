@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.agents import answers, failure_words
@@ -54,6 +55,32 @@ def read(output: bytes, errors: bytes) -> Report:
     return dataclasses.replace(of_result(result, last_message, model, errors), session=session)
 
 
+def _lines(event: Mapping[str, Any]) -> Iterator[str]:
+    kind, subtype = event.get("type"), text(event.get("subtype"))
+    if kind == "system" and subtype == "init":
+        yield f"model {text(event.get('model'))}"
+    elif kind == "system" and subtype == "api_retry":
+        yield f"the server answered {event.get('error_status')}: {text(event.get('error'))}"
+    elif kind in ("assistant", "user"):
+        for part in inside(event, "message", "content") or ():
+            yield from _part(part)
+        used = _usage(event.get("message") or {})
+        if used.tokens_out is not None:
+            yield f"{answers.total(used.tokens_in, used.tokens_out)} tokens so far"
+    elif kind == "result":
+        yield f"ended: {subtype}"
+
+
+def _part(part: Any) -> Iterator[str]:
+    """Yield what one part of a message does: text, a call, or a call that failed."""
+    if inside(part, "type") == "text":
+        yield f"says: {text(inside(part, 'text'))}"
+    elif inside(part, "type") == "tool_use":
+        yield _call(inside(part, "name"), inside(part, "input"))
+    elif inside(part, "is_error") is True:
+        yield f"failed: {inside(part, 'content')}"
+
+
 def of_result(result: dict[str, Any], printed: str, model: str | None, errors: bytes) -> Report:
     """Parse a report of Claude Code or of an agent with the same format."""
     words = text(result.get("result")) or text(inside(result, "error", "message")) or printed
@@ -68,7 +95,10 @@ def of_result(result: dict[str, Any], printed: str, model: str | None, errors: b
         ended=bool(result),
         error=error,
         failure=_failure(result, error) if wrong and result else failure_words.of_words(error) if wrong else None,
-        denied=tuple(_denied(entry) for entry in result.get("permission_denials") or ()),
+        denied=tuple(
+            _call(inside(entry, "tool_name"), inside(entry, "tool_input"))
+            for entry in result.get("permission_denials") or ()
+        ),
     )
 
 
@@ -121,16 +151,16 @@ def _model(result: dict[str, Any]) -> str | None:
     return next(iter(used), None) if isinstance(used, dict) else None
 
 
-def _denied(entry: Any) -> str:
-    arguments = inside(entry, "tool_input")
+def _call(name: Any, arguments: Any) -> str:
     about = next((text(inside(arguments, k)) for k in ("file_path", "command", "path") if inside(arguments, k)), "")
-    return answers.one_line(f"{text(inside(entry, 'tool_name'))} {about}".strip(), 200)
+    return answers.one_line(f"{text(name)} {about}".strip(), 200)
 
 
 PRESET = Preset(
     name="claude",
     arguments=_arguments,
     read=read,
+    lines=_lines,
     state=(".claude", ".claude.json", ".cache/claude"),
     variables=_variables,
     places=("CLAUDE_CONFIG_DIR",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb import lazy_pattern
@@ -102,6 +102,25 @@ def read(output: bytes, errors: bytes) -> Report:
     )
 
 
+def _lines(event: Mapping[str, Any]) -> Iterator[str]:
+    kind, item = event.get("type"), event.get("item")
+    if kind == "item.completed" and isinstance(item, dict):
+        if item.get("type") == "agent_message":
+            yield f"says: {text(item.get('text'))}"
+        elif item.get("type") == "command_execution":
+            yield f"run {text(item.get('command'))}: exit {item.get('exit_code')}"
+        elif item.get("type") == "file_change":
+            yield from (f"{inside(c, 'kind')} {text(inside(c, 'path'))}" for c in item.get("changes") or ())
+        elif item.get("type") != "reasoning":
+            yield f"{item.get('type')} {text(item.get('message') or item.get('tool') or item.get('query'))}".strip()
+    elif kind == "turn.completed":
+        used = event.get("usage")
+        parts = (answers.count(inside(used, "input_tokens")), answers.count(inside(used, "output_tokens")))
+        yield f"{answers.total(*parts)} tokens so far"
+    elif kind in ("turn.failed", "error"):
+        yield f"failed: {text(inside(event, 'error', 'message')) or text(event.get('message'))}"
+
+
 def _inner(message: str) -> str:
     """Return the message inside an error that is itself JSON."""
     for value in answers.objects(message.encode("utf-8", "replace")):
@@ -118,6 +137,7 @@ PRESET = Preset(
     name="codex",
     arguments=_arguments,
     read=read,
+    lines=_lines,
     state=(".codex",),
     variables=_variables,
     places=("CODEX_HOME",),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from idumb.agents.answers import Report
 from idumb.lazy_dataclass import dataclass
@@ -36,14 +37,16 @@ class Preset:
     """`name` is also the program, looked up on PATH.
 
     `arguments` follow the program; the prompt is always on standard input. `read` parses standard output and standard
-    error. `variables` are always set. `places` are variables that name the agent's folders in the user's home. `lists`
-    are the arguments with which the agent lists its models, and `listed` parses that output. `state` are the places of
+    error, `lines` says in short lines what one event of the output tells. `variables` are always set. `places` are
+    variables that name the agent's folders in the user's home. `lists` are the arguments with which the agent lists its
+    models, and `listed` parses that output. `state` are the places of
     the agent's state below the user's home. `in_sandbox` changes the arguments for a start in idumb's sandbox.
     """
 
     name: str
     arguments: Callable[[Invocation], tuple[str, ...]]
     read: Callable[[bytes, bytes], Report]
+    lines: Callable[[Mapping[str, Any]], Iterator[str]]
     variables: Callable[[Invocation], Mapping[str, str]] = lambda _: {}
     places: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()

@@ -162,7 +162,7 @@ def make_request(
         allowed_paths=attempt.written,
         attempt=attempt.number,
         deadline=min((seconds for seconds in (limit, room.seconds) if seconds is not None), default=None),
-        budget=agent.Budget(room.tokens, room.cost_usd, settings.run.output_limit),
+        budget=agent.Budget(room.tokens, room.cost_usd),
         feedback=attempt.feedback,
         session=attempt.conversation.session if builds and attempt.conversation else None,
         protected=protected,

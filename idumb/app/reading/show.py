@@ -191,6 +191,27 @@ def change_of(services: Services, task_state: TaskState) -> dict[str, Any]:
     return {"base": base, "tree": tree, "files": files, "diff": text}
 
 
+def transcript(services: Services, task: str, attempt: int | None = None) -> Result:
+    """Return what the agents of an attempt did, by default of the newest. Refusal if nothing is kept."""
+    _, state, task_id = _find(services, task)
+    state = run_lookup.attempting_run(services, state, task_id) if state else None
+    newest = state.tasks[task_id].attempt.number if state is not None and task_id in state.tasks else 0
+    number = newest if attempt is None else attempt
+    if state is None or not 1 <= number <= newest:
+        words = "has not been attempted" if attempt is None else f"has no attempt {attempt}"
+        raise Refusal("task.no-attempt", f"{task_id} {words}.", hint=f"idumb show {task_id}", details={"task": task_id})
+    texts = services.transcripts(state.id, task_id, number)
+    if not texts:
+        raise Refusal(
+            "task.no-transcript",
+            f"Attempt {number} of {task_id} has no transcript: people, handoffs and replayed runs write none.",
+            hint=f"idumb show {task_id}",
+            details={"task": task_id},
+        )
+    rows = [{"role": role, "output": text} for role, text in texts.items()]
+    return Result({"id": task_id, "run": state.id, "attempt": number, "transcripts": rows})
+
+
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
     phase, task_id = run_lookup.find_task(task)
     state = run_lookup.latest_run(services, run_lookup.recorded_phase(services, phase) or phase)

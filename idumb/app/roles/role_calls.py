@@ -138,7 +138,7 @@ def _call(
             allowed_paths=(),
             attempt=role_request.attempt,
             deadline=_deadline(services.settings, filled, remaining),
-            budget=Budget(remaining.tokens, remaining.cost_usd, services.settings.run.output_limit),
+            budget=Budget(remaining.tokens, remaining.cost_usd),
             run_id=journal.operation,
             idle_timeout=services.settings.idle_timeout(filled.binding, capabilities(who).idle_timeout),
             limits=_limits(services, filled),

@@ -223,6 +223,7 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
                                   "the task is retried", "idumb resume {phase}"), _SKIP),
     "task.failed": (Choice("retry", "start it again", "this opens a new attempt", "idumb start {task} --retry"), _SHOW),
     "task.no-attempt": (_SHOW,),
+    "task.no-transcript": (_SHOW,),
     "task.not-accepted": (_SHOW, Choice("retry", "improve the work and submit it again", "it is judged again",
                                         "idumb submit {task}")),
     "task.not-ready": (_NEXT, _SHOW),

@@ -171,7 +171,7 @@ _RUN = section(
     settings.RunSettings,
     {
         "max_attempts": COUNT, "halt_after": COUNT, "on_deviation": choice(*settings.DEVIATION_POLICIES),
-        "validator_timeout": DURATION, "check_timeout": DURATION, "output_limit": COUNT, "idle_timeout": DURATION,
+        "validator_timeout": DURATION, "check_timeout": DURATION, "idle_timeout": DURATION,
         "check_idle_timeout": DURATION,
     },
 )  # fmt: skip

@@ -119,7 +119,7 @@ def run(
     `idumb.domain.settings.Limits`. `agent` is the kind of worker: it decides what waiting means, and on Linux the
     program ends with this process.
 
-    If the output exceeds what is kept, `sink` receives all of it in pieces. Without `stdin` the child reads /dev/null.
+    `sink` receives all output in pieces. Without `stdin` the child reads /dev/null.
     A `talk` replaces `stdin`: it receives the output and replies; when it is over, the program is ended unless it exits
     by itself. A `watch` is polled while the program runs. `progress` decides which standard output counts as activity;
     standard error then does not count. `beside` is for a program that runs in another thread: it is called with the id

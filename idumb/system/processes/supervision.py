@@ -88,7 +88,7 @@ def readable(data: bytes) -> str:
 
 
 class Capture:
-    """Reads one pipe: hashes everything, keeps the first and last bytes, and passes large output on."""
+    """Reads one pipe: hashes everything, keeps the first and last bytes, and passes all on."""
 
     def __init__(
         self, pipe: IO[bytes], sink: Sink | None, tap: Sink | None = None, progress: Progress | None = None
@@ -123,15 +123,9 @@ class Capture:
         if self._tap is not None:
             self._tap(data)
         if self._sink is not None:
-            self._pass_on(self._sink, data)
+            self._sink(data)
         self._keep(data)
         return len(data)
-
-    def _pass_on(self, sink: Sink, data: bytes) -> None:
-        if self._size + len(data) > HEAD + TAIL:
-            if self._size <= HEAD + TAIL:  # everything was kept so far
-                sink(self._head + bytes(self._tail))
-            sink(data)
 
     def _keep(self, data: bytes) -> None:
         self._sha256.update(data)

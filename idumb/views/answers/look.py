@@ -174,6 +174,14 @@ def diff(data: phrases.Data) -> phrases.Lines:
     )
 
 
+def transcript(data: phrases.Data) -> phrases.Lines:
+    lines: list[str] = []
+    for row in data["transcripts"]:
+        lines += [f"{data['id']} attempt {data['attempt']}, {row['role']}:"]
+        lines += [f"  {line}" for line in row["output"].splitlines()]
+    return lines
+
+
 def report(data: phrases.Data) -> phrases.Lines:
     """Return the written paths, or the text of summary and verification."""
     if data["written"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -11,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import command, registry
+from idumb.agents import command, registry, transcript
 from idumb.agents.adapter import Equipment
 from idumb.agents.command import CommandAgent
 from idumb.agents.program import resolve
 from idumb.domain import outcome
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Budget
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
@@ -104,19 +105,21 @@ def test_secrets_are_redacted_in_output_and_message(tmp_path: Path) -> None:
 
 def test_long_output_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -> None:
     redactor = Redactor({"KEY": "s3cret-key"})
-    binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 300000; printf '\\377'"))
+    binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 4000000; printf '\\nlast \\377'"))
     equipment = dataclasses.replace(
         equipped(tmp_path, redactor.redact), transcripts=str(tmp_path / "kept/run-1"), stream=redactor.stream
     )
     builder = CommandAgent(binding, equipment)
-    request = dataclasses.replace(REQUEST, workspace=str(tmp_path), attempt=2, budget=Budget(output_bytes=200_005))
+    request = dataclasses.replace(REQUEST, workspace=str(tmp_path), attempt=2)
     result = builder.run(request)
     assert result.truncated
     assert result.transcript == str(tmp_path / "kept/run-1/T1-01-2-builder.log")
     kept = Path(result.transcript).read_bytes()
     assert b"s3cret-key" not in kept
     assert kept.startswith(b"[redacted:")
-    assert kept.endswith(b" line\n\n[99996 more bytes were not kept]\n")
+    assert re.search(rb" in between were not kept\]\n\[redacted:", kept)
+    assert kept.endswith(b"\nlast \377")
+    assert transcript.HALF * 1.9 < len(kept) < transcript.HALF * 2.1
     assert stat.S_IMODE(os.stat(result.transcript).st_mode) == 0o600
     short = CommandAgent(Binding("it", "command", ("true",)), equipment)
     assert short.run(request).transcript is None

@@ -183,7 +183,7 @@ def test_library_calls_of_one_turn_are_bounded_in_number_and_time(root: Path) ->
     """R-ADAPT-2."""
     options: Any = None
     talk = model_agent._Talk(options, request(root), at_work(root))
-    talk._counted = types.SimpleNamespace(requests=1)
+    talk._counted = types.SimpleNamespace(requests=1, total_tokens=900)
     for turn in (1, 2):
         talk._counted.requests = turn
         for _ in range(model_tools.MOST_CALLS):
