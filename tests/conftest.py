@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import shutil
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ def _dropped(environment: Mapping[str, str]) -> list[str]:
     return [name for name in environment if name.startswith(_DROPPED_PREFIXES) or name in _DROPPED]
 
 
+def _without_shims(path: str) -> str:
+    """Return PATH without the scripts of version managers: they start slowly, and lead idumb to all versions."""
+    folders = dict.fromkeys(path.split(os.pathsep))
+    return os.pathsep.join(folder for folder in folders if not folder.endswith("/shims"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Change HOME before collection: libgit2 remembers the home in which it was first loaded."""
     # In the background of a shell without job control Ctrl-C is ignored, and so it would be in all that is started.
@@ -57,9 +64,14 @@ def pytest_configure(config: pytest.Config) -> None:
     (home / "gitconfig").touch()
     for name in _dropped(os.environ):
         del os.environ[name]
-    os.environ.update(_home_environment(home))
+    os.environ.update(_home_environment(home), PATH=_without_shims(os.environ["PATH"]))
     config.pluginmanager.register(ProcessorTime(config))
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those who speak to models come first, one after the other: one process then imports the large libraries."""
+    items.sort(key=lambda item: "test_model.py" not in item.nodeid and "[model" not in item.nodeid)
 
 
 def pytest_collection_finish() -> None:
@@ -79,10 +91,25 @@ def isolated(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("no_network")
 
 
+@pytest.fixture(scope="session")
+def _new_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    base = tmp_path_factory.getbasetemp()
+    return (base / str(number) for number in itertools.count())
+
+
 @pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tmp_path(_new_places: Iterator[Path]) -> Path:
+    """An empty folder, as pytest's own fixture gives; that one looks through the folders of all tests for a name."""
+    place = next(_new_places)
+    place.mkdir(0o700)
+    return place
+
+
+@pytest.fixture
+def home(_new_places: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home of this test's own, in the environment of this process and of all that it starts."""
-    place = tmp_path_factory.mktemp("home")
+    place = next(_new_places)
+    place.mkdir(0o700)
     (place / "gitconfig").touch()
     for name in _dropped(os.environ):
         monkeypatch.delenv(name)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_projections import brain, fixed, forget
 from tests.support import ended_runs
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making
@@ -42,7 +43,8 @@ def test_events_of_a_live_run_are_never_archived(project: Project) -> None:
     assert project.quick("archive", "--json").data["moved"] == 0
 
 
-def test_a_replaced_run_is_archived_and_still_verified(prepared: Prepared) -> None:
+def test_a_replaced_run_is_archived_and_still_verified_and_its_projections_are_rebuilt(prepared: Prepared) -> None:
+    """R-LOG-4: earlier runs of a phase keep their lines in `state.json`."""
     project = prepared.get(ended_runs.replaced)
     first = first_run(project)
     newest = project.quick("log", "1", "--json").data
@@ -57,6 +59,10 @@ def test_a_replaced_run_is_archived_and_still_verified(prepared: Prepared) -> No
     assert (start["kind"], last["kind"], last["payload"]["file"]) == ("run.started", "log.archived", record["file"])
     assert {event["kind"] for event in history} <= {"history.recorded"}
     assert project.quick("archive", "--json").data["moved"] == 0
+    before = brain(project)
+    forget(project)
+    fixed(project)
+    assert brain(project) == before
     for command in (("audit", "verify"), ("status",), project.undoing()):
         assert project.quick(*command).code == 0
     (project.repo.common_dir / "idumb" / "archive" / record["file"]).write_bytes(b"damaged")

@@ -8,8 +8,9 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -207,6 +208,28 @@ def test_the_official_client_works_through_a_task(prepared: Prepared) -> None:
             assert set(tools["retry_task"].input_schema["properties"]) == {"task"}
 
     asyncio.run(speak())
+
+
+def test_a_refusal_is_an_error_of_the_protocol_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-OPS-6: with a stand-in for the library, whose import takes two seconds; the test above has the library."""
+    tools: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}
+
+    class Server(SimpleNamespace):
+        def add_tool(self, tool: Callable[..., Coroutine[Any, Any, Any]]) -> None:
+            tools[tool.__name__] = tool
+
+    async def run(*_: str) -> dict[str, Any]:
+        return {"ok": True, "data": {}, "error": None}
+
+    types = SimpleNamespace(CallToolResult=SimpleNamespace, TextContent=SimpleNamespace)
+    server = SimpleNamespace(MCPServer=lambda *_, **__: Server(run=lambda _: None))
+    for name, module in {"mcp": SimpleNamespace(), "mcp.server": server, "mcp.types": types}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(mcp_tools, "run", run)
+    mcp_tools.serve()
+    refused, answered = asyncio.run(tools["next_task"]()), asyncio.run(tools["status"]())
+    assert (refused.is_error, refused.structured_content["error"]["code"]) == (True, "session.none")
+    assert (answered.is_error, json.loads(answered.content[0].text)["ok"]) == (False, True)
 
 
 def test_without_the_extra_the_error_names_the_install_command(

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 from tests.support.terminal import answering
 
@@ -85,15 +88,20 @@ def lose_the_newest(project: Project) -> str:
     return lost
 
 
-@pytest.fixture
-def reset(project: Project) -> Project:
-    """T1-03 failed, and the branch lost the commit of T1-02."""
+def _reset(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
     failing = task("T1-03", files="create `c.txt`", check="test -s c.txt", after="T1-02", steps=[shell("test -e ok")])
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), failing])
     assert project.execute("--max-attempts", "1", "--no-verify").code == 1
     lose_the_newest(project)
     assert project.resume("--retry-failed").code == 5
     return project
+
+
+@pytest.fixture
+def reset(prepared: Prepared) -> Project:
+    """T1-03 failed, and the branch lost the commit of T1-02."""
+    return prepared.get(_reset)
 
 
 def test_the_commit_is_brought_back(reset: Project) -> None:

@@ -285,9 +285,17 @@ def test_a_missing_key_is_reported_as_not_logged_in(
     assert "MODEL_KEY is not set" in result.message
 
 
+OF_ANOTHER_LIBRARY = pytest.param(("anthropic",), marks=pytest.mark.nightly)  # its import takes two seconds
+
+
 @needs_extra
-def test_every_provider_of_the_library_gets_the_binding_s_key_and_no_retry_of_its_own(tmp_path: Path) -> None:
-    for provider in ("openai", "openai-chat", "anthropic", "deepseek", "ollama", "moonshotai"):
+@pytest.mark.parametrize(
+    "providers", [("openai", "openai-chat", "deepseek", "ollama", "moonshotai"), OF_ANOTHER_LIBRARY], ids=" ".join
+)
+def test_every_provider_of_the_library_gets_the_binding_s_key_and_no_retry_of_its_own(
+    tmp_path: Path, providers: tuple[str, ...]
+) -> None:
+    for provider in providers:
         options = model_agent._Options((f"{provider}:m",), "https://x.example/v1", "k", 1, "tool", {}, proxies=False)
         talk = model_agent._Talk(options, AgentRequest(PLANNER, None, "", str(tmp_path), ()), None)  # type: ignore[arg-type]
         talk._model()
