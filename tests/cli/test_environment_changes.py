@@ -171,21 +171,6 @@ def test_programs_that_checks_start_are_in_the_envelope(guided: Project) -> None
     jsonschema.Draft202012Validator(schema).validate(started["envelope"])
 
 
-def test_another_version_of_a_check_s_program_stops_a_strict_run(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-ENV-1, R-LOG-7."""
-    checker = checked(project, monkeypatch)
-    halted_at_the_second_task(project, "strict")
-    rewrite(checker, PROVE + "# the next version\n")
-    refused = project.quick("resume", "1", "--retry-failed", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "envelope.changed")
-    assert refused.error["details"]["parts"] == ["checks"]
-    assert "program that checks start changed" in refused.error["message"]
-    on = project.quick("resume", "1", "--retry-failed", "--accept-changed", "envelope", "--no-verify", "--json")
-    assert on.code == 0, on
-
-
 def stopped(sandbox: GitSandbox, mode: str) -> Project:
     """A run of two tasks whose second one failed; then the builder is another version."""
     project = projects.create(sandbox)

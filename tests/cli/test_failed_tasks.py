@@ -11,33 +11,6 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell, task, write
 
 
-def test_each_of_three_attempts_gets_the_feedback_of_the_previous_one(project: Project, tmp_path: Path) -> None:
-    """R-RUN-5, R-RUN-4: the third attempt succeeds; attempts are counted and distinguished."""
-    calls = tmp_path / "calls"
-    agent = """\
-number=$(($(cat $1 2> /dev/null | wc -l) + 1)); echo $IDUMB_ATTEMPT >> $1; cat > $1.prompt
-if [ $number = 1 ]; then
-    [ -z "$IDUMB_FEEDBACK_FILE" ] || exit 1
-else
-    grep -q 'it says three' $IDUMB_FEEDBACK_FILE && grep -q 'it says three' $1.prompt || exit 1
-fi
-echo $number >> n.txt
-"""
-    project.repo.write("tools/agent.sh", agent)
-    project.repo.commit("agent", "tools")
-    argv = json.dumps(["sh", "tools/agent.sh", str(calls)])
-    project.configure(f"bindings:\n  agent: {{adapter: command, argv: {argv}}}\n")
-    criteria = "  - [ ] it says three — check: `tail -n 1 n.txt | grep -qx 3 || { tail -n 1 n.txt; exit 1; }`\n"
-    project.plan([task("T1-01", files="create `n.txt`", criteria=criteria, fields="- **Builder:** agent\n")])
-    answer = run(project, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert calls.read_text().split() == ["1", "2", "3"]
-    assert project.read("n.txt") == "1\n2\n3\n"  # a retry after failed validation goes on from its own work
-    attempts = project.quick("show", "T1-01", "--json").data["attempts"]
-    assert [row["outcome"] for row in attempts] == ["failed", "failed", "completed"]
-    assert project.trailers("Idumb-Attempt") == ["3"]
-
-
 def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project, tmp_path: Path) -> None:
     """R-RUN-5, R-ADAPT-2: fix and `resume --retry-failed`."""
     door = tmp_path / "open"

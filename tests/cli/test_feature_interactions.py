@@ -102,23 +102,6 @@ def test_show_prints_the_files_of_a_killed_attempt(project: Project, tmp_path: P
 # -- people -------------------------------------------------------------------------------------------------------
 
 
-HUMAN = "### {id}: A person does it\n\n- **Kind:** {kind}\n{fields}\n"
-
-
-def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
-    """R-PLAN-12, R-GIT-3: an answer about rolled-back work does not count for the new work."""
-    project.plan(
-        [making("T1-01", "a.txt"), HUMAN.format(id="T1-02", kind="human-verify", fields="- **Depends on:** T1-01\n")]
-    )
-    assert project.execute().code == 5
-    assert project.quick("decide", "T1-02.work.1", "yes").code == 0
-    assert project.resume("--no-verify").code == 0
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    answer = project.resume()
-    assert answer.code == 5, answer.out
-    assert project.statuses()["T1-02"] == "waiting"
-
-
 @pytest.mark.nightly
 def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Project) -> None:
     """R-ADAPT-5: one answer never counts for two criteria, and after a no the old answer is about other files."""

@@ -13,9 +13,7 @@ import pytest
 from idumb.agents import handoff
 from tests.support import project as projects
 from tests.support import seed
-from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
 from tests.support.project import Project, task
 
 BUILDS = 'printf x >> "$IDUMB_REPOSITORY/../called"; printf done >> a.txt'
@@ -64,28 +62,6 @@ def test_the_work_waits_and_is_not_repeated(project: Project, builder: str) -> N
     assert project.read("a.txt") == "done"
     if builder:
         assert (project.folder.parent / "called").read_text(encoding="utf-8") == "x"
-
-
-def _waiting(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    project.plan([MADE])
-    configure(project)
-    assert run(project).code == 5
-    return project
-
-
-@pytest.mark.parametrize("commits", seed.one_on_a_push([False, True], "the user commits"))
-def test_a_verdict_counts_although_the_user_changes_another_file(prepared: Prepared, *, commits: bool) -> None:
-    """It is bound to the bytes that were shown, and these are the same."""
-    project = prepared.get(_waiting)
-    (first,) = request_files(project)
-    answer(first, "PASS")
-    project.repo.write("README.md", "mine\n")
-    if commits:
-        project.repo.commit("mine", "README.md")
-    resumed = project.quick("resume", "1", "--no-verify", "--json")
-    assert (resumed.code, request_files(project)) == (0, [first]), resumed
-    assert (project.read("README.md"), project.read("a.txt")) == ("mine\n", "done")
 
 
 class Killed:

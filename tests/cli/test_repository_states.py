@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ended_runs, warm
 from tests.support import project as projects
-from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 TASKS = (
@@ -214,22 +215,11 @@ def test_consent_at_a_terminal_shows_what_runs_and_follows_the_answer(
         assert project.resume("--no-verify").code == 0  # consent is on record
 
 
-def test_a_rollback_is_confirmed_at_a_terminal(project: Project) -> None:
+def test_a_rollback_is_confirmed_at_a_terminal(prepared: Prepared) -> None:
     """R-GIT-3, R-ASK-2."""
-    assert run(project, "--no-verify").code == 0
+    project = prepared.get(ended_runs.done)
     code, screen = at_terminal(project, ("rollback", "1", "--to", "start"), "yes")
-    assert code == 0
-    assert "sub/a.txt" in screen
-    assert not project.exists("sub/a.txt")
-
-
-def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
-    """R-ASK-2, R-PLAN-12."""
-    project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
-    consent = project.approval()
-    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", consent, "--no-verify"), "yes")
-    assert code == 0, screen
-    assert project.statuses() == {"T1-01": "completed"}
+    assert (code, "a.txt" in screen, project.exists("a.txt")) == (0, True, False)
 
 
 def test_an_unwritable_brain_folder_does_not_stop_a_run(project: Project) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.system.clock import SystemClock
 from tests.docs.test_workflow_page import EXAMPLE
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -350,26 +349,6 @@ def test_a_human_step_waits_as_a_pending_decision_and_its_answer_chooses_the_bra
     assert project.quick("resume", "W1").code == 0
     assert project.read("colour.txt") == "blue\n"
     assert steps(project)["paint-red"] == "omitted"
-
-
-def test_a_human_step_with_a_timeout_takes_no_answer_after_it(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-PLAN-12: a timeout means no."""
-    define(project, HUMAN.replace("options:", "timeout: 1h\ntimeout_action: skip\noptions:"), "ask")
-    assert start(project, "ask").code == 5
-    (question,) = project.json("decisions").data["decisions"]
-    schema = json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(question)
-    end = question["until"][:19].replace("T", " ")
-    assert question["evidence"] == [f"without an answer until {end} UTC, this step is omitted"]
-
-    monkeypatch.setattr(SystemClock, "now", lambda _: question["until"])
-    assert project.quick("decisions", "--json").data["decisions"] == []
-    assert project.quick("status", "--json").data["next"]["command"] == "idumb resume W1"
-    assert "idumb resume W1" in project.quick("next", "W1", "--json").data["next"]
-    late = project.quick("decide", question["id"], "blue", "--json")
-    assert (late.code, late.error["code"], late.error["hint"]) == (4, "decision.void", "idumb resume W1")
 
 
 HANDING = """---

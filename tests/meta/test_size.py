@@ -8,18 +8,18 @@ BUDGETS = {
     "domain": 9_165,
     "markdown": 6_939,
     "app, engine rooms": 7_825,
-    "app, use cases": 9_967,
-    "composition": 752,
-    "cli, views": 5_136,
+    "app, use cases": 9_985,
+    "composition": 757,
+    "cli, views": 5_146,
     "see and steer": 519,
     "git": 4_800,
     "store": 1_964,
     "system": 2_446,
     "gates": 2_017,
-    "agents, fake_model": 4_393,
+    "agents, fake_model": 4_496,
     "the root": 197,
 }
-TESTS = 77_470
+TESTS = 77_506
 
 
 def test_no_room_is_above_its_budget() -> None:

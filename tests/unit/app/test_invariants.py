@@ -46,6 +46,7 @@ def test_an_earlier_task_is_named_if_that_broke_it() -> None:
 
 
 def test_what_failed_before_the_run_is_no_task_s_fault() -> None:
+    """R-RUN-13."""
     gone = Invariant("INV-2", "it runs", "no-such-program")  # which says nothing about the work
     run = planned(task("A"), plan={"invariants": (INVARIANT, gone)})
     run.repository.files["README"] = b"bye"

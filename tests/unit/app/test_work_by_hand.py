@@ -121,7 +121,7 @@ def test_a_person_who_cannot_do_the_work_is_not_asked_again() -> None:
 
 
 def test_an_answer_at_a_terminal_is_recorded_as_a_later_one_is() -> None:
-    """R-ASK-2."""
+    """R-ASK-2, R-PLAN-12."""
     later, now = asked(by_hand()), EngineRun(by_hand(), answers={"work": "done"})
     later.repository.files["README"] = b"fixed"
     now.asker.works = lambda: now.repository.files.update(README=b"fixed")
