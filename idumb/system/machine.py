@@ -6,13 +6,10 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 
-from idumb.system import clock, host_identity
 from idumb.system.files import file_systems, user_folders
-from idumb.system.files.backup_store import FileBackupStore
 from idumb.system.processes import child_process, process_tree
 
 _LEFT_OUT = frozenset({"clones", "incoming", "legacy", "rehearsals", "set-aside"})
-_LONG = 3600.0
 
 
 class LocalMachine:
@@ -68,25 +65,6 @@ class LocalMachine:
             os.close(descriptor)
         return mode
 
-    def temporary(self) -> Sequence[tuple[str, float]]:
-        """Return files named like temporary files and locks, except where a live process may still rename its own."""
-        return list(self._temporary())
-
-    def _temporary(self) -> Iterator[tuple[str, float]]:
-        now = clock.nanoseconds() / 1e9
-        for folder in (self.folder, os.path.join(self.root, ".idumb"), os.path.join(self.root, ".planning")):
-            for path, status in _below(folder):
-                pid = _writer(os.path.basename(path))
-                if pid is not None and stat.S_ISREG(status.st_mode):
-                    age = now - status.st_mtime
-                    if age > _LONG or not host_identity.process_alive(pid):
-                        yield path, age
-
-    def set_aside(self, path: str) -> str:
-        """Move a file into `folder`; return its new path, "" if it no longer exists."""
-        # A takeover of the working tree removes the leftovers of a killed owner's card.
-        return FileBackupStore(self.folder).put("set-aside", path) if os.path.lexists(path) else ""
-
     def left_processes(self) -> Sequence[tuple[int, str]]:
         """(process, run) of orphaned processes of runs in this working tree."""
         others = (pid for pid in process_tree.every_process() if pid != os.getpid())
@@ -134,15 +112,6 @@ def _exposed(folder: str, user: int) -> Iterator[tuple[str, int, int]]:
 
 def _open_bits(status: os.stat_result) -> bool:
     return not stat.S_ISLNK(status.st_mode) and bool(stat.S_IMODE(status.st_mode) & 0o077)
-
-
-def _writer(name: str) -> int | None:
-    """Return the process id in a temporary file's name: `.state.json.1234-0a1b2c3d.tmp`, `owner.lock.1234-0a1b2c3d`."""
-    parts = name.removesuffix(".tmp").rpartition(".")[2].partition("-")
-    temporary = name.startswith(".") and name.endswith(".tmp")
-    if not (temporary or name.startswith("owner.lock.")) or not parts[0].isdecimal() or len(parts[2]) != 8:
-        return None
-    return int(parts[0])
 
 
 def _run_of(pid: int) -> str:

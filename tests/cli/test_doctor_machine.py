@@ -97,24 +97,6 @@ def test_a_state_directory_that_others_can_write_is_named(project: Project) -> N
 
 
 @pytest.mark.nightly
-def test_temporary_files_of_a_killed_idumb_are_moved_aside(project: Project) -> None:
-    names = [
-        f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp",
-        f".idumb/brain/.state.json.{DEAD}-aa11bb22.tmp",
-    ]
-    for name in names:
-        project.repo.write(name, "half")
-    mine = project.repo.write(f".idumb/brain/.state.json.{os.getpid()}-aa11bb22.tmp", "being written")
-    theirs = project.repo.write(".idumb/notes.tmp", "of the user")
-    assert len(symptoms_of(project, "temporary.files", "warn")) == 2
-    fixed(project, "temporary.files")
-    assert not any(project.exists(name) for name in names)
-    assert (mine.read_text(), theirs.read_text()) == ("being written", "of the user")
-    kept = [f.read_text() for f in (project.repo.common_dir / "idumb/set-aside").iterdir()]
-    assert kept
-    assert set(kept) == {"half"}
-
-
 @pytest.mark.nightly
 def test_orphaned_processes_of_a_killed_idumb_are_ended(project: Project) -> None:
     """F59: they are found by an inherited variable, in any folder; also those of a clone in the git folder."""

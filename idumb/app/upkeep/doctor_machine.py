@@ -48,7 +48,6 @@ def repository_checks(machine: LocalMachine, owned: Callable[[], bool]) -> tuple
         Check("disk.space", "there is enough disk space for snapshots and the event log", look.space),
         Check("disk.writable", "the git folder is writable", look.writable),
         Check("store.private", "no other user can access the folder of the event log", look.modes, look.make_private),
-        Check("temporary.files", "no temporary files of a killed command are left", look.temporary, look.set_aside),
         Check("processes.left", "there are no orphaned processes", look.processes, look.end),
     )
 
@@ -120,15 +119,6 @@ class _Look:
         mode = self.machine.make_private(symptom.subject)
         return f"{symptom.subject} no longer exists" if mode is None else f"{symptom.subject} now has mode {mode:04o}"
 
-    def temporary(self) -> Iterator[Symptom]:
-        for path, age in self.machine.temporary():
-            words = f"a killed idumb left this file {_ago(age)}"
-            yield health.warn(words, path, means="nothing uses it", fixes=True, subject=path)
-
-    def set_aside(self, symptom: Symptom) -> str:
-        place = self.machine.set_aside(symptom.subject)
-        return f"{symptom.subject} was moved to {place}" if place else f"{symptom.subject} no longer exists"
-
     def processes(self) -> Iterator[Symptom]:
         for pid, run in () if self.owned() else self.machine.left_processes():
             yield health.problem(
@@ -141,9 +131,3 @@ class _Look:
     def end(self, symptom: Symptom) -> str:
         self.machine.end(int(symptom.subject))
         return f"process {symptom.subject} was killed"
-
-
-def _ago(seconds: float) -> str:
-    if seconds < 120:
-        return "just now"
-    return f"{seconds / 60:.0f} minutes ago" if seconds < 7200 else f"{seconds / 3600:.0f} hours ago"

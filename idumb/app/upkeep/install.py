@@ -45,14 +45,13 @@ def _install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: b
     rows = [_row(place, file, _action(_read(place, file), text)) for file, text in shipped.items()]
     rows += [_row(place, f, REMOVE) for f in _ours(place) if f not in shipped and _state(_read(place, f)) == CURRENT]
     if not dry_run:
-        place.files.prepare([row["path"] for row in rows if row["action"] == CREATE])
         for row, text in zip(rows, [*shipped.values(), *[""] * len(rows)], strict=False):
             _carry_out(place, row, text)
     return rows
 
 
 def remove(places: Sequence[Place], *, dry_run: bool = False) -> Result:
-    """Remove the unchanged files that idumb installed, and the empty folders that it created."""
+    """Remove the unchanged files that idumb installed, and the folders that are empty then."""
     return _result(places, [_remove(place, dry_run=dry_run) for place in places], dry_run=dry_run, removing=True)
 
 
@@ -62,7 +61,6 @@ def _remove(place: Place, *, dry_run: bool) -> list[Row]:
     if not dry_run:
         for row in rows:
             _carry_out(place, row, "")
-        place.files.clear_folders()
     return rows
 
 

@@ -9,21 +9,29 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import operator
 import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from idumb.domain.paths import folders_above
 from idumb.lazy_dataclass import dataclass
-from idumb.system.files import atomic_write, private_folders, stamps
+from idumb.system.files import atomic_write, private_folders
 
 Facts = tuple[int | str, ...]
 """Of a file or link its stamp, and the digest of its bytes where the stamp may hide a write; of a folder its mode."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CTIME = 4
 _TICK = 0.001
+
+stamp: Callable[[os.stat_result], tuple[int, int, int, int, int]] = operator.attrgetter(
+    "st_ino", "st_mode", "st_size", "st_mtime_ns", "st_ctime_ns"
+)
+"""What the system says of a file without reading it; times are in nanoseconds. No program can set ctime, so every write
+changes the stamp, unless it comes within `clock.TICK`. A device may have another number after a restart of the machine.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ def present(root: str, paths: Iterable[str]) -> dict[str, Facts]:
 def facts_of(place: str, status: os.stat_result, *, with_bytes: bool = False) -> Facts:
     if stat.S_ISDIR(status.st_mode):
         return (status.st_mode,)
-    facts = stamps.facts(status)
+    facts = stamp(status)
     if not with_bytes or not stat.S_ISREG(status.st_mode):
         return facts
     with contextlib.suppress(OSError), open(place, "rb") as stream:

@@ -21,7 +21,7 @@ from idumb.git.checkouts.manifest import Facts, Manifest
 from idumb.git.checkouts.relocated import Environments
 from idumb.git.discover import Repository
 from idumb.system import clock
-from idumb.system.files import atomic_write, private_folders, stamps
+from idumb.system.files import atomic_write, private_folders
 
 _INCLUDE = ".worktreeinclude"
 _ASIDE, _RECORD, _RULES = "aside", "provided.json", "provided.rules"
@@ -146,7 +146,7 @@ class Provided:
         def is_right(path: str, status: os.stat_result) -> bool:
             if stat.S_ISDIR(status.st_mode):
                 return present.get(path) == (status.st_mode | stat.S_IRWXU,)
-            is_same = record.originals.get(path) == stamps.facts(status)
+            is_same = record.originals.get(path) == manifest.stamp(status)
             return is_same and path in present and present[path] == record.copies.get(path)
 
         return [path for path, status in originals.items() if not is_right(path, status)]
@@ -183,7 +183,7 @@ class Provided:
                 with manifest.opened(root, os.path.dirname(top)) as folder:
                     os.rename(os.path.join(aside, top), os.path.basename(top), dst_dir_fd=folder)
         private_folders.remove_tree(aside)
-        return {name: stamps.facts(originals[name]) for name in names if originals[name].st_ctime_ns < settled}
+        return {name: manifest.stamp(originals[name]) for name in names if originals[name].st_ctime_ns < settled}
 
 
 def _included(root: str) -> tuple[str, ...]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import NamedTuple
+
+from idumb import lazy_pattern
 
 # A failed write releases its space, so some is free again afterwards.
 _FEW_BYTES = 1 << 20
 _FEW_FILES = 64
+_ESCAPED = lazy_pattern.compile(rb"\\([0-7]{3})")
 
 
 class Room(NamedTuple):
@@ -63,17 +67,19 @@ def _words(free: Room) -> str:
 
 
 def kind_of(path: str) -> str:
-    """Return the system's name of the type of the file system that holds `path`; "" if unknown."""
-    while not os.path.lexists(path) and os.path.dirname(path) != path:
-        path = os.path.dirname(path)
-    real, best = os.path.realpath(path), ("", "")
+    """Return the system's name of the type of the file system that holds `path`, or would; "" if unknown."""
+    real = f"{os.path.realpath(_existing(path))}/"
+    above = [(mount, kind) for mount, kind in reversed(mounts()) if real.startswith(f"{mount.rstrip('/')}/")]
+    return max(above, key=lambda row: len(row[0]), default=("", ""))[1]
+
+
+def mounts() -> list[tuple[str, str]]:
+    """Return where something is mounted, and its type, the latest last; nothing where the system does not tell."""
     try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as stream:
-            rows = [line.split(" ")[1:3] for line in stream]
-    except OSError:
-        return ""
-    for raw, kind in rows:
-        mount = raw.encode("utf-8", "surrogateescape").decode("unicode_escape") if "\\" in raw else raw
-        if (real + "/").startswith(mount.rstrip("/") + "/") and len(mount) >= len(best[0]):
-            best = (mount, kind)
-    return best[1]
+        with open("/proc/self/mounts", "rb") as stream:
+            rows = [line.split(b" ")[1:3] for line in stream]
+    except OSError:  # only Linux has this file
+        return []
+    return [
+        (os.fsdecode(_ESCAPED.sub(lambda octal: bytes([int(octal[1], 8)]), at)), kind.decode()) for at, kind in rows
+    ]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import functools
-import itertools
 import os
 import stat
 from collections.abc import Iterator, Sequence
+
+from idumb.system.files import file_systems
 
 MANIFESTS = (
     ".git",
@@ -250,120 +250,65 @@ def remove_empty(top: str) -> None:
 def remove_tree(folder: str) -> None:
     """Remove a folder with its content, or whatever is at its path, without following links.
 
-    Permissions that were removed from its folders, as in Go's module cache, are restored first. What cannot be removed
-    stays. Raises OSError if something is mounted below it: that may be files of the user.
+    What cannot be removed stays. Raises OSError if something is mounted below it: that may be files of the user.
     """
-    if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
-        os.unlink(folder)
-        return
-    if os.path.isdir(folder):
+    if os.path.isdir(folder) and not os.path.islink(folder):
         require_no_mounts(folder)
-    import shutil
-
-    # Folders may be nested more deeply than functions, and the system may fail to close one.
-    with contextlib.suppress(RecursionError, OSError):
-        shutil.rmtree(folder, ignore_errors=True)
-    if os.path.isdir(folder):
-        with contextlib.suppress(OSError):
-            above = os.open(os.path.dirname(os.path.abspath(folder)), _FOLDER)
-            try:
-                remove_at(os.path.basename(os.path.abspath(folder)), above)
-            finally:
-                os.close(above)
+    with contextlib.suppress(OSError):
+        above = os.open(os.path.dirname(os.path.abspath(folder)), _FOLDER)
+        try:
+            remove_at(os.path.basename(os.path.abspath(folder)), above)
+        finally:
+            os.close(above)
 
 
 def remove_at(name: str, at: int) -> None:
     """Remove what has a name in an open folder, also folders without permissions and however deep.
 
-    Folders in folders are moved up first, so that neither paths nor the stack grow. Raises OSError if something cannot
-    be removed, FileNotFoundError if nothing has the name.
+    Raises OSError if something cannot be removed, FileNotFoundError if nothing has the name.
     """
-    if _is_unlinked(name, at):
+    if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+        _unlink(name, at)
         return
-    below = _entered(name, at)
-    try:
-        _empty(below)
-    finally:
-        os.close(below)
-    os.rmdir(name, dir_fd=at)
+    import shutil
+
+    # Folders may be nested more deeply than Python recurses, or have no permissions, as in Go's module cache.
+    with contextlib.suppress(RecursionError, OSError):
+        shutil.rmtree(name, dir_fd=at)
+        return
+    import subprocess
+
+    for command in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+        subprocess.run(
+            [*command, "--", name],
+            cwd=f"/dev/fd/{at}",
+            env={"PATH": os.defpath},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    with contextlib.suppress(FileNotFoundError):
+        os.stat(name, dir_fd=at, follow_symlinks=False)
+        raise OSError(errno.ENOTEMPTY, "it cannot be removed", name)
 
 
-def _empty(folder: int) -> None:
-    free_names = (f"{os.urandom(8).hex()}-{number}" for number in itertools.count())
-    is_deeper = True
-    while is_deeper:
-        is_deeper = False
-        for name in os.listdir(folder):
-            if not _is_unlinked(name, folder):
-                below = _entered(name, folder)
-                try:
-                    for each in os.listdir(below):
-                        if not _is_unlinked(each, below):
-                            os.close(_entered(each, below))  # without permissions, it cannot be moved
-                            os.rename(each, next(free_names), src_dir_fd=below, dst_dir_fd=folder)
-                            is_deeper = True
-                finally:
-                    os.close(below)
-                os.rmdir(name, dir_fd=folder)
-
-
-def _is_unlinked(name: str, at: int) -> bool:
-    """Remove a file or link; return False for a folder."""
+def _unlink(name: str, at: int) -> None:
     try:
         os.unlink(name, dir_fd=at)
-    except (IsADirectoryError, PermissionError):  # Linux and macOS say it of a folder
-        if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
-            os.fchmod(at, 0o700)
-            os.unlink(name, dir_fd=at)
-            return True
-        return False
-    return True
-
-
-def _entered(name: str, at: int) -> int:
-    """Open a folder in an open folder, with all permissions of its owner."""
-    try:
-        below = os.open(name, _FOLDER, dir_fd=at)
     except PermissionError:
-        if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
-            raise
-        os.chmod(name, 0o700, dir_fd=at)
-        below = os.open(name, _FOLDER, dir_fd=at)
-    with contextlib.suppress(PermissionError):
-        os.fchmod(below, 0o700)
-    return below
+        os.fchmod(at, 0o700)
+        os.unlink(name, dir_fd=at)
 
 
 def require_no_mounts(folder: str) -> None:
     """Raise OSError if something is mounted at a folder or below it, as far as the system tells."""
-    try:
-        with open("/proc/self/mountinfo", "rb") as stream:
-            places = [row.split(b" ", 5)[4] for row in stream]
-    except OSError:  # only Linux has this file
-        return
-    top = os.fsencode(os.path.realpath(folder))
-    for name, text in ((b" ", b"\\040"), (b"\t", b"\\011"), (b"\n", b"\\012")):
-        top = top.replace(name, text)
-    found = [place for place in places if place == top or place.startswith(top + b"/")]
+    top = os.path.realpath(folder)
+    found = [place for place, _ in file_systems.mounts() if f"{place}/".startswith(f"{top}/")]
     if found:
         words = "something is mounted here, so idumb does not remove it; unmount it"
-        raise OSError(errno.EBUSY, words, os.fsdecode(found[0]))
+        raise OSError(errno.EBUSY, words, found[0])
 
 
 def hides_writes(path: str) -> bool:
     """Return whether a program can write into a file at `path` without changing its times, through shared memory."""
-    try:
-        return _is_in_memory(os.stat(path).st_dev)
-    except OSError:
-        return True
-
-
-@functools.lru_cache(maxsize=8)
-def _is_in_memory(device: int) -> bool:
-    number = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
-            rows = [line.split(" ") for line in stream]
-    except OSError:  # only Linux has this file, and these file systems
-        return False
-    return any(row[2] == number and row[row.index("-") + 1] in _IN_MEMORY for row in rows)
+    return file_systems.kind_of(path) in _IN_MEMORY
