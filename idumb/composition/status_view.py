@@ -13,7 +13,6 @@ from idumb.system.files import user_folders
 
 TYPE_CHECKING = False  # importing `typing` is slow; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from idumb.composition.container import Container
@@ -57,7 +56,7 @@ def refresh(services: Container) -> dict[str, Any]:
     rules = [path for path, _ in user_folders.system_wide()]
     inputs = [*SEEN, *rules, *folders, *files, commits, services.consent.folder]
     observed = status_view.observe(project.state_dir, project.root, inputs)
-    view = status.view(services, *_kept_readings(services))
+    view = status.view(services)
     redactor = services.redaction
     if redactor.holds(json.dumps(view)):
         view = redactor.value(view)
@@ -70,40 +69,6 @@ def refresh(services: Container) -> dict[str, Any]:
     except OSError:
         pass  # a read-only repository still shows its status
     return _with_owner(view, _owner(repository))
-
-
-def _kept_readings(services: Container) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """Return the readers of the roadmap and of the commits that load a library only if these changed."""
-    from idumb.app.verify import outside_work
-    from idumb.markdown.plan_files import ROADMAP
-    from idumb.store.readings import Readings
-
-    repository, has_folder = services.repository, os.path.isdir(os.path.join(services.root, ".idumb"))
-    kept = Readings(services.project.state_dir, lambda text: has_folder and not services.redaction.holds(text))
-    return (
-        lambda: kept.get(
-            "roadmap", lambda: services.files.digests([ROADMAP]).get(ROADMAP), services.plans.roadmap, _are_phases
-        ),
-        lambda: kept.get(
-            "commits",
-            repository.history_state,
-            lambda: services.history.trailers_since(None, outside_work.COMMITS),
-            _are_trailers,
-        ),
-    )
-
-
-def _are_phases(rows: Any) -> bool:
-    return type(rows) is list and all(type(row) is list and [type(x) for x in row] == [str, str, int] for row in rows)
-
-
-def _are_trailers(rows: Any) -> bool:
-    return type(rows) is list and all(
-        type(row) is list
-        and [type(x) for x in row] == [str, dict]
-        and all(type(value) is str for value in row[1].values())
-        for row in rows
-    )
 
 
 def _with_owner(view: dict[str, Any], owner: dict[str, Any] | None) -> dict[str, Any]:

@@ -47,22 +47,6 @@ class Repository:
         """Return the folder of this working tree's own idumb files."""
         return os.path.join(self.common_dir, "idumb", "worktrees", self.worktree_id)
 
-    def history_state(self) -> str | None:
-        """Return what differs if HEAD has another history, by files alone; None if they do not say it plainly."""
-        try:
-            with open(os.path.join(self.git_dir, "HEAD"), "rb") as stream:
-                head, branch = stream.read(4096), b""
-            place = os.path.join(self.common_dir, os.fsdecode(head.removeprefix(b"ref: ").strip()))
-            if os.path.isfile(place):
-                with open(place, "rb") as stream:
-                    branch = stream.read(4096)
-            others = (os.path.join(self.common_dir, name) for name in ("packed-refs", "shallow", "info/grafts"))
-            states = [os.stat(path) for path in others if os.path.exists(path)]
-        except (OSError, ValueError):
-            return None
-        known = [head, branch, *((state.st_ino, state.st_size, state.st_mtime_ns) for state in states)]
-        return None if branch.startswith(b"ref: ") else repr(known)
-
 
 def find(start: str = ".") -> Repository:
     """Return the repository whose working tree contains `start`.

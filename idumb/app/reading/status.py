@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.contract import contract_versions, loading
@@ -13,7 +13,7 @@ from idumb.app.core import kept_runs, open_attempt, questions, run_lookup, sched
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import next_steps
-from idumb.app.verify.outside_work import OutsideWork, Trailers
+from idumb.app.verify.outside_work import OutsideWork
 from idumb.app.worktree import rewritten
 from idumb.domain import agent, finding, outcome, whole_numbers
 from idumb.domain import contract as contracts
@@ -28,24 +28,17 @@ CONSENT = "consent"
 VIEW_SCHEMA = 1
 
 
-def view(
-    services: Services,
-    roadmap: Callable[[], Sequence[tuple[str, str, int]]] | None = None,
-    trailers: Callable[[], Trailers] | None = None,
-) -> dict[str, Any]:
-    """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries.
-
-    `roadmap` and `trailers` return the phases of the roadmap and what commits say. Without them, both are read.
-    """
+def view(services: Services) -> dict[str, Any]:
+    """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries."""
     initialised = services.reports.exists(".idumb/config.yaml")
     inner = () if initialised else tuple(services.inner_projects)
-    listed = {number: (title, line) for number, title, line in (roadmap or services.plans.roadmap)()}
+    listed = {number: (title, line) for number, title, line in services.plans.roadmap()}
     folders = {
         number: folder for number, folder in services.plans.phases() if not _is_verified_and_written(services, number)
     }
     numbers = sorted({*listed, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
-    outside = OutsideWork(services, trailers)
+    outside = OutsideWork(services)
     phases = [_phase(services, outside, n, listed.get(n), folders.get(n)) for n in numbers]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
     phases = [row for row in phases if not (numbered_phases.is_numbered(row["phase"]) and _is_done(row))]

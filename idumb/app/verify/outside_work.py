@@ -6,7 +6,7 @@ It is only shown. It completes no task.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.app.core import projection_paths, run_lookup
@@ -27,10 +27,8 @@ Trailers = Sequence[tuple[str, Mapping[str, str]]]
 class OutsideWork:
     """Outside work by phase. Expensive lookups happen once for each instance."""
 
-    def __init__(self, services: Services, trailers: Callable[[], Trailers] | None = None) -> None:
-        """`trailers` returns those of the newest `COMMITS`, if the caller has kept them."""
+    def __init__(self, services: Services) -> None:
         self.services = services
-        self._trailers = trailers or (lambda: services.history.trailers_since(None, COMMITS))
 
     def lookup(self, phase: str, folder: str | None) -> dict[str, Any]:
         """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
@@ -56,7 +54,7 @@ class OutsideWork:
     @functools.cached_property
     def _commits(self) -> dict[str, dict[str, Any]]:
         try:
-            commits = self._trailers()
+            commits = self.services.history.trailers_since(None, COMMITS)
         except IdumbError:
             return {}  # other checks report a repository that cannot be read
         recorded = {event.run for event in self.services.log.events(kind="run.started")}
