@@ -73,7 +73,7 @@ def _tasks(begin: int, first: int, source: Source, problems: Problems) -> tuple[
     task_name = tagged_tasks.task_tag(text)
     if task_name is None:
         return headed_tasks.read(first, problems)
-    tasks, texts = tagged_tasks.read(tagged_tasks.Scanner(text, problems), task_name, begin, len(text))
+    tasks, texts = tagged_tasks.read(tagged_tasks.Tags(text, problems), task_name, begin, len(text))
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         known = ", ".join(_SHARED)
         problems.report("dialect.unknown-tag", texts[name][0][1], f"<{name}>", accepted=known, then="does not read it")

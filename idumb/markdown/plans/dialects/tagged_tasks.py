@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from idumb import lazy_pattern
@@ -19,6 +19,7 @@ from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 _OPEN = lazy_pattern.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
+_TAG = lazy_pattern.compile(r"</?([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
 _ATTRIBUTE = lazy_pattern.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _OPTION = lazy_pattern.compile(r"<(option)\b([^<>]*)>")
 _ANY = lazy_pattern.compile(r"<([\w-]+)>")
@@ -27,9 +28,9 @@ _FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
 _TASKS = lazy_pattern.compile(r"^[ \t]*<tasks>", re.MULTILINE)
 _ENDS = lazy_pattern.compile(r"[ \t]*(?:$|\r?\n|<)")
 _LONGEST_LINE = 64 * 1024
-_TASK_LINE = lazy_pattern.compile(r"[ \t]*<(task|feature)(?:\s[^<>]*)?>")
 _TASK_LINES = lazy_pattern.compile(r"(?m)^[ \t]*<(task|feature)(?:\s[^<>]*)?>")
 _COMMENT = lazy_pattern.compile(r"<!--.*?-->", re.DOTALL)
+_TASK_TAGS = ("task", "feature")
 _KNOWN = frozenset({"type", "gate", "tdd", "id", "name", "priority"})
 # Tags of a task whose text a builder or a person reads, with their headings.
 _TEXTS = {
@@ -48,6 +49,7 @@ _FIELDS = {
     "name": "title", "title": "title", "files": "files", "file": "files", "read_first": "read_first",
     "verify": "verify", "acceptance_criteria": "acceptance", "done": "acceptance", "options": "options",
 }  # fmt: skip
+_OF_TASK = frozenset({*_FIELDS, *_TEXTS})
 _PRIORITIES = {"p0": "critical", "p1": "high", "p2": "normal", "p3": "low"}
 
 
@@ -62,99 +64,108 @@ class Tag(NamedTuple):
     end: int
 
 
-class Scanner:
-    """Finds tags in one document.
+class Tags:
+    """The tags of one document.
 
-    `absent` remembers up to where a closing tag is known to be missing; `inline` between which offsets each one stands
-    inside a line.
+    A tag opens at the start of a line or beside another tag. It closes at an end of a line or beside another tag, with
+    examples of the same tag inside it. Only if there is no such closing tag, one inside a line closes it.
     """
 
     def __init__(self, text: str, problems: Problems) -> None:
         self.text, self.problems = text, problems
-        self.absent: dict[str, int] = {}
-        self.inline: dict[str, tuple[int, int]] = {}
-
-    def never_closed(self, at: int, name: str) -> None:
-        self.problems.report("dialect.never-closed", at, f"<{name}>", accepted=f"</{name}>")
+        self._by_name: dict[str, list[re.Match[str]]] = {}
+        for match in _TAG.finditer(text):
+            self._by_name.setdefault(match[1], []).append(match)
+        self._closing: dict[tuple[str, bool], dict[int, re.Match[str]]] = {}
 
     def tag(self, position: int, end: int) -> Tag | None:
         """Return the tag that opens at a position, with its content; None if none opens there or it never closes."""
         opened = _OPEN.match(self.text, position, end)
-        if opened is None or self.absent.get(opened[1], -1) > position:
+        if opened is None:
             return None
-        name, start = opened[1], opened.end()
-        close = self._close(name, start, end, strict=True) or self._close(name, start, end, strict=False)
-        if close is None:
-            self.absent[name] = end
-            return None
-        return Tag(name, opened[2], position, start, *close)
-
-    def _close(self, name: str, start: int, end: int, *, strict: bool) -> tuple[int, int] | None:
-        """Return where the tag closes. Examples of the same tag inside it are skipped.
-
-        A closing tag stands at an end of its line or beside another tag. Only if there is none (`strict` False), one
-        inside a line closes the tag.
-        """
-        first, last = self.inline.get(name, (end, start))
-        is_known = strict and first <= start and end <= last
-        if is_known:  # except in this line, because now less of it stands before a closing tag
-            line_end = self.text.find("\n", start, end)
-            end = end if line_end == -1 else line_end
-        depth, is_inline = 0, True
-        for match in re.compile(rf"</?{re.escape(name)}(?:\s[^<>]*)?>").finditer(self.text, start, end):
-            line = self.text.rfind("\n", max(start, match.start() - _LONGEST_LINE), match.start()) + 1 or start
-            before = self.text[line : match.start()]
-            if match[0][1] != "/":
-                depth += before.strip()[-1:] in ("", ">")
-            elif strict and (before.count("`") % 2 or (before.strip() and not _ENDS.match(self.text, match.end()))):
-                continue
-            elif depth:
-                depth, is_inline = depth - 1, False
-            else:
-                return match.start(), match.end()
-        if strict and is_inline and not is_known:
-            self.inline[name] = start, end
+        for strict in (True, False):
+            close = self._closings(opened[1], strict=strict).get(position)
+            if close is not None and close.end() <= end:
+                return Tag(opened[1], opened[2], position, opened.end(), close.start(), close.end())
         return None
+
+    def _closings(self, name: str, *, strict: bool) -> dict[int, re.Match[str]]:
+        """Return the closing tag of each tag of a name, by where it opens; not `strict`: one inside a line closes too."""
+        if (name, strict) not in self._closing:
+            found, opened = self._closing.setdefault((name, strict), {}), list[int]()
+            for match in self._by_name[name]:
+                line = self.text.rfind("\n", max(0, match.start() - _LONGEST_LINE), match.start()) + 1
+                before = self.text[line : match.start()]
+                beside = before.strip()[-1:] in ("", ">")
+                if match[0][1] != "/":
+                    opened += [match.start()] if beside else []
+                elif strict and (before.count("`") % 2 or not (beside or _ENDS.match(self.text, match.end()))):
+                    continue
+                elif opened:
+                    found[opened.pop()] = match
+        return self._closing[name, strict]
+
+    def parts(self, start: int, end: int, known: Collection[str], *, fences: bool = False) -> Iterator[Tag | Part]:
+        """Yield the tags between two places and the text between them, without comments.
+
+        A `known` tag that never closes is reported, and the reading ends if it is a task. With `fences`, fences are text.
+        """
+        text, position, loose, fence = self.text, start, start, ""
+        while position < end:
+            blank, fenced = _BLANK.match(text, position, end), False
+            begin = blank.end() if blank else position
+            line_end = text.find("\n", begin, end)
+            position = end if line_end == -1 else line_end + 1
+            if fences:
+                fence, fenced = _fenced(text[begin:position], fence)
+            comment = None if fenced else _COMMENT.match(text, begin, end)
+            child = self.tag(begin, end) if comment is None and not fenced else None
+            if comment is not None or child is not None:
+                yield text[loose:begin], loose
+                position = loose = child.end if child is not None else comment.end() if comment is not None else end
+                if child is not None:
+                    yield child
+            elif not fenced and (opened := _OPEN.match(text, begin, end)) and opened[1].lower() in known:
+                self.problems.report("dialect.never-closed", begin, f"<{opened[1]}>", accepted=f"</{opened[1]}>")
+                if opened[1] in _TASK_TAGS:
+                    return
+        yield text[loose:end], loose
 
 
 def task_tag(text: str) -> str | None:
     """Return the tag of the tasks in a text; None without any. Plans for one test-driven feature have `<feature>`."""
     found = {match[1] for match in _TASK_LINES.finditer(text)} if "<task" in text or "<feature" in text else set()
-    return next((name for name in ("task", "feature") if name in found), None)
+    return next((name for name in _TASK_TAGS if name in found), None)
 
 
-def read(scanner: Scanner, name: str, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
-    """Return the tasks, whose tag is `name`, in document order, and the texts of the plan's other tags by name."""
-    tasks: list[TaskDraft] = []
+def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+    """Return the tasks, whose tag is `name`, in document order, and the texts of the plan's other tags by name.
+
+    With `<tasks>`, all tasks are in it, and its fences do not count; without it, tasks can be anywhere.
+    """
+    region, tasks = _region(tags, start, end), list[TaskDraft]()
+    outside = [(start, end)] if region is None else [(start, region.start), (region.end, end)]
+    rest = [part for first, last in outside for part in tags.parts(first, last, _TASK_TAGS, fences=True)]
+    inside = list(tags.parts(region.content, region.close, _TASK_TAGS)) if region is not None else rest
+    rest = [] if region is None else rest
+    for part in inside:
+        if isinstance(part, Tag) and part.name == name:
+            tasks.append(_task(tags, part, len(tasks) + 1))
+        elif isinstance(part, Tag):
+            rest.append(part)
+        elif region is not None:
+            _report_stray(part, tags.problems)
     others: dict[str, list[Part]] = {}
-    text = scanner.text
-    region = _region(scanner, start, end)
-    first, last = region or (start, end)
-    position, fence = start, ""
-    while position < end:
-        line_end = text.find("\n", position, end)
-        line = text[position : end if line_end == -1 else line_end]
-        after = position + len(line) + 1
-        at = position + len(line) - len(line.lstrip())
-        in_tasks = first <= position < last
-        fence, fenced = ("", False) if region and in_tasks else _fenced(line, fence)
-        if fenced or not line.strip():
-            pass
-        elif in_tasks and (opened := _TASK_LINE.match(line)) and opened[1] == name:
-            task = scanner.tag(at, last)
-            if task is None:
-                scanner.never_closed(at, "task")
-                break
-            tasks.append(_task(scanner, task, len(tasks) + 1))
-            after, fence = task.end, ""
-        elif text.startswith("<", at) and not (region and text.startswith("<tasks>", at)):
-            if (found := scanner.tag(at, end)) is not None:
-                others.setdefault(found.name.lower(), []).append((text[found.content : found.close], found.content))
-                after, fence = found.end, ""
-        elif region and in_tasks and not line.strip().startswith(("<!--", "</", "#", "---")):
-            scanner.problems.report("dialect.stray-text", at, line.strip())
-        position = after
+    for part in rest:
+        if isinstance(part, Tag):
+            others.setdefault(part.name.lower(), []).append((tags.text[part.content : part.close], part.content))
     return tasks, others
+
+
+def _report_stray(part: Part, problems: Problems) -> None:
+    """Report the lines of text between tasks."""
+    for line in re.finditer(r"(?m)^[ \t]*(?!<|#|---)(\S.*)$", part[0]):
+        problems.report("dialect.stray-text", part[1] + line.start(1), line[1].rstrip())
 
 
 def _fenced(line: str, fence: str) -> tuple[str, bool]:
@@ -166,34 +177,33 @@ def _fenced(line: str, fence: str) -> tuple[str, bool]:
     return (mark[1], True) if mark else ("", False)
 
 
-def _region(scanner: Scanner, start: int, end: int) -> tuple[int, int] | None:
-    """Return where `<tasks>` begins and ends; None without it: then tasks can be anywhere."""
-    match = _TASKS.search(scanner.text, start, end)
+def _region(tags: Tags, start: int, end: int) -> Tag | None:
+    """Return `<tasks>`, which runs to the end of the document if it never closes; None without it."""
+    match = _TASKS.search(tags.text, start, end)
     if match is None:
         return None
-    at = scanner.text.index("<tasks>", match.start())
-    found = scanner.tag(at, end)
-    if found is None:
-        scanner.never_closed(at, "tasks")
-        return at + len("<tasks>"), end
-    return found.content, found.close
+    at = match.end() - len("<tasks>")
+    if (found := tags.tag(at, end)) is not None:
+        return found
+    tags.problems.report("dialect.never-closed", at, "<tasks>", accepted="</tasks>")
+    return Tag("tasks", "", at, match.end(), end, end)
 
 
 def _attributes(text: str) -> dict[str, str]:
     return {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(text)}
 
 
-def _task(scanner: Scanner, tag: Tag, number: int) -> TaskDraft:
-    attributes, problems = _attributes(tag.attributes), scanner.problems
+def _task(tags: Tags, tag: Tag, number: int) -> TaskDraft:
+    attributes, problems = _attributes(tag.attributes), tags.problems
     draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
     draft.kind = drafts.kind_of(attributes.get("type", ""), tag.start, problems)
     draft.priority = _PRIORITIES.get(attributes.get("priority", "").lower(), "normal")
     for name in attributes.keys() - _KNOWN:
         problems.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
     draft.notes += [f"gate: {attributes['gate']}"] if attributes.get("gate") else []
-    for part in _children(scanner, tag):
+    for part in tags.parts(tag.content, tag.close, _OF_TASK):
         if isinstance(part, Tag):
-            _child(draft, part, scanner)
+            _child(draft, part, tags)
         elif part[0].strip():
             _markdown(draft, part, problems)
     draft.title = draft.title or checks.clean(attributes.get("name", "")) or _titled(draft) or f"Task {number}"
@@ -220,31 +230,9 @@ def _titled(draft: TaskDraft) -> str:
     return checks.short(checks.clean(first.strip(" #*")))
 
 
-def _children(scanner: Scanner, task: Tag) -> Iterator[Tag | Part]:
-    """Yield the tags of a task, and the text between them."""
-    text, position, end = scanner.text, task.content, task.close
-    loose = position
-    while position < end:
-        blank = _BLANK.match(text, position, end)
-        begin = blank.end() if blank else position
-        comment = _COMMENT.match(text, begin, end)
-        child = scanner.tag(begin, end) if comment is None and text.startswith("<", begin) else None
-        if comment is not None or child is not None:
-            yield text[loose:begin], loose
-            position = loose = child.end if child is not None else comment.end() if comment is not None else end
-            if child is not None:
-                yield child
-            continue
-        if (opened := _OPEN.match(text, begin, end)) and opened[1].lower() in {**_FIELDS, **_TEXTS}:
-            scanner.never_closed(begin, opened[1])
-        line_end = text.find("\n", begin, end)
-        position = end if line_end == -1 else line_end + 1
-    yield text[loose:end], loose
-
-
-def _child(draft: TaskDraft, tag: Tag, scanner: Scanner) -> None:
+def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
     name = tag.name.lower()
-    part = scanner.text[tag.content : tag.close], tag.content
+    part = tags.text[tag.content : tag.close], tag.content
     field = _FIELDS.get(name, "")
     draft.spans.setdefault(field or name, (tag.content, tag.close))
     if field:
@@ -253,10 +241,10 @@ def _child(draft: TaskDraft, tag: Tag, scanner: Scanner) -> None:
         text = checks.block(part[0])
         draft.description += [f"{_TEXTS[name]}\n{text}".strip("\n")] if text else []
     else:
-        draft.description.append(scanner.text[tag.start : tag.end])
+        draft.description.append(tags.text[tag.start : tag.end])
         known = ", ".join((*_FIELDS, *_TEXTS))
         then = "keeps it as text of the task"
-        scanner.problems.report("dialect.unknown-tag", tag.start, f"<{tag.name}>", accepted=known, then=then)
+        tags.problems.report("dialect.unknown-tag", tag.start, f"<{tag.name}>", accepted=known, then=then)
     if name == "behavior":
         _field(draft, "acceptance", part)
 
