@@ -87,6 +87,9 @@ class AcpAgent(ProgramAgent):
             raise self._bad_option("needs `argv`, the program and its arguments")
         return self._argv()
 
+    def _needs_login(self) -> bool:
+        return bool(self._row.argv)
+
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
             argv = self.describe()

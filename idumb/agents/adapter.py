@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from idumb.agents import transcript
-from idumb.domain.agent import AgentRequest
+from idumb.domain.agent import AgentRequest, Readiness
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding, Settings
 from idumb.lazy_dataclass import dataclass
@@ -93,6 +93,11 @@ class Adapter:
     def describe(self) -> Sequence[str]:
         """Check the binding. Return the arguments that start its program, if any. Raises AdapterError."""
         return ()
+
+    def ready(self) -> Readiness:
+        """Return what is known of the agent without a request. Raises AdapterError if it cannot work."""
+        self.describe()
+        return Readiness()
 
     def _transcript(self, request: AgentRequest) -> transcript.Transcript | None:
         """Return a transcript for one request, or None if none is kept."""

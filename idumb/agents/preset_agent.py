@@ -45,7 +45,7 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
 """The options of a binding, with the values of each."""
 
 _KEPT = 4 * 1024 * 1024
-_LISTS = 20.0  # time limit in seconds for listing models
+_LISTS = 20.0  # seconds in which it lists its models, or says whether it is logged in
 _OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
 _NEXT: Mapping[str, str] = {
     agent.RATE_LIMITED: "wait, then resume the run",
@@ -74,6 +74,25 @@ class PresetAgent(ProgramAgent):
         """Return the arguments that start a builder. Raises AdapterError if they are unusable."""
         _require_options(self._binding)
         return self._arguments(self._invocation())
+
+    def _needs_login(self) -> bool:
+        return True
+
+    def _says_login(self) -> bool | None:
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="idumb-") as folder:
+            try:
+                asked = child_process.run(
+                    (self._program(), *self._preset.status),
+                    cwd=folder,
+                    environment=self._variables(self._invocation()),
+                    timeout=_LISTS,
+                    agent=True,
+                )
+            except OSError:
+                return None
+        return None if asked.timed_out or asked.exit_code not in (0, 1) else asked.exit_code == 0
 
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:

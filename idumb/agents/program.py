@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from idumb.agents.adapter import FORMAT, Adapter, Equipment
 from idumb.domain import agent, canonical_json, failures, outcome
-from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
@@ -51,6 +51,24 @@ class ProgramAgent(Adapter):
             program, *arguments = self._binding.argv
             self._resolved = (self._resolve(program), *arguments)
         return self._resolved
+
+    def ready(self) -> Readiness:
+        self.describe()
+        keys = [name for name in self._binding.environment if self._environment.get(name)]
+        version = self.version.partition(" ")[2]
+        if keys:
+            return Readiness(version, logged_in=True, how=f"with {keys[0]}")
+        if self._binding.options.get(HOME, OWN_HOME) == USER_HOME:
+            return Readiness(version, self._says_login(), "with your login")
+        return Readiness(version, False if self._needs_login() else None, "it has no key, and a home of its own")
+
+    def _needs_login(self) -> bool:
+        """Return whether this is an agent of which idumb knows that it works only with a login."""
+        return False
+
+    def _says_login(self) -> bool | None:
+        """Return whether the agent says that it is logged in, in the user's home; None if it does not say."""
+        return None
 
     def _version(self, program: Callable[[], str]) -> str:
         """Return the version of this adapter and of the installed program, if there is one."""

@@ -77,6 +77,18 @@ def capabilities_of(adapter: str) -> Capabilities:
     return BUILT_IN.get(adapter, Capabilities())
 
 
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What an adapter knows of its agent before a request. `logged_in` is None if nobody can tell; `how` says how.
+
+    `version` is that of the agent, "" if it has none.
+    """
+
+    version: str = ""
+    logged_in: bool | None = None
+    how: str = ""
+
+
 # Why an agent could not do its work, for reasons outside the work.
 MISSING = "missing"
 NOT_LOGGED_IN = "not-logged-in"

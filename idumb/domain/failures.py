@@ -124,7 +124,7 @@ def install(program: str) -> str | None:
     return f"npm install -g {known[0]}" if known is not None else None
 
 
-def _login(program: str) -> str:
+def login(program: str) -> str:
     """Return both ways to log an agent in."""
     _, key, command = _PROGRAMS.get(program, ("", "its key", f"with {program} itself"))
     return f"Set {key} and name it in the binding's `environment`; or log in ({command}) and set `home: user`"
@@ -153,7 +153,7 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
     program = argv[0].rsplit("/", 1)[-1] if argv else name
     words = {
         "$install": f"Install it: {command}" if (command := install(program)) else f"Install {program}",
-        "$login": _login(program),
+        "$login": login(program),
     }
     fix = f"{row.fix}, then {go_on}"
     for place, text in words.items():

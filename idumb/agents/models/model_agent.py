@@ -22,7 +22,7 @@ from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.models import model_tools
 from idumb.agents.models.model_tools import ModelTools
 from idumb.domain import agent, outcome
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, Usage
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, Readiness, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding
@@ -87,6 +87,10 @@ class ModelAgent(Adapter):
         """Check the package, the options and the key without sending a request. Raises AdapterError."""
         self._options(None)
         return ()
+
+    def ready(self) -> Readiness:
+        options = self._options(None)
+        return Readiness(options.names[0], logged_in=None if options.key is None else True, how="with a key")
 
     def run(self, request: AgentRequest) -> AgentResult:
         try:

@@ -161,6 +161,7 @@ PRESET = Preset(
     arguments=_arguments,
     read=read,
     lines=_lines,
+    status=("auth", "status"),
     state=(".claude", ".claude.json", ".cache/claude"),
     variables=_variables,
     places=("CLAUDE_CONFIG_DIR",),

@@ -138,6 +138,7 @@ PRESET = Preset(
     arguments=_arguments,
     read=read,
     lines=_lines,
+    status=("login", "status"),
     state=(".codex",),
     variables=_variables,
     places=("CODEX_HOME",),

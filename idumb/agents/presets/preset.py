@@ -39,7 +39,8 @@ class Preset:
     `arguments` follow the program; the prompt is always on standard input. `read` parses standard output and standard
     error, `lines` says in short lines what one event of the output tells. `variables` are always set. `places` are
     variables that name the agent's folders in the user's home. `lists` are the arguments with which the agent lists its
-    models, and `listed` parses that output. `state` are the places of
+    models, and `listed` parses that output. With the arguments `status` its exit code says whether it is logged in.
+    `state` are the places of
     the agent's state below the user's home. `in_sandbox` changes the arguments for a start in idumb's sandbox.
     """
 
@@ -51,5 +52,6 @@ class Preset:
     places: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     listed: Callable[[bytes], tuple[str, ...]] = lambda _: ()
+    status: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
     in_sandbox: Callable[[Sequence[str]], Sequence[str]] = lambda arguments: arguments

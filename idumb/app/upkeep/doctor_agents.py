@@ -1,44 +1,69 @@
-"""The check of `idumb doctor` on circuit breakers: which agents are not called, and until when."""
+"""The checks of `idumb doctor` on agents: whether each can work, and which are not called, and until when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
 from idumb.app.attempt import agent_client
 from idumb.app.core.services import Services
 from idumb.app.session import operation
-from idumb.domain import health
+from idumb.domain import agent, failures, health, wording
+from idumb.domain.agent import Capabilities, Readiness
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import breaker
 from idumb.domain.runs.breaker import Breaker, Rule
 from idumb.domain.runs.run import RunState
+from idumb.domain.settings import Settings
 
 
 def checks(services: Services) -> tuple[Check, ...]:
     look, close = partial(_breakers, services), partial(_close, services)
     # `_close` acquires ownership itself, so that a check without a fix records nothing.
     return (
-        Check("agents.programs", "every agent's program is on this machine", partial(_programs, services)),
+        Check("agents.bindings", "every agent can work", partial(_bindings, services)),
         Check("agents.breakers", "every agent can be called", look, close, alone=True),
     )
 
 
-def _programs(services: Services) -> Iterator[Symptom]:
-    """Yield a problem for each binding whose program is missing; `config.reads` reports a wrong configuration."""
+def _bindings(services: Services) -> Iterator[Symptom]:
+    """Yield a line for each binding; `config.reads` reports a wrong configuration."""
     try:
-        bindings = services.settings.bindings
+        settings = services.settings
     except InputError:
         return
-    for name in bindings:
+    for name, binding in settings.bindings.items():
+        means = f"{name} cannot build or judge anything here"
         try:
-            services.adapters.get(name).describe()
+            who = services.adapters.get(name)
+            ready: Readiness = getattr(who, "ready", Readiness)()
         except AdapterError as problem:
-            if problem.code == "agent.not-found":
-                means = f"{name} cannot build or judge anything here"
-                yield health.problem(problem.message, means=means, fix=problem.hint or "")
+            yield health.problem(f"{name}: {problem.message}", means=means, fix=problem.hint or "")
+            continue
+        about = f"{name}: {' '.join(filter(None, (binding.adapter, ready.version)))}"
+        if ready.logged_in is False:
+            fix = failures.login(binding.adapter)
+            yield health.problem(f"{about}, not logged in: {ready.how}", means="it cannot work here", fix=fix)
+        else:
+            login = f"logged in {ready.how}" if ready.logged_in else "nobody can ask about its login"
+            yield health.passed(f"{about}, {login}; {_can(agent.capabilities(who), _roles(settings, name))}")
+
+
+def _roles(settings: Settings, name: str) -> list[str]:
+    return [role for role in agent.ROLES if settings.role(role).binding == name]
+
+
+def _can(able: Capabilities, roles: Sequence[str]) -> str:
+    """Return what an agent can do, and what for."""
+    words = (
+        ("continues a conversation", able.resumable),
+        ("reports its state", able.reports_progress),
+        ("works in a sandbox", able.sandboxed),
+    )
+    named = f"is the {wording.listed(roles)}" if roles else "has no role"
+    return wording.listed([named, *(text for text, holds in words if holds)])
 
 
 def _breakers(services: Services) -> Iterator[Symptom]:

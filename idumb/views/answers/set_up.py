@@ -118,13 +118,13 @@ def _check(check: phrases.Data, width: int) -> list[str]:
     """Return a line for each finding; findings with the same meaning and next step share them."""
     symptoms = check["symptoms"]
     reported = [symptom for symptom in symptoms if symptom["state"] != "ok"]
-    if not reported:
-        words = next((symptom["found"] for symptom in symptoms if symptom["found"]), check["about"])
-        return [f"ok       {check['code']:<{width}}  {words}"]
+    fine = [symptom["found"] for symptom in symptoms if symptom["state"] == "ok" and symptom["found"]]
+    fine = fine if reported or fine else [check["about"]]
     causes: dict[tuple[str, str, str], list[phrases.Data]] = {}
     for symptom in reported:
         causes.setdefault((symptom["state"], symptom["means"], _fix(symptom)), []).append(symptom)
-    return [line for same in causes.values() for line in _cause(check["code"], same, width)]
+    lines = [line for same in causes.values() for line in _cause(check["code"], same, width)]
+    return [*(f"ok       {check['code']:<{width}}  {words}" for words in fine), *lines]
 
 
 def _cause(code: str, same: Sequence[phrases.Data], width: int) -> list[str]:
