@@ -59,7 +59,8 @@ class ProgramAgent(Adapter):
         if keys:
             return Readiness(version, logged_in=True, how=f"with {keys[0]}")
         if self._binding.options.get(HOME, OWN_HOME) == USER_HOME:
-            return Readiness(version, self._says_login(), "with your login")
+            logged_in = self._says_login()
+            return Readiness(version, logged_in, "it says so" if logged_in is False else "with your login")
         return Readiness(version, False if self._needs_login() else None, "it has no key, and a home of its own")
 
     def _needs_login(self) -> bool:
