@@ -108,7 +108,7 @@ class Tags:
     def parts(self, start: int, end: int, known: Collection[str], *, fences: bool = False) -> Iterator[Tag | Part]:
         """Yield the tags between two places and the text between them, without comments.
 
-        A `known` tag that never closes is reported, and the reading ends if it is a task. With `fences`, fences are text.
+        A `known` tag that never closes is reported, and reading ends if it is a task. With `fences`, fences are text.
         """
         text, position, loose, fence = self.text, start, start, ""
         while position < end:
