@@ -15,6 +15,7 @@ from idumb.app.ports.process import Asker, Reporter
 from idumb.cli import output
 from idumb.composition.container import Container
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
+from idumb.domain.notice import Notify
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.git import discover
 
@@ -27,10 +28,11 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
     """
     if progress and sys.platform == "win32":
         raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")
+    notify = _notify() if progress else None
     container = Container(
         os.getcwd(),
         lambda: _asker(container, as_json=as_json or events),
-        lambda: _reporter(as_json=as_json, events=events, progress=progress),
+        lambda: _reporter(container, notify, as_json=as_json, events=events, progress=progress),
         lambda number: _report_forced_stop(number, as_json=as_json),
     )
     if sys.platform != "win32":
@@ -74,7 +76,20 @@ def _ask_timeout(container: Container) -> float:
         return float(ASK_TIMEOUT)
 
 
-def _reporter(*, as_json: bool, events: bool, progress: bool) -> Reporter:
+def _notify() -> Notify | None:
+    from idumb.markdown.settings import user_file
+
+    return user_file.notify()
+
+
+def _reporter(container: Container, notify: Notify | None, **how: bool) -> Reporter:
+    from idumb.cli import reporters
+
+    shown = _shown(**how)
+    return shown if notify is None else reporters.Notifying(shown, notify, container.root)
+
+
+def _shown(*, as_json: bool, events: bool, progress: bool) -> Reporter:
     from idumb.cli import reporters
 
     if events:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from idumb.cli import output
+from idumb.domain import notice
+from idumb.system.processes import notices
 from idumb.views.terminal.plain_progress import PlainProgress, QuietStream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from idumb.app.ports.process import Reporter
+    from idumb.domain.notice import Notify
     from idumb.domain.runs.event import Event
 
 
@@ -45,6 +48,33 @@ class EventLines:
     def _write(self, line: Mapping[str, Any]) -> None:
         self._stream.write(output.as_line(line))
         self._stream.flush()
+
+
+class Notifying:
+    """Passes everything to another reporter, and sends notices as the user's own file says."""
+
+    def __init__(self, inner: Reporter, notify: Notify, repository: str) -> None:
+        self._inner, self._notify, self._repository = inner, notify, repository
+        self._asked = False
+
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        self._inner.begin(titles, statuses)
+
+    def note(self, text: str) -> None:
+        self._inner.note(text)
+
+    def event(self, event: Event) -> None:
+        self._inner.event(event)
+        told = notice.of_event(event, asked=self._asked)
+        self._asked = self._asked or event.kind == "decision.asked"
+        if told is not None and told["kind"] in self._notify.on:
+            texts = {name: output.redacted(text) for name, text in told.items()}
+            notices.send({**texts, "repository": self._repository}, self._notify.ways)
+
+    def stop(self) -> None:
+        stop = getattr(self._inner, "stop", None)
+        if stop is not None:
+            stop()
 
 
 def for_people() -> Reporter:

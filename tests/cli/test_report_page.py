@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_secrets import VALUE, bound, built
 from tests.support import browser
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -78,12 +79,14 @@ def test_the_page_loads_nothing_and_shows_hostile_texts_as_text(prepared: Prepar
         assert f"&lt;script&gt;alert({number})&lt;/script&gt;" in text
 
 
-def test_a_known_secret_is_not_on_the_page(prepared: Prepared, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROJECT_TOKEN", "return-of-the-pre")
-    project = prepared.get(reviewed)
-    project.repo.write("other.txt", "return-of-the-pre")
-    place = page_of(project, home)
-    assert "return-of-the-pre" not in place.read_text(encoding="utf-8")
+def test_a_known_secret_is_not_on_the_page(project: Project, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_TOKEN", VALUE)
+    bound(project, ("a.py", "import os\n\nkey = 'VALUE'\n"))
+    project.plan([built()])
+    assert run(project).code == 5
+    text = page_of(project, home).read_text(encoding="utf-8")
+    assert ">import</span>" in text
+    assert VALUE not in text
 
 
 def test_open_without_a_page_is_refused(project: Project) -> None:

@@ -8,10 +8,10 @@ BUDGETS = {
     "domain": 9_170,
     "markdown": 6_924,
     "app, engine rooms": 7_825,
-    "app, use cases": 9_986,
+    "app, use cases": 9_989,
     "composition": 730,
-    "cli, views": 5_146,
-    "see and steer": 519,
+    "cli, views": 5_177,
+    "see and steer": 649,
     "git": 4_790,
     "store": 1_915,
     "system": 2_329,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_537,
     "the root": 197,
 }
-TESTS = 77_338
+TESTS = 77_418
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -184,10 +184,13 @@ def change_of(services: Services, task_state: TaskState) -> dict[str, Any]:
     """Return what an attempted task changed: its trees, a row for each file, and the difference as text."""
     kept = task_state.checkpoint
     base, tree = task_state.work.base or "", (kept.tree if kept else task_state.work.left_tree) or ""
-    paths = tuple(dict.fromkeys((*task_state.work.touched, *task_state.work.deviations, *(kept.files if kept else ()))))
-    text = services.trees.diff(base, tree, paths) if paths else ""
-    counts = services.trees.line_counts(base, tree) if paths else {}
-    files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in paths]
+    names = dict.fromkeys((*task_state.work.touched, *task_state.work.deviations, *(kept.files if kept else ())))
+    if not names:  # it waits for a person: nothing is delivered yet
+        changed = (change.path for change in services.trees.changes(base, tree))
+        names = dict.fromkeys(path for path in changed if not paths.matches_any(path, paths.OWN_FILES))
+    text = services.trees.diff(base, tree, tuple(names)) if names else ""
+    counts = services.trees.line_counts(base, tree) if names else {}
+    files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in names]
     return {"base": base, "tree": tree, "files": files, "diff": text}
 
 

@@ -1,0 +1,44 @@
+"""What the user is told while nobody looks: that a run has ended, or that it waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.domain.runs.event import Event
+from idumb.lazy_dataclass import dataclass
+
+FINISHED, FAILED, DECISION = KINDS = ("finished", "failed", "decision")
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """The user's own settings: which kinds of notices, and the ways in which each is sent."""
+
+    on: tuple[str, ...] = KINDS
+    command: tuple[str, ...] = ()
+    webhook: str = ""
+    desktop: bool = False
+
+    @property
+    def ways(self) -> dict[str, Any]:
+        return {"command": list(self.command), "webhook": self.webhook, "desktop": self.desktop}
+
+
+def of_event(event: Event, *, asked: bool) -> Mapping[str, str] | None:
+    """Return the notice that an event calls for; None if it calls for none.
+
+    A run that halts after it `asked` a person was told about with its question.
+    """
+    reason = str(event.payload.get("reason") or "")
+    if event.kind == "run.completed":
+        return _notice(FINISHED, event, "The run has ended: every task is settled", "idumb status")
+    if event.kind == "run.failed" or (event.kind == "run.halted" and not asked):
+        return _notice(FAILED, event, f"The run stopped: {reason or 'tasks failed'}", "idumb status")
+    if event.kind == "decision.asked":
+        return _notice(DECISION, event, str(event.payload["what"]), "idumb decisions")
+    return None
+
+
+def _notice(kind: str, event: Event, words: str, command: str) -> Mapping[str, str]:
+    return {"kind": kind, "run": event.run or "", "task": event.task or "", "words": words, "next": command}

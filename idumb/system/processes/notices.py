@@ -1,0 +1,87 @@
+"""Sends notices from a process of its own, so that no run waits for a slow receiver.
+
+python -m idumb.system.processes.notices < MESSAGE
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.system.processes import process_tree
+
+_PAUSES = (1, 5, 25)
+"""Seconds before each further try of a webhook."""
+_SECONDS = 10
+"""How long a receiver may take."""
+_OSASCRIPT = ("on run argv", 'display notification (item 1 of argv) with title "idumb"', "end run")
+
+
+_sent: list[subprocess.Popen[bytes]] = []
+"""The processes that were started, until they are seen to have ended."""
+
+
+def send(notice: Mapping[str, str], ways: Mapping[str, Any]) -> None:
+    """Start the process that sends a notice. Nothing is in its arguments: others can read those."""
+    message = json.dumps({"notice": dict(notice), "ways": dict(ways)}).encode()
+    command = [sys.executable, "-m", __name__]
+    quiet = subprocess.DEVNULL
+    with process_tree.spawning:  # it is no process that a builder left behind
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+        process_tree.running[f"notice {process.pid}"] = process.pid
+    _sent[:] = [*(one for one in _sent if one.poll() is None), process]
+    if process.stdin is not None:
+        process.stdin.write(message)
+        process.stdin.close()
+
+
+def main() -> None:
+    message = json.loads(sys.stdin.buffer.read())
+    notice, ways = message["notice"], message["ways"]
+    body = json.dumps(notice).encode()
+    if ways["command"]:
+        _run(ways["command"], body)
+    if ways["desktop"]:
+        _run(_desktop(notice["words"]), b"")
+    if ways["webhook"]:
+        _post(ways["webhook"], body)
+
+
+def _desktop(words: str) -> list[str]:
+    if sys.platform == "darwin":
+        return ["osascript", *(part for line in _OSASCRIPT for part in ("-e", line)), words]
+    return ["notify-send", "--app-name=idumb", "idumb", words]
+
+
+def _run(command: list[str], body: bytes) -> None:
+    """Run a program with the notice on its standard input. A missing one changes nothing."""
+    try:
+        subprocess.run(command, input=body, timeout=_SECONDS, check=False, capture_output=True)
+    except (OSError, subprocess.TimeoutExpired):
+        pass
+
+
+def _post(url: str, body: bytes) -> None:
+    from urllib import request
+    from urllib.error import HTTPError
+
+    for pause in (*_PAUSES, None):
+        asked = request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - the user's own address
+        try:
+            with request.urlopen(asked, timeout=_SECONDS):  # noqa: S310
+                return
+        except HTTPError as answer:
+            if answer.code < 500 and answer.code != 429:
+                return
+        except OSError:
+            pass
+        if pause is not None:
+            time.sleep(pause)
+
+
+if __name__ == "__main__":
+    main()
