@@ -13,8 +13,6 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 
-from idumb.system.files import file_systems
-
 MANIFESTS = (
     ".git",
     "Cargo.toml",
@@ -302,6 +300,8 @@ def _unlink(name: str, at: int) -> None:
 
 def require_no_mounts(folder: str) -> None:
     """Raise OSError if something is mounted at a folder or below it, as far as the system tells."""
+    from idumb.system.files import file_systems  # `idumb status` loads this module
+
     top = os.path.realpath(folder)
     found = [place for place, _ in file_systems.mounts() if f"{place}/".startswith(f"{top}/")]
     if found:
@@ -311,4 +311,6 @@ def require_no_mounts(folder: str) -> None:
 
 def hides_writes(path: str) -> bool:
     """Return whether a program can write into a file at `path` without changing its times, through shared memory."""
+    from idumb.system.files import file_systems
+
     return file_systems.kind_of(path) in _IN_MEMORY
