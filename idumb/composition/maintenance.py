@@ -42,7 +42,6 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
     from idumb.git import doctor_checks
     from idumb.git.checkouts import places
     from idumb.store import doctor_checks as store
-    from idumb.store import local_data
 
     repository = services.repository
     folder = os.path.join(repository.common_dir, "idumb")
@@ -53,7 +52,6 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
         *doctor_checks.repository_checks(repository, services.backups, services.folder),
         *left_checkouts.checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
-        local_data.check_unpacked(services.project.state_dir),
         *store.checks(services.log, repository.worktree_id, services.clock, accept_loss=accept_loss),
     )
 

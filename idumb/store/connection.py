@@ -58,6 +58,7 @@ class Database:
         self._may_create = may_create
         self._backed_up = backed_up
         self._unsaved = False
+        self.backup_is_due = False
         self._connection: sqlite3.Connection | None = None
         self._process = 0
         self._file = 0
@@ -102,7 +103,9 @@ class Database:
             self._forget()
 
     def record_newest(self, *, back_up: bool) -> None:
-        """Record in the state directory how far the log has come, and copy the log there if events are new.
+        """Record in the state directory how far the log has come. With `back_up`, copy the log there too.
+
+        Without any copy, as in a repository that was moved, one is made.
 
         A failure does not fail the caller: the log has the events, and the next call catches up.
         """
@@ -112,9 +115,9 @@ class Database:
             newest = self.read(self._newest, None)
             if newest is not None and newest.seq:
                 self.backups.record(newest)
-                if back_up:
+                if back_up or not self.backups.paths():
                     self.read(lambda db: self.backups.back_up(db, newest.seq), None)
-                    self._unsaved = False
+                    self._unsaved = self.backup_is_due = False
 
     def _newest(self, connection: sqlite3.Connection) -> Newest:
         fence = connection.execute("SELECT MAX(fence) FROM owners").fetchone()[0]

@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 from idumb import lazy_pattern
@@ -17,7 +16,6 @@ from idumb.app.ports.process import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent
-from idumb.lazy_dataclass import dataclass
 from idumb.store import backups, connection, event_chain, log_errors
 from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row
@@ -27,23 +25,18 @@ PAGE = 500
 _LAST = 2**63 - 1
 _STARTED = "run.started"
 _ENDS = frozenset({"task.completed", "task.failed", "task.accepted", "task.skipped"})
+_STOPS = frozenset(
+    {
+        "run.completed", "run.failed", "run.halted", "run.interrupted", "run.paused", "rollback.completed",
+        "undo.completed",
+    }
+)  # fmt: skip
 BACKUP_EVERY = 20
-"""After this many tasks of one command, the log is copied to the state directory; also when the command ends."""
+"""After this many tasks of one command, the log is copied to the state directory; also after a command with a stop."""
 INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _INSERT_RUN = f"INSERT INTO runs ({event_chain.RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _LAST_RUN = "SELECT position, hash FROM runs ORDER BY position DESC LIMIT 1"
-_WIDE = frozenset({"kind", "operation"})
 _KEY = lazy_pattern.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
-
-
-@dataclass(frozen=True, slots=True)
-class _Where:
-    """`equal` maps columns to values; `since` and `until` are inclusive times, `after` an exclusive number."""
-
-    equal: Mapping[str, str] = field(default_factory=dict)
-    since: str | None = None
-    until: str | None = None
-    after: int = 0
 
 
 class SqliteEventLog:
@@ -90,8 +83,10 @@ class SqliteEventLog:
         payloads = _payloads(events, None if self._redactor is None else self._redactor())
         encoded = tuple(zip(events, payloads, strict=True))
         rows = self.database.write(functools.partial(self._insert, encoded, operation, fence, expected))
-        self._ended += sum(new.kind in _ENDS for new in events)
-        if any(new.kind in _ENDS for new in events):
+        kinds = [new.kind for new in events]
+        self.database.backup_is_due |= not _STOPS.isdisjoint(kinds)
+        if not _ENDS.isdisjoint(kinds):
+            self._ended += sum(kind in _ENDS for kind in kinds)
             self.database.record_newest(back_up=self._ended % BACKUP_EVERY == 0)
         return tuple(event_chain.events(rows))
 
@@ -114,19 +109,46 @@ class SqliteEventLog:
 
         Reads a page at a time, so that a slow reader never blocks a writer.
         """
-        equal = {"run": run, "task": task, "kind": kind, "operation": operation}
-        where = _Where(
-            equal={column: value for column, value in equal.items() if value is not None},
-            since=since,
-            until=until,
-            after=after,
-        )
-        for page in _pages(self.database, where, limit=limit, newest_first=newest_first):
+        # The plus keeps SQLite from taking another index than that of the run, or sorting by the one of the time.
+        weak = "" if run is None else "+"
+        filters = {
+            "run = ?": run,
+            "task = ?": task,
+            f"{weak}kind = ?": kind,
+            f"{weak}operation = ?": operation,
+            "+at >= ?": since,
+            "+at <= ?": until,
+        }
+        chosen = {condition: value for condition, value in filters.items() if value is not None}
+        for page in self._pages(chosen, self._before(since, after), limit, newest_first=newest_first):
             for row in page:
                 why = event_chain.own_fault(row)
                 if why is not None:
                     raise log_errors.corrupt(self.database.path, why)
             yield from event_chain.events(page)
+
+    def _before(self, since: str | None, after: int) -> int:
+        """Return the number after which to start. The clock may have gone back, so times alone are not enough."""
+        # Without the plus, SQLite searches the minimum row by row from the first event, past the time index.
+        rows = [] if since is None else self.database.rows("SELECT MIN(+seq) FROM events WHERE at >= ?", (since,))
+        return max(after, rows[0][0] - 1) if rows and rows[0][0] is not None else after
+
+    def _pages(
+        self, chosen: Mapping[str, str], after: int, limit: int | None, *, newest_first: bool
+    ) -> Iterator[list[Row]]:
+        """Yield rows in the order of COLUMNS, never an empty page."""
+        conditions, order = " AND ".join([*chosen, "seq > ?", "seq < ?"]), "DESC" if newest_first else "ASC"
+        query = f"SELECT {COLUMNS} FROM events WHERE {conditions} ORDER BY seq {order} LIMIT ?"  # noqa: S608
+        lower, upper, remaining = after, _LAST, _LAST if limit is None else limit
+        while remaining > 0:
+            size = min(PAGE, remaining)
+            page = self.database.rows(query, (*chosen.values(), lower, upper, size))
+            if page:
+                yield page
+            if len(page) < size:
+                return
+            remaining -= size
+            lower, upper = (lower, page[-1][0]) if newest_first else (page[-1][0], upper)
 
     def head(self) -> tuple[int, str]:
         return self.database.read(connection.head, (0, GENESIS))
@@ -248,45 +270,3 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
             hint="idumb status",
             details={"fence": fence, "current": current},
         )
-
-
-def _pages(
-    database: Database, where: _Where, *, limit: int | None = None, newest_first: bool = False
-) -> Iterator[list[Row]]:
-    """Yield rows of `events` in the order of COLUMNS, never an empty page."""
-    condition, arguments = _condition(where)
-    order = "DESC" if newest_first else "ASC"
-    query = f"SELECT {COLUMNS} FROM events WHERE {condition} ORDER BY seq {order} LIMIT ?"  # noqa: S608
-    lower, upper, remaining = _first(database, where), _LAST, _LAST if limit is None else limit
-    while remaining > 0:
-        size = min(PAGE, remaining)
-        page = database.rows(query, (*arguments, lower, upper, size))
-        if page:
-            yield page
-        if len(page) < size:
-            return
-        remaining -= size
-        lower, upper = (lower, page[-1][0]) if newest_first else (page[-1][0], upper)
-
-
-def _condition(where: _Where) -> tuple[str, list[str]]:
-    # A run is a short part of the log, a kind is not. The plus keeps SQLite from choosing the other indexes.
-    weak = "+" if "run" in where.equal else ""
-    parts = [f"{weak if column in _WIDE else ''}{column} = ?" for column in where.equal]
-    arguments = list(where.equal.values())
-    for bound, comparison in ((where.since, ">="), (where.until, "<=")):
-        if bound is not None:
-            # The plus keeps SQLite from sorting by the time index for every page.
-            parts.append(f"+at {comparison} ?")
-            arguments.append(bound)
-    return " AND ".join([*parts, "seq > ?", "seq < ?"]), arguments
-
-
-def _first(database: Database, where: _Where) -> int:
-    """Return the number after which to start. The clock may have gone back, so times alone are not enough."""
-    if where.since is None:
-        return where.after
-    # Without the plus, SQLite searches the minimum row by row from the first event, past the time index.
-    rows = database.rows("SELECT MIN(+seq) FROM events WHERE at >= ?", (where.since,))
-    earliest = rows[0][0] if rows else None
-    return where.after if earliest is None else max(where.after, earliest - 1)

@@ -8,19 +8,15 @@ import shutil
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from idumb.domain import health
 from idumb.domain.errors import Refusal
-from idumb.domain.health import Check, Symptom
 from idumb.store import backups, ownership
 from idumb.system.files import atomic_write, private_folders, user_folders
 
 UNPACKED = "unpacked"
 """The folder for files that agents unpack from their own program; all homes of a working tree share it."""
-_MEGABYTE = 1_000_000
 
 # Only a running idumb needs it, or it can be rebuilt.
 _NOT_COPIED = frozenset({"clones", "incoming"})
-_ANYWHERE = frozenset({UNPACKED})
 _REMOVED = "idumb.removed-"
 
 
@@ -134,54 +130,22 @@ def _copy(source: str, target: str) -> None:
 
     Raises OSError also for a folder that cannot be listed: nothing may be removed that was not copied.
     """
-    private_folders.make(target)
-    for here, below, names in os.walk(source, onerror=_raise):
-        if here == source:
-            below[:] = [name for name in below if name not in _NOT_COPIED]
-        below[:] = [name for name in below if name not in _ANYWHERE]
-        copied = os.path.join(target, os.path.relpath(here, source))
-        for name in below:
-            if not _copy_link(os.path.join(here, name), os.path.join(copied, name)):
-                os.mkdir(os.path.join(copied, name), 0o700)
-        for name in names:
-            path = os.path.join(here, name)
-            if not _copy_link(path, os.path.join(copied, name)) and os.path.isfile(path):
-                with open(path, "rb") as stream:
-                    atomic_write.write(os.path.join(copied, name), stream.read(), mode=0o600)
-        # the entries of folders and links, which no file fsync covers
-        atomic_write.sync_folder(copied)
+
+    def left_out(folder: str, _: list[str]) -> set[str]:
+        return {UNPACKED, *(_NOT_COPIED if folder == source else ())}
+
+    def copied(path: str, place: str) -> None:
+        if os.path.isfile(path):
+            with open(path, "rb") as stream:
+                atomic_write.write(place, stream.read(), mode=0o600)
+
+    private_folders.make(os.path.dirname(target))
+    shutil.copytree(source, target, symlinks=True, ignore=left_out, copy_function=copied)
+    for here, _, _ in os.walk(target):
+        # The entries of folders and links, which no file fsync covers.
+        os.chmod(here, 0o700)
+        atomic_write.sync_folder(here)
 
 
 def _raise(problem: OSError) -> None:
     raise problem
-
-
-def _copy_link(source: str, target: str) -> bool:
-    if not os.path.islink(source):
-        return False
-    os.symlink(os.readlink(source), target)
-    return True
-
-
-def check_unpacked(state_dir: str) -> Check:
-    """The check of `idumb doctor`; its fix removes the cache."""
-    place = os.path.join(state_dir, UNPACKED)
-
-    def look() -> Iterator[Symptom]:
-        size = _size(place)
-        if size:
-            words = (
-                f"{size / _MEGABYTE:.0f} MB that an agent unpacked of its own program; it unpacks them again on demand"
-            )
-            yield Symptom(health.OK, words, place, fixes=True)
-
-    def remove(_: Symptom) -> str:
-        size = _size(place)
-        shutil.rmtree(place)
-        return f"{place} was removed ({size / _MEGABYTE:.0f} MB), which agents unpack again on demand"
-
-    return Check("agents.unpacked", "agents unpacked no more than they need", look, remove)
-
-
-def _size(place: str) -> int:
-    return sum(os.lstat(os.path.join(here, name)).st_size for here, _, names in os.walk(place) for name in names)

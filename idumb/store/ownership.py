@@ -76,7 +76,7 @@ class FileOwnership:
         try:
             if not self._lost:
                 with contextlib.suppress(StoreError, OSError):
-                    self._database.record_newest(back_up=True)
+                    self._database.record_newest(back_up=self._database.backup_is_due)
                 for path in (self._request, self._card):
                     with contextlib.suppress(OSError):
                         os.unlink(path)

@@ -106,8 +106,7 @@ def test_tasks_after_the_newest_backup_are_taken_from_their_commits(project: Pro
 
 
 def test_remains_are_reported_and_a_fix_removes_what_nothing_is_lost_with(project: Project) -> None:
-    """F41, R-ADAPT-2, R-OPS-3: what an agent unpacked, the card of a dead owner; refs of an unknown run are kept."""
-    place = project.repo.write(".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0/app.js", b"x" * 2_000_000)
+    """F41, R-OPS-3: the card of a dead owner; refs of an unknown run are kept."""
     card = store(project).parent / "worktrees/main/owner.json"
     owner = {"pid": DEAD, "started": 1, "host": os.uname().nodename, "command": "resume", "since": "x"}
     card.write_text(json.dumps(owner), encoding="utf-8")
@@ -115,16 +114,12 @@ def test_remains_are_reported_and_a_fix_removes_what_nothing_is_lost_with(projec
     name = "refs/idumb/worktrees/main/runs/feed/base"
     project.repo.git("update-ref", name, "HEAD")
     answer = doctor(project)
-    (unpacked,) = [one for one in answer.data["checks"] if one["code"] == "agents.unpacked"]
     assert answer.data["healthy"]
-    assert "2 MB" in unpacked["symptoms"][0]["found"]
     assert f"process {DEAD}" in problems(answer, "store.owner")[0]["found"]
     assert "run feed" in problems(answer, "log.unknown-refs")[0]["found"]
     done = doctor(project, "--fix")
-    assert "was removed (2 MB)" in " ".join(done.data["fixed"])
-    assert problems(done, "store.owner") + problems(done, "agents.unpacked") == []
+    assert problems(done, "store.owner") == []
     assert not card.exists()
-    assert not place.parents[3].exists()
     assert name in project.repo.kept("refs/idumb/")
 
 
@@ -134,7 +129,7 @@ def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None
     project.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])])
     with project.running("execute-phase", "1", "--approve", project.approval()) as running:
         running.wait_for("attempt.started")
-        project.repo.write(f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp", "half")
+        (project.repo.common_dir / "idumb").chmod(0o755)
         assert doctor(project).code == 0
         refused = project.json("doctor", "--fix")
         assert (refused.code, refused.error["code"]) == (4, "lock.held")

@@ -45,6 +45,9 @@ class OpenedLog:
     def append(self, fence: int, number: int = 0) -> None:
         self.log.append([NewEvent("evidence.recorded", {"n": number}, run="r")], operation="o", fence=fence)
 
+    def stop(self, fence: int) -> None:
+        self.log.append([NewEvent("run.halted", {"reason": ""}, run="r")], operation="o", fence=fence)
+
     def close(self) -> None:
         """Release everything without a backup, as a process does when it dies."""
         self.log.database.close()

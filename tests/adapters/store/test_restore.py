@@ -21,8 +21,9 @@ def filled(folder: Path) -> OpenedLog:
     log = OpenedLog(folder)
     log.fill(0)
     log.log.append([NewEvent("run.started", {"phase": "1", "number": 1}, run="r")], operation="o", fence=1)
-    for number in range(20):
+    for number in range(19):
         log.append(1, number)
+    log.stop(1)
     log.owner.release()
     log.close()
     return log
@@ -110,7 +111,7 @@ def test_without_any_backup_a_new_log_begins_with_the_gap(opened: OpenedLog) -> 
 
 
 def test_a_damaged_backup_is_passed_over(opened: OpenedLog) -> None:
-    opened.append(opened.owner.acquire("idumb test"))
+    opened.stop(opened.owner.acquire("idumb test"))
     opened.owner.release()
     newest, older = opened.backups.paths()
     without_triggers(Path(newest), "UPDATE events SET payload = '{}' WHERE seq = 7")
@@ -125,6 +126,14 @@ def test_the_log_is_backed_up_after_every_twentieth_task_and_three_backups_are_k
         assert opened.log.verify().witnessed == number
     assert [int(Path(path).stem) for path in opened.backups.paths()] == [100, 80, 60]
     assert event_log.BACKUP_EVERY == 20
+
+
+def test_a_command_without_a_stop_copies_no_log_and_says_how_far_it_came(opened: OpenedLog) -> None:
+    before = opened.backups.paths()
+    opened.append(opened.owner.acquire("idumb test"))
+    opened.owner.release()
+    newest = opened.backups.newest()
+    assert (opened.backups.paths(), newest and newest.seq) == (before, 22)
 
 
 def test_an_old_owner_cannot_write_into_a_restored_log(opened: OpenedLog) -> None:
