@@ -26,7 +26,6 @@ _ANY = lazy_pattern.compile(r"<([\w-]+)>")
 _BLANK = lazy_pattern.compile(r"\s*")
 _FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
 _TASKS = lazy_pattern.compile(r"^[ \t]*<tasks>", re.MULTILINE)
-_ENDS = lazy_pattern.compile(r"[ \t]*(?:$|\r?\n|<)")
 _LONGEST_LINE = 64 * 1024
 _TASK_LINES = lazy_pattern.compile(r"(?m)^[ \t]*<(task|feature)(?:\s[^<>]*)?>")
 _COMMENT = lazy_pattern.compile(r"<!--.*?-->", re.DOTALL)
@@ -67,43 +66,30 @@ class Tag(NamedTuple):
 class Tags:
     """The tags of one document.
 
-    A tag opens at the start of a line or beside another tag. It closes at an end of a line or beside another tag, with
-    examples of the same tag inside it. Only if there is no such closing tag, one inside a line closes it.
+    A tag opens at the start of a line or beside another tag. It closes at the next closing tag of its name that is not
+    in backticks; examples of the same tag may be inside it.
     """
 
     def __init__(self, text: str, problems: Problems) -> None:
         self.text, self.problems = text, problems
-        self._by_name: dict[str, list[re.Match[str]]] = {}
+        self._closing: dict[int, re.Match[str]] = {}  # the closing tag of each tag, by where it opens
+        opened: dict[str, list[int]] = {}
         for match in _TAG.finditer(text):
-            self._by_name.setdefault(match[1], []).append(match)
-        self._closing: dict[tuple[str, bool], dict[int, re.Match[str]]] = {}
+            begin, end = match.span()
+            before = text[text.rfind("\n", max(0, begin - _LONGEST_LINE), begin) + 1 : begin]
+            in_code = before.count("`") % 2 and "`" in text[end : end + _LONGEST_LINE].partition("\n")[0]
+            open_ones = opened.setdefault(match[1], [])
+            if match[0][1] != "/" and before.strip()[-1:] in ("", ">"):
+                open_ones.append(begin)
+            elif match[0][1] == "/" and open_ones and not in_code:
+                self._closing[open_ones.pop()] = match
 
     def tag(self, position: int, end: int) -> Tag | None:
         """Return the tag that opens at a position, with its content; None if none opens there or it never closes."""
-        opened = _OPEN.match(self.text, position, end)
-        if opened is None:
+        opened, close = _OPEN.match(self.text, position, end), self._closing.get(position)
+        if opened is None or close is None or close.end() > end:
             return None
-        for strict in (True, False):
-            close = self._closings(opened[1], strict=strict).get(position)
-            if close is not None and close.end() <= end:
-                return Tag(opened[1], opened[2], position, opened.end(), close.start(), close.end())
-        return None
-
-    def _closings(self, name: str, *, strict: bool) -> dict[int, re.Match[str]]:
-        """Return the closing tag of each tag of a name, by where it opens; not `strict`: one inside a line closes too."""
-        if (name, strict) not in self._closing:
-            found, opened = self._closing.setdefault((name, strict), {}), list[int]()
-            for match in self._by_name[name]:
-                line = self.text.rfind("\n", max(0, match.start() - _LONGEST_LINE), match.start()) + 1
-                before = self.text[line : match.start()]
-                beside = before.strip()[-1:] in ("", ">")
-                if match[0][1] != "/":
-                    opened += [match.start()] if beside else []
-                elif strict and (before.count("`") % 2 or not (beside or _ENDS.match(self.text, match.end()))):
-                    continue
-                elif opened:
-                    found[opened.pop()] = match
-        return self._closing[name, strict]
+        return Tag(opened[1], opened[2], position, opened.end(), close.start(), close.end())
 
     def parts(self, start: int, end: int, known: Collection[str], *, fences: bool = False) -> Iterator[Tag | Part]:
         """Yield the tags between two places and the text between them, without comments.
