@@ -420,7 +420,7 @@ ROWS: dict[str, Row] = {
         "Write a command that fails until the work is done.", "a command that may fail", question=_EXECUTABLE),
     "check.of-other-task": _doubt("Only checks of earlier tasks prove {tasks}: they pass before the work.",
         "Add a check that fails until the task is done, or a validator.", "a check of its own for each task",
-        field="tasks", question=_EXECUTABLE),
+        field="acceptance", question=_EXECUTABLE),
     "check.hidden-failure": _doubt("{task}: a check passes even if `{program}` fails: {why}.",
         "Make it a check of its own.", "a command that fails if its program fails"),
     "check.own-program": _warning(

@@ -101,7 +101,7 @@ def test_a_guided_plan_gets_fewer_findings_and_is_refused_for_none_of_them(proje
 def test_ambiguous_words_are_a_warning_in_guided_and_an_error_in_strict_mode(project: Project) -> None:
     """R-LOCK-7: `tests/unit/domain/test_intake_wording.py` has the words."""
     criterion = "It greets friends etc."
-    boxes = f'  - [ ] {criterion} — check: `true`\n  - [ ] `{criterion}` and "{criterion}" — check: `true`\n'
+    boxes = f'  - [ ] {criterion} — check: `make test`\n  - [ ] `{criterion}` and "{criterion}" — check: `make all`\n'
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
     findings = project.quick("check-plan", "1", "--json").data["findings"]
     # Not the one in backticks and quotes.
@@ -235,7 +235,7 @@ def test_a_listed_requirement_must_be_in_the_requirements_file(project: Project)
 
 def test_an_unproven_criterion_is_reported_once_with_the_requested_mode(project: Project) -> None:
     """R-LOCK-1, R-RUN-3."""
-    boxes = "  - [ ] It is there — check: `true`\n  - [ ] It is friendly\n"
+    boxes = "  - [ ] It is there — check: `make test`\n  - [ ] It is friendly\n"
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
     for mode, severity in (("guided", "warning"), ("strict", "error")):
         answer = project.quick("check-plan", "1", "--mode", mode, "--json").data
@@ -246,7 +246,7 @@ def test_an_unproven_criterion_is_reported_once_with_the_requested_mode(project:
 
 def test_gaps_of_a_strict_plan_are_reported_together_with_format_errors(project: Project) -> None:
     """R-LOCK-1."""
-    boxes = "  - [ ] It says TBD — check: `true`\n  - [ ] It is friendly\n"
+    boxes = "  - [ ] It says TBD — check: `make test`\n  - [ ] It is friendly\n"
     project.plan([projects.making("T1-01", "a.txt", after="soon", criteria=boxes)], head="mode: strict\n")
     assert codes(project) == dict.fromkeys(
         (

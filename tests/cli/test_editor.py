@@ -349,7 +349,9 @@ def test_work_from_an_editor_can_be_rolled_back_and_restored(done_one: Project) 
 def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:
     """The task of a strict plan is begun, and its file written; return the contract's hash, too."""
     project = projects.create(sandbox)
-    head = "mode: strict\nrequirements: {REQ-1: a}\nnon_goals: []\nsuccess_criteria: [{text: yes, check: 'true'}]\n"
+    head = (
+        "mode: strict\nrequirements: {REQ-1: a}\nnon_goals: []\nsuccess_criteria: [{text: yes, check: 'test -d .'}]\n"
+    )
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n- **Estimate:** 5m\n"
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields=fields)], head=MINE + head)
     consent = project.approval()

@@ -102,7 +102,7 @@ def test_answers_about_a_successful_phase_follow_their_schemas(shell: Shell) -> 
     contract = shell.plan(
         _task(1, "test -f f1").replace("- **Files:**", "- **Requirements:** REQ-1\n- **Files:**"),
         _task(2, "test -f f2", "T1-01"),
-        head="success_criteria: [{text: it runs, check: 'true'}]\nrequirements: {REQ-1: all}\n",
+        head="success_criteria: [{text: it runs, check: 'test -d .'}]\nrequirements: {REQ-1: all}\n",
     )
     for command in ("status", "next", "roadmap", "decisions"):
         shell.run(command)

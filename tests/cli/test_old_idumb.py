@@ -183,5 +183,5 @@ def test_a_strict_phase_needs_its_approval_before_a_task_is_accepted(project: Pr
 
 STRICT = (
     "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-    "success_criteria: [{text: all is there, check: 'true'}]\n"
+    "success_criteria: [{text: all is there, check: 'test -d .'}]\n"
 )

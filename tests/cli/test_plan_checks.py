@@ -58,7 +58,8 @@ def test_a_created_file_must_not_exist(project: Project) -> None:
     """R-LOCK-1."""
     project.plan([making("T1-01", "src/a.py")], commit=False)
     assert warned(project) == [("path.exists", "T1-01")]
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "a.txt", after="T1-01")], commit=False)
+    again = task("T1-02", files="create `a.txt`", check="grep -q x a.txt", after="T1-01")
+    project.plan([making("T1-01", "a.txt"), again], commit=False)
     assert warned(project) == [("path.exists", "T1-02")]
     project.plan([task("T1-01", files="delete `src/a.py`"), making("T1-02", "src/a.py", after="T1-01")], commit=False)
     assert warned(project) == []

@@ -20,7 +20,7 @@ PROVEN = "- **Acceptance:**\n  - [ ] x — check: `true`\n"
 TASK = f"### T1-90: Added\n\n- **Depends on:** none\n- **Files:** create `z.txt`\n{PROVEN}"
 
 FENCE = "```yaml task\nid: T1-01\ntitle: A\ndepends_on: none\n"
-FENCE_END = "acceptance:\n  - text: x\n    check: 'true'\n```\n"
+FENCE_END = "acceptance:\n  - text: x\n    check: 'test -d .'\n```\n"
 
 FORMS = {
     "inline": "### T1-01: A\n\n- **Depends on:** none\n- **Files:** create `a.py`, modify `b.py`\n- **Acceptance:**\n"
@@ -36,7 +36,7 @@ FORMS = {
     "YAML, lines": f"{FENCE}files:\n  create:\n    - a.py\n    - a2.py\n  modify:\n    - b.py\n{FENCE_END}",
     "YAML, a text": f"{FENCE}files:\n  create: a.py\n{FENCE_END}",
     "a list of YAML": "- id: T1-01\n  title: A\n  depends_on: none\n  files:\n    create: [a.py]\n  acceptance:\n"
-    "    - text: x\n      check: 'true'\n",
+    "    - text: x\n      check: 'test -d .'\n",
 }
 NEEDS = {
     "inline": "- **Depends on:** T1-01, T1-02\n",

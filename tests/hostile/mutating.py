@@ -203,7 +203,7 @@ _KEYS = (
     "requirements: {REQ-1: One, REQ-2: Two}\n",
     "mode: strict\n",
     "scope: {root: src, protected: ['*.toml', '**']}\n",
-    "invariants: [{id: INV-1, text: t, check: 'true'}]\n",
+    "invariants: [{id: INV-1, text: t, check: 'test -d .'}]\n",
     "non_goals: [{id: NG-1, text: t, paths: ['a/**']}]\n",
     "success_criteria: [{text: t, check: make}, {text: u, human: true}]\n",
     "setup: [{service: s, why: w, env: [A]}]\n",

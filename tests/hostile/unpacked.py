@@ -156,7 +156,7 @@ def _granted(scene: Scene) -> None:
 
 STRICT = (
     "mode: strict\nrequirements: {REQ-1: One}\nnon_goals: [{id: NG-1, text: Nothing else}]\n"
-    "success_criteria: [{text: all holds, check: 'true'}]\n"
+    "success_criteria: [{text: all holds, check: 'test -d .'}]\n"
 )
 
 

@@ -23,11 +23,17 @@ AGENTS = {name: Binding(name, "command", ("true",)) for name in ("agent", "criti
 SETTINGS = Settings(builder="agent", bindings=AGENTS)
 HERE = Span(0, 1, 9)
 ABSENT = {"plan.no-requirements", "plan.no-success-criteria", "plan.no-non-goals"}
-CHECKED = (Criterion("AC-1", "a file is there", "check", "true", span=Span(0, 1, 12)),)
+
+
+def checked(id: str = "T1-01") -> tuple[Criterion, ...]:
+    return (Criterion("AC-1", "a file is there", "check", f"grep -q {id} a.txt", span=Span(0, 1, 12)),)
+
+
+CHECKED = checked()
 
 
 def task(id: str = "T1-01", **more: Any) -> Task:
-    sample = Task(id, "Make a file", files=(FileClaim("create", "a.txt"),), acceptance=CHECKED, span=HERE)
+    sample = Task(id, "Make a file", files=(FileClaim("create", "a.txt"),), acceptance=checked(id), span=HERE)
     return dataclasses.replace(sample, **more)
 
 

@@ -239,14 +239,17 @@ def task(
     id: str,
     *,
     files: str | None = None,
-    check: str = "true",
+    check: str = "",
     after: str = "none",
     steps: Iterable[Mapping[str, Any]] = (),
     fields: str = "",
     criteria: str = "",
 ) -> str:
-    """A task with steps; `fields` are more lines of its field list, `criteria` replace its one criterion."""
-    boxes = criteria or f"  - [ ] it holds — check: `{check}`\n"
+    """A task with steps; `fields` are more lines of its field list, `criteria` replace its one criterion.
+
+    Without `check`, that one always holds, although its text does not show it.
+    """
+    boxes = criteria or f"  - [ ] it holds — check: `{check or f'test -d . # {id}'}`\n"
     declared = f"- **Files:** {files}\n" if files is not None else ""
     lines = "\n".join(f"- {json.dumps(step)}" for step in steps)
     fence = f"\n```yaml steps\n{lines}\n```\n" if lines else ""

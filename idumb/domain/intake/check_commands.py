@@ -71,9 +71,9 @@ def of_other_tasks(case: Case) -> Hits:
             repeated[task.id] = own
         seen.update(own)
     for plan in case.contract.plans:
-        if tasks := [task.id for task in plan.tasks if task.id in repeated]:
-            found = wording.listed((f"{id}: {repeated[id][0]}" for id in tasks), 5, between="; ")
-            yield plan, None, Hit(found, {"tasks": wording.listed(tasks, 5)})
+        if tasks := [task for task in plan.tasks if task.id in repeated]:
+            found = wording.listed((f"{task.id}: {repeated[task.id][0]}" for task in tasks), 5, between="; ")
+            yield plan, tasks[0], Hit(found, {"tasks": wording.listed((task.id for task in tasks), 5)})
 
 
 def unclosed(case: Case) -> Hits:

@@ -22,7 +22,7 @@ AGENT = Settings(builder="agent", bindings={"agent": Binding("agent", "command",
 def task(task_id: str, *needs: str, **more: object) -> Task:
     line = Span(0, 1, int(task_id[-2:]))
     fields: dict[str, object] = {
-        "acceptance": (Criterion("AC-1", "it holds", "check", "true"),),
+        "acceptance": (Criterion("AC-1", "it holds", "check", f"make {task_id}"),),
         "span": line,
         "spans": {"depends_on": line},
     }
@@ -160,7 +160,7 @@ def test_an_unproven_task_is_not_ready() -> None:
 
 
 def test_an_unproven_criterion_next_to_a_proven_one_is_a_warning_and_in_strict_mode_an_error() -> None:
-    two = (Criterion("AC-1", "a", "check", "true"), Criterion("AC-2", "b", "unproven"))
+    two = (Criterion("AC-1", "a", "check", "make test"), Criterion("AC-2", "b", "unproven"))
     guided = ready(plan("01", task("T1-01", acceptance=two)))
     strict = ready(plan("01", task("T1-01", acceptance=two), mode="strict"))
     assert [(f.code, f.severity == ERROR) for f in (*guided, *strict) if f.code[:5] != "plan."] == [
@@ -171,9 +171,12 @@ def test_an_unproven_criterion_next_to_a_proven_one_is_a_warning_and_in_strict_m
 
 def test_verify_covers_all_criteria_only_if_none_has_a_mark() -> None:
     bare = (Criterion("AC-1", "a", "unproven"), Criterion("AC-2", "b", "unproven"))
-    assert set(contract.proofs(task("T1-01", acceptance=bare, verify=("true",))).values()) == {"verify"}
+    assert set(contract.proofs(task("T1-01", acceptance=bare, verify=("make test",))).values()) == {"verify"}
     mixed = (Criterion("AC-1", "a", "unproven"), Criterion("AC-2", "b", "verify"))
-    assert contract.proofs(task("T1-01", acceptance=mixed, verify=("true",))) == {"AC-1": "unproven", "AC-2": "verify"}
+    assert contract.proofs(task("T1-01", acceptance=mixed, verify=("make test",))) == {
+        "AC-1": "unproven",
+        "AC-2": "verify",
+    }
 
 
 @every(
@@ -209,7 +212,7 @@ def test_tasks_are_equal_by_digest_wherever_they_are() -> None:
 
 
 def test_what_a_timeout_leads_to_and_what_a_criterion_keeps_are_part_of_a_task_s_digest() -> None:
-    criterion = Criterion("AC-1", "a", "check", "true")
+    criterion = Criterion("AC-1", "a", "check", "make test")
     keeps = dataclasses.replace(criterion, keeps=True)
     tasks = [Task("T1-01", "t", on_timeout=action, acceptance=(criterion,)) for action in (None, "fail", "retry")]
     tasks.append(Task("T1-01", "t", acceptance=(keeps,)))

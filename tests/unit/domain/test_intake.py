@@ -48,7 +48,7 @@ def test_a_task_that_only_a_model_judges_is_named_and_needs_an_artifact() -> Non
     bare = task(acceptance=opinion, validator="critic", files=None)
     assert codes(plan(bare)) == {"task.no-artifact"}
     assert codes(plan(dataclasses.replace(bare, files=(FileClaim("create", "a"),)))) == {"task.no-check"}
-    assert codes(plan(dataclasses.replace(bare, verify=("true",)))) == set()
+    assert codes(plan(dataclasses.replace(bare, verify=("make test",)))) == set()
     assert codes(plan(dataclasses.replace(bare, files=(FileClaim("read", "a"),)))) == {"task.no-artifact"}
     by_person = (Criterion("AC-1", "it reads well", "human"),)
     assert codes(plan(task(acceptance=by_person, files=None))) == set()
@@ -64,7 +64,7 @@ def test_strict_mode_requires_non_goals_change_classes_invariants_and_complete_i
     whole = Interface("greet", dict.fromkeys(("inputs", "outputs", "errors", "side effects"), "none"))
     complete = plan(
         task(interfaces=(whole,), change="extending"),
-        invariants=(Invariant("INV-1", "it imports", "true"),),
+        invariants=(Invariant("INV-1", "it imports", "make imports"),),
         success_criteria=CHECKED,
         spans={"requirements": HERE, "non_goals": HERE, "invariants": HERE},
     )
@@ -102,7 +102,10 @@ def test_each_unproven_criterion_is_reported_at_its_line_by_the_selected_mode() 
 def test_a_task_with_a_verify_that_proves_nothing_gets_a_suggestion() -> None:
     """R-LOCK-1."""
     mixed = (Criterion("AC-1", "reads well", "opinion"), Criterion("AC-2", "it counts", "unproven"))
-    for one in (task(acceptance=mixed, verify=("true",)), task(acceptance=(*CHECKED, *mixed), verify=("true",))):
+    for one in (
+        task(acceptance=mixed, verify=("make test",)),
+        task(acceptance=(*CHECKED, *mixed), verify=("make test",)),
+    ):
         assert [f.fix for f in findings_of(plan(one)) if "— verify" in f.fix]
     assert not [f for f in findings_of(plan(task(acceptance=(*CHECKED, *mixed)))) if "— verify" in f.fix]
 

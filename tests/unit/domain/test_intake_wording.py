@@ -49,7 +49,7 @@ CLEAR_TEXTS = [
 def test_ambiguous_words_are_found_in_titles_criteria_and_intents() -> None:
     """R-LOCK-7."""
     for text, code in AMBIGUOUS_TEXTS:
-        criterion = (Criterion("AC-1", text, "check", "true", span=Span(0, 1, 14)),)
+        criterion = (Criterion("AC-1", text, "check", "make test", span=Span(0, 1, 14)),)
         places = (
             (plan(task(title=text)), 9),
             (plan(task(acceptance=criterion)), 14),
@@ -66,7 +66,7 @@ def test_words_that_only_look_ambiguous_are_accepted() -> None:
     assert not [
         text
         for text in CLEAR_TEXTS
-        if codes(plan(task(title=text, acceptance=(Criterion("AC-1", text, "check", "true"),)))) != set()
+        if codes(plan(task(title=text, acceptance=(Criterion("AC-1", text, "check", "make test"),)))) != set()
     ]
 
 
@@ -85,12 +85,12 @@ def _with(text: str) -> dict[str, Plan]:
         "title": plan(title=text),
         "requirements": plan(task(requirements=("REQ-1",)), requirements={"REQ-1": text}),
         "non-goals": plan(non_goals=(NonGoal("NG-1", text),)),
-        "invariants": plan(invariants=(Invariant("INV-1", text, "true"),)),
+        "invariants": plan(invariants=(Invariant("INV-1", text, "make test"),)),
         "assumptions": plan(assumptions=(text,)),
         "setup": plan(setup=(Setup("mail", text),)),
         "description": plan(task(description=text)),
         "notes": plan(task(notes=text)),
-        "tests": plan(task(tests=(TestIntent("true", "fails", "passes", text),))),
+        "tests": plan(task(tests=(TestIntent("make test", "fails", "passes", text),))),
         "reason": plan(task(rollback=RollbackClass("irreversible", (), text))),
     }
 
@@ -138,7 +138,7 @@ def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
     assert [(f.code, f.line) for f in findings_of(plan(task(acceptance=empty)))] == [("criterion.empty", 15)]
     criteria = (*CHECKED, Criterion("AC-2", text, "human", instructions=("Open the page",)))
     assert codes(plan(task(acceptance=criteria))) == set()
-    by_command = (Criterion("AC-1", text, "check", "true"),)
+    by_command = (Criterion("AC-1", text, "check", "make test"),)
     assert codes(plan(task(acceptance=by_command))) == set()
 
 
@@ -148,7 +148,7 @@ def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
 def test_a_task_that_does_too_much_is_reported(seconds: int | None, files: int, criteria: int, field: str) -> None:
     """R-PLAN-10."""
     claims = tuple(FileClaim("create", f"{number}.txt") for number in range(files))
-    acceptance = tuple(Criterion(f"AC-{number}", f"It is {number}", "check", "true") for number in range(criteria))
+    acceptance = tuple(Criterion(f"AC-{number}", f"It is {number}", "check", "make test") for number in range(criteria))
     large = task(estimate=seconds, files=claims, acceptance=acceptance)
     assert [(f.code, f.field) for f in findings_of(plan(large))] == ([("task.large", field)] if field else [])
     assert codes(plan(dataclasses.replace(large, kind="human-verify"))) == set()
