@@ -1,4 +1,4 @@
-"""`show TASK --transcript`: what an agent did in an attempt, in short lines, without secrets, and bounded."""
+"""`show TASK --transcript`: what an agent did in an attempt, in short lines, without secrets, and bounded (R-RUN-2)."""
 
 from __future__ import annotations
 

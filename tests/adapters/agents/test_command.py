@@ -104,6 +104,7 @@ def test_secrets_are_redacted_in_output_and_message(tmp_path: Path) -> None:
 
 
 def test_long_output_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -> None:
+    """R-RUN-2."""
     redactor = Redactor({"KEY": "s3cret-key"})
     binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 4000000; printf '\\nlast \\377'"))
     equipment = dataclasses.replace(

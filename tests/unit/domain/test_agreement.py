@@ -214,7 +214,7 @@ def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(row: dict[str, Any], 
 def test_a_criterion_is_open_unless_a_check_a_validator_or_a_person_proves_it(
     more: dict[str, dict[str, Any]], lines: tuple[str, ...]
 ) -> None:
-    """R-RUN-3: nothing counts as proof by default."""
+    """R-RUN-13: nothing counts as proof by default."""
     criteria = (Criterion("AC-1", "it scales", "unproven"), Criterion("AC-2", "it reads well", "opinion"))
     rows = [{"subject": "AC-1", "result": "unproven"}, {"subject": "AC-2", "result": "opinion"}]
     rows += [{"subject": subject, "result": "passed", **row} for subject, row in more.items()]
