@@ -1,4 +1,4 @@
-"""Nothing counts as proof by default: what nobody proved makes the end of a phase partial, and a person decides (R-RUN-3)."""
+"""Nothing counts as proof by default: what nobody proved makes the end partial, and a person decides (R-RUN-3)."""
 
 from __future__ import annotations
 
