@@ -10,7 +10,7 @@ from idumb.domain import paths
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.gates.languages import python_source
+from idumb.gates import python_source
 
 _LONGEST = 32 * 1024 * 1024
 _FILE = "a file"

@@ -6,17 +6,28 @@ Coupling and complexity are compared with the base as a score, which fails nothi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from idumb.domain.plans import run_files
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged, Violation
-from idumb.gates.languages import python_imports, python_source
-from idumb.gates.languages.python_imports import Import
+from idumb.gates import python_source
 
 _MOST_FILES = 3000
+
+
+class Import(NamedTuple):
+    """`module` is the dotted name, with the dots of a relative one; `name` what `from` takes. `line` counts from 1.
+
+    `runs`: the import runs when the file is imported, so that it can close a cycle.
+    """
+
+    module: str
+    name: str
+    line: int
+    runs: bool
 
 
 def judge(inputs: Inputs) -> Judged | None:
@@ -79,7 +90,7 @@ class _Tree:
         if key not in self._targets:
             targets: dict[str, int] = {}
             for one in self.read(path, old=old).imports:
-                target = python_imports.file_of(path, one, self._exists) if one.runs else None
+                target = _file_of(path, one, self._exists) if one.runs else None
                 if target is not None and target != path:
                     targets.setdefault(target, one.line)
             self._targets[key] = targets
@@ -109,12 +120,52 @@ def _read(text: str) -> _Read:
 
 
 def _of_python(lines: int, tree: ast.Module) -> _Read:
-    found = python_imports.of_tree(tree)
+    found = [*_below(tree, runs=True)]
     branches = sum(isinstance(node, _BRANCHES) for node in ast.walk(tree))
     return _Read(lines, branches, len({one.module for one in found}), tuple(found))
 
 
 _BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case, ast.BoolOp)
+
+
+def _below(node: ast.AST, *, runs: bool) -> Iterator[Import]:
+    """Yield the imports of a module."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (Import(each.name, "", child.lineno, runs) for each in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            module = "." * child.level + (child.module or "")
+            yield from (Import(module, each.name, child.lineno, runs) for each in child.names)
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            yield from (each for part in child.orelse for each in _below(part, runs=runs))
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from _below(child, runs=runs and not isinstance(child, python_source.FUNCTIONS))
+
+
+def _file_of(path: str, one: Import, exists: Callable[[str], bool]) -> str | None:
+    """Return the file of the tree that an import in `path` means; None if it is a package from elsewhere."""
+    name = one.module.lstrip(".")
+    level = len(one.module) - len(name)
+    folders = path.split("/")[:-1]
+    if level > len(folders) + 1:
+        return None
+    roots = ["/".join(folders[: len(folders) - level + 1])] if level else _roots(folders, exists)
+    for root in roots:
+        place = "/".join(filter(None, (root, *name.split("."))))
+        inner = "/".join(filter(None, (place, one.name)))
+        for base in dict.fromkeys((inner, place) if one.name else (place,)):
+            for candidate in (f"{base}.py", f"{base}/__init__.py"):
+                if exists(candidate):
+                    return candidate
+    return None
+
+
+def _roots(folders: list[str], exists: Callable[[str], bool]) -> list[str]:
+    """Return where absolute imports begin: the folder above the file's outermost package, the top, and `src`."""
+    depth = len(folders)
+    while depth and exists("/".join((*folders[:depth], "__init__.py"))):
+        depth -= 1
+    return list(dict.fromkeys(("/".join(folders[:depth]), "", "src")))
 
 
 def _cycles(tree: _Tree) -> Iterator[Violation]:

@@ -10,7 +10,7 @@ from idumb.domain.plans.plan import NonGoal
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.domain.proof.symbols import Definitions
-from idumb.gates.languages import symbols
+from idumb.gates import python_source
 
 _LONGEST = 4 * 1024 * 1024
 
@@ -77,4 +77,4 @@ def _definitions(inputs: Inputs, change: Change, *, old: bool) -> Definitions | 
     if entry is None:
         return {}
     data = inputs.read(entry, _LONGEST)
-    return None if data is None else symbols.definitions(change.path, data)
+    return None if data is None else python_source.definitions(change.path, data)

@@ -60,9 +60,9 @@ class StepGates:
 
     def definitions(self, path: str, data: bytes) -> Definitions | None:
         """Return what a file defines, members as `Class.member`; None if that cannot be determined."""
-        from idumb.gates.languages import symbols
+        from idumb.gates import python_source
 
-        return symbols.definitions(path, data)
+        return python_source.definitions(path, data)
 
 
 def _is_own(name: str, inputs: Inputs) -> bool:

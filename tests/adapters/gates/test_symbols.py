@@ -5,8 +5,7 @@ from __future__ import annotations
 from idumb.domain.plans.plan import SymbolClaim
 from idumb.domain.proof import symbols as compared
 from idumb.domain.proof.symbols import SymbolSet
-from idumb.gates import registry
-from idumb.gates.languages import python_source, symbols
+from idumb.gates import python_source, registry
 from tests.support.cases import every
 
 PYTHON = """
@@ -40,7 +39,7 @@ _PYTHON_NAMES = "LIMIT a b c size load save Config Config.read Config.Inner Conf
     ],
 )  # fmt: skip
 def test_definitions_are_recognized(path: str, source: str, names: str) -> None:
-    assert (symbols.definitions(path, source.encode()) or {}).keys() == set(names.split())
+    assert (python_source.definitions(path, source.encode()) or {}).keys() == set(names.split())
 
 
 def test_a_condition_also_means_imports_and_attributes_of_classes() -> None:
@@ -65,12 +64,14 @@ def test_a_condition_also_means_imports_and_attributes_of_classes() -> None:
     ],
 )
 def test_unreadable_source_is_not_judged(path: str, data: bytes) -> None:
-    assert symbols.definitions(path, data) is None
+    assert python_source.definitions(path, data) is None
 
 
 @every("path, text", [("a.py", "def a():\n    pass\n")])
 def test_a_byte_order_mark_is_no_part_of_a_definition(path: str, text: str) -> None:
-    assert symbols.definitions(path, b"\xef\xbb\xbf" + text.encode()) == symbols.definitions(path, text.encode())
+    assert python_source.definitions(path, b"\xef\xbb\xbf" + text.encode()) == python_source.definitions(
+        path, text.encode()
+    )
 
 
 def test_the_languages_that_are_recorded_are_those_that_can_be_read() -> None:
@@ -88,8 +89,8 @@ SAVE = {
 
 
 def _lines(path: str, after: str, *claims: SymbolClaim, declared: bool = True) -> list[compared.Line]:
-    before = symbols.definitions(path, BEFORE[path].encode())
-    symbol_set = SymbolSet(path, before, symbols.definitions(path, after.encode()))
+    before = python_source.definitions(path, BEFORE[path].encode())
+    symbol_set = SymbolSet(path, before, python_source.definitions(path, after.encode()))
     return list(compared.compare(claims if declared else None, [symbol_set]))
 
 

@@ -7,7 +7,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from idumb.domain.proof.symbols import Definitions
+
 Found = TypeVar("Found")
+_LONGEST = 4 * 1024 * 1024
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 Place = tuple[str, int, int]
@@ -27,6 +30,24 @@ def read(text: str, reader: Callable[[ast.Module], Found]) -> Found | None:
 def places(text: str) -> list[Place] | None:
     """Return every definition; None if the text cannot be read."""
     return read(text, lambda tree: [*_of_scope(tree.body, "", wide=False)])
+
+
+def definitions(path: str, data: bytes) -> Definitions | None:
+    """Return the texts of what a file defines, by name; None if it is no Python, or cannot be parsed."""
+    if not path.endswith((".py", ".pyi")) or len(data) > _LONGEST:
+        return None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    listed = places(text)
+    if listed is None:
+        return None
+    lines = text.split("\n")
+    texts: dict[str, list[str]] = {}
+    for name, first, last_line in listed:
+        texts.setdefault(name, []).append("\n".join(line.rstrip("\r") for line in lines[first:last_line]))
+    return {name: tuple(found) for name, found in texts.items()}
 
 
 def names(text: str) -> frozenset[str]:

@@ -1,1 +1,0 @@
-"""What a source file says in one language or another, without running it."""
