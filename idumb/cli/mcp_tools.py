@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import shlex
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
-from typing import Any, ParamSpec
+from typing import Any
 
 from idumb import __version__
-from idumb.cli import mcp_next_actions
+from idumb.app.core import actions
+from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 from idumb.lazy_dataclass import dataclass
 
 Answer = dict[str, Any]
+Way = dict[str, Any]
 Run = Callable[..., Awaitable[Answer]]
-P = ParamSpec("P")
 
 INSTRUCTIONS = (
     "idumb executes plans that are contracts. Begin a session on a phase, take the next task, do exactly that work in"
@@ -35,16 +35,6 @@ _CONSENT = "consent."
 """The prefix of questions about consent. `decide` refuses these without a lookup, because one may appear later."""
 _SKIPPED = "skipped"
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # -P: never import a folder `idumb` of the repository
-
-
-def _with_ways(tool: Callable[P, Coroutine[Any, Any, Answer]]) -> Callable[P, Coroutine[Any, Any, Answer]]:
-    """Wrap a tool so that its answer lists the next steps with their tools."""
-
-    @functools.wraps(tool)
-    async def call(*args: P.args, **kwargs: P.kwargs) -> Answer:
-        return mcp_next_actions.marked(await tool(*args, **kwargs))
-
-    return call
 
 
 @dataclass(slots=True)
@@ -60,7 +50,6 @@ class Session:
         async with self.busy:
             return await self.run(*argv)
 
-    @_with_ways
     async def begin_session(self, phase: str, by: str = "an agent") -> Answer:
         """Begin a session on a phase. Returns its next task, its contract hash, and whether an attempt is open.
 
@@ -73,7 +62,6 @@ class Session:
             self.phase, self.by = str(answer["data"]["phase"]), by
         return answer
 
-    @_with_ways
     async def next_task(self) -> Answer:
         """Take the next task of the session's phase. Saves the files and opens an attempt until you submit it.
 
@@ -86,7 +74,7 @@ class Session:
         data = answer["data"]
         if answer["ok"] and data["open"] is not None and data["open"]["phase"] != data["phase"]:
             return _still_open(data["open"])
-        if not answer["ok"] or data["open"] is not None or mcp_next_actions.submits(data["next"][0]):
+        if not answer["ok"] or data["open"] is not None or _names(answer["ways"][:1], "submit_task"):
             return answer
         if data["task"] is None:
             return await self._nothing_to_do(answer)
@@ -102,12 +90,10 @@ class Session:
         if not waits:
             rows = (await self._idumb("status"))["data"].get("phases", ())
             verified = any(row["phase"] == data["phase"] and row["state"] == "verified" for row in rows)
-            return {**answer, "ways": [mcp_next_actions.way("end_session" if verified else "verify_phase")]}
+            return {**answer, "ways": [_tool("end_session" if verified else "verify_phase"), *answer["ways"]]}
         message = f"No task of phase {data['phase']} can start now: {'; '.join(waits)}."
-        ways = [mcp_next_actions.by_command(command) for command in data["next"]]
-        return _refused("next", "session.nothing-to-do", message, data["next"][0], ways, waits)
+        return _refused("next", "session.nothing-to-do", message, answer["ways"], waits)
 
-    @_with_ways
     async def submit_task(self, task: str, said: str = "") -> Answer:
         """Submit your work on the open task. `data.accepted` is the verdict, `data.feedback` the reason for a no.
 
@@ -115,34 +101,28 @@ class Session:
         """
         return await self._idumb("submit", f"--say={said}", "--", task)
 
-    @_with_ways
     async def show_task(self, task: str) -> Answer:
         """Show a task with its attempts, the results of its checks, and what it changed."""
         return await self._idumb("show", "--", task)
 
-    @_with_ways
     async def show_changes(self, task: str) -> Answer:
         """Show what the last attempt at a task changed, as a diff."""
         return await self._idumb("show", "--diff", "--", task)
 
-    @_with_ways
     async def retry_task(self, task: str) -> Answer:
         """Start one more attempt at a failed task, with the feedback on the last one."""
         return await self._idumb("start", "--retry", f"--by={self.by}", "--", task)
 
-    @_with_ways
     async def give_up_task(self, task: str, why: str) -> Answer:
         """End the open attempt without its work. Saves the work in a snapshot, then restores the files."""
         return await self._idumb("give-up", f"--why={why}", "--", task)
 
-    @_with_ways
     async def verify_phase(self) -> Answer:
         """Verify the session's phase again, after you corrected what failed."""
         if self.phase is None:
             return _not_begun("verify-work")
         return await self._idumb("verify-work", "--", self.phase)
 
-    @_with_ways
     async def ask_person(self, task: str) -> Answer:
         """List what only a person can decide about a failed or waiting task, with the command of each choice.
 
@@ -154,20 +134,20 @@ class Session:
             return shown if not shown["ok"] else listed
         data = shown["data"]
         questions = [question for question in listed["data"]["decisions"] if question.get("task") == data["id"]]
-        choices = [choice for choice in data.get("choices", ()) if mcp_next_actions.tool_of(choice["command"]) is None]
+        persons = {way["command"] for way in shown["ways"] if way["tool"] is None}
+        choices = [choice for choice in data.get("choices", ()) if choice["command"] in persons]
         if not questions and not choices:
             message = f"{data['id']} is {data['status']} and does not wait for a person."
-            look = f"idumb show {data['id']}"
-            return _refused("show", "session.nothing-to-ask", message, look, [mcp_next_actions.by_command(look)])
+            return _refused("show", "session.nothing-to-ask", message, [Action.of("show", data["id"]).row()])
         task_data = {name: data.get(name) for name in ("id", "phase", "status", "reason")}
-        return {**shown, "data": {**task_data, "choices": choices, "decisions": questions}}
+        mine = {choice["command"] for choice in (*choices, *(c for q in questions for c in q["choices"]))}
+        ways = [way for way in (*shown["ways"], *listed["ways"]) if way["command"] in mine]
+        return {**shown, "data": {**task_data, "choices": choices, "decisions": questions}, "ways": ways}
 
-    @_with_ways
     async def status(self) -> Answer:
         """Show the state of every phase, what waits for a person, and the next command."""
         return await self._idumb("status")
 
-    @_with_ways
     async def decide(self, decision: str, choice: str, guidance: str = "") -> Answer:
         """Return the command with which a person answers a question. `status` lists questions and choices.
 
@@ -181,17 +161,13 @@ class Session:
             return listed
         if all(row["id"] != decision for row in listed["data"]["decisions"]):
             message = f"No question has the id {decision}."
-            return _refused(
-                "decide", "decision.unknown", message, "status", [mcp_next_actions.by_command("idumb decisions")]
-            )
+            return _refused("decide", "decision.unknown", message, [Action("decisions").row()])
         return _at_a_terminal(decision, choice, guidance)
 
-    @_with_ways
     async def verify_workspace_integrity(self) -> Answer:
         """Check that files, plans, git's own files and the event log are as the phase's run left them."""
         return await self._audit("workspace")
 
-    @_with_ways
     async def generate_attestation_bundle(self) -> Answer:
         """Export run, plans, commits, evidence and head of the event log as one object with its digest, not signed."""
         return await self._audit("bundle")
@@ -201,7 +177,6 @@ class Session:
             return _not_begun("audit")
         return await self._idumb("audit", action, "--", self.phase)
 
-    @_with_ways
     async def end_session(self, give_up: str = "") -> Answer:
         """End the session. If an attempt is still open, submit it first or give it up with a reason.
 
@@ -242,34 +217,41 @@ class Session:
 
 def _at_a_terminal(decision: str, choice: str, guidance: str) -> Answer:
     message = f"Only a person at a terminal can answer {decision}; no tool can."
-    command = shlex.join(["idumb", "decide", decision, choice, *(("--guidance", guidance) if guidance else ())])
-    way = mcp_next_actions.by_command(command)
-    return _refused("decide", "decision.at-terminal", message, f"a person runs: {command}", [way], [decision])
+    action = Action.of("decide", decision, choice, *(("--guidance", guidance) if guidance else ()))
+    return _refused("decide", "decision.at-terminal", message, [action.row()], [decision])
 
 
 def _still_open(attempt: Answer, command: str = "next") -> Answer:
     task = attempt["task"]
     message = f"{task} of phase {attempt['phase']} has been open since {attempt['since']}, for {attempt['by']}."
-    ways = [
-        mcp_next_actions.by_command(f"idumb submit {task}"),
-        mcp_next_actions.by_command(f"idumb give-up {task} --why REASON"),
-    ]
-    return _refused(command, "attempt.open", message, f"submit_task {task}, or end_session with give_up", ways)
+    return _refused(command, "attempt.open", message, [Action.of("submit", task).row(), actions.give_up(task).row()])
 
 
 def _not_begun(command: str) -> Answer:
-    ways = [mcp_next_actions.by_tool("begin_session", "begin a session on a phase", "you can take its tasks")]
-    return _refused(command, "session.none", "No session has begun.", "begin_session", ways)
+    return _refused(command, "session.none", "No session has begun.", [_tool("begin_session")])
 
 
-def _refused(
-    command: str, code: str, message: str, hint: str, choices: Sequence[Mapping[str, Any]], evidence: Sequence[str] = ()
-) -> Answer:
+def _tool(name: str) -> Way:
+    """Return a next step that only a tool can do."""
+    return {"command": None, "tool": {"name": name, "arguments": {}}}
+
+
+def _names(ways: Sequence[Way], tool: str) -> bool:
+    return any(way["tool"] is not None and way["tool"]["name"] == tool for way in ways)
+
+
+def _refused(command: str, code: str, message: str, ways: Sequence[Way], evidence: Sequence[str] = ()) -> Answer:
     """Return a refusal by the tools themselves, with the details that every refusal has."""
     from idumb.views import answer
 
-    details = {"what": f"idumb {command}", "why": message, "evidence": [*evidence] or [message], "choices": [*choices]}
-    return answer.whole(command, data={}, error={"code": code, "message": message, "hint": hint, "details": details})
+    choices = [
+        {"id": text, "text": text, "consequence": "the session goes on", "command": way["command"]}
+        for way in ways
+        if (text := way["command"] or f"call {way['tool']['name']}")
+    ]
+    details = {"what": f"idumb {command}", "why": message, "evidence": [*evidence] or [message], "choices": choices}
+    error = {"code": code, "message": message, "hint": choices[0]["text"], "details": details}
+    return {**answer.whole(command, data={}, error=error), "ways": [*ways]}
 
 
 def with_json(argv: Sequence[str]) -> tuple[str, ...]:
@@ -300,9 +282,7 @@ async def run(*argv: str) -> Answer:
     if isinstance(answer, dict):
         return answer
     message = f"idumb {argv[0]} exited with {process.returncode} and no answer."
-    return _refused(
-        argv[0], "session.no-answer", message, "idumb doctor", [mcp_next_actions.by_command("idumb doctor")]
-    )
+    return _refused(argv[0], "session.no-answer", message, [Action("doctor").row()])
 
 
 def listed() -> list[dict[str, str]]:

@@ -13,6 +13,7 @@ import click
 
 from idumb import lazy_pattern
 from idumb.cli import completion, mistyped, output
+from idumb.domain.action import Action
 from idumb.system.files import named_files
 
 if TYPE_CHECKING:
@@ -141,6 +142,9 @@ accept_changed = click.option(
 )
 
 
+dry_run = click.option(
+    "--dry-run", "rehearsal", is_flag=True, help="Run in a throw-away copy and print the change; keep nothing."
+)
 approval = click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file).")
 on_deviation = click.option(
     "--on-deviation",
@@ -265,7 +269,7 @@ def source_path(name: str, services: Services) -> str:
     if not name:
         from idumb.domain.errors import InputError
 
-        raise InputError("import.no-path", "No file or folder was named.", hint="idumb import --help")
+        raise InputError("import.no-path", "No file or folder was named.", hint=Action.of("import", "--help"))
     whole, root = os.path.realpath(name), os.path.realpath(services.root)
     top = root.removesuffix(f"/{services.folder}") if services.folder else root
     inside = whole == top or whole.startswith(top.rstrip("/") + "/")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from idumb.app.core.result import Result
+    from idumb.domain.action import Action
     from idumb.system.redaction import Redactor
 
 
@@ -66,7 +67,7 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, 
     for warning in warnings:
         _write_error(f"warning: {shown(warning)}\n")
     if result.failure is not None:
-        following = () if quiet or result.data.get("outcome") == "partial" else result.data.get("next", ())
+        following = () if quiet else result.data.get("next", ())
         _write_failure(*result.failure, details=result.details, following=following)
     return result.exit_code
 
@@ -87,12 +88,12 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
     details = {**problem.details, **({"findings": findings} if findings else {})}
     if as_json:
         details = _failed(problem.exit_code, problem.message, details)
-        error = {"code": problem.code, "message": problem.message, "hint": problem.hint, "details": details}
+        error = {"code": problem.code, "message": problem.message, "hint": problem.step, "details": details}
         print_object(command, {}, error=error, warnings=_with_notes())
         return problem.exit_code
     for warning in _with_notes():
         _write_error(f"warning: {shown(warning)}\n")
-    _write_failure(problem.code, problem.message, problem.hint, findings, details)
+    _write_failure(problem.code, problem.message, problem.step, findings, details)
     return problem.exit_code
 
 
@@ -230,11 +231,25 @@ def _report(text: str) -> str | None:
 def _write_failure(
     code: str,
     message: str,
-    hint: str | None,
+    hint: Action | str | None,
     findings: Sequence[Mapping[str, Any]] = (),
     details: Mapping[str, Any] | None = None,
-    following: Sequence[str] = (),
+    following: Sequence[Action | str] = (),
 ) -> None:
+    from idumb.domain.action import plain
     from idumb.views import answer
 
-    _write_error(answer.failure(code, message, hint, findings, details, following))
+    if _redactors:  # before the lines are wrapped
+        message, findings, details = _redactors[0]().value(plain([message, [*findings], details or {}]))
+    _write_error(answer.failure(code, message, hint, findings, details, following, width=_width()))
+
+
+def _width() -> int | None:
+    """Return the columns of the terminal on standard error; None if it is none."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    return columns if columns >= _NARROWEST else 80  # some terminals say 0
+
+
+_NARROWEST = 20

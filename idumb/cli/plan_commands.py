@@ -10,6 +10,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
+from idumb.domain.action import Action
 from idumb.system.files import user_folders
 
 if TYPE_CHECKING:
@@ -359,7 +360,9 @@ def _read(name: str) -> str:
         with open(name, encoding="utf-8", newline="") as stream:
             return stream.read()
     except (OSError, UnicodeDecodeError) as problem:
-        raise InputError("amend.unreadable", f"Cannot read {name}: {problem}", hint="idumb amend --help") from problem
+        raise InputError(
+            "amend.unreadable", f"Cannot read {name}: {problem}", hint=Action.of("amend", "--help")
+        ) from problem
 
 
 @options.command("graph")

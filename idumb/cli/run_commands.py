@@ -13,10 +13,6 @@ from idumb.app.core.result import Result
 from idumb.cli import options
 from idumb.system.files import user_folders
 
-_dry_run = click.option(
-    "--dry-run", "rehearsal", is_flag=True, help="Run in a throw-away copy and print the change; keep nothing."
-)
-
 
 @options.command("execute-phase")
 @options.phase
@@ -25,7 +21,7 @@ _dry_run = click.option(
 @click.option("--ask", is_flag=True, help="Print the prompt of the next task; run nothing.")
 @click.option("--all", "all_tasks", is_flag=True, help="With --ask: the prompts of all tasks that are not done.")
 @click.option("--out", type=click.Path(), metavar="FOLDER", help="With --ask: write each prompt to a new file there.")
-@_dry_run
+@options.dry_run
 @options.running
 def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | None, **flags: Any) -> Result:
     """Run a phase, task by task, and verify it.
@@ -117,7 +113,7 @@ def resume_command(phase: str, retry_failed: bool, judge: bool, guidance: str, *
 @click.argument("file")
 @click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
-@_dry_run
+@options.dry_run
 @options.running
 def execute_command(file: str, **flags: Any) -> Result:
     """Run a step plan, a YAML or JSON file of tool calls.

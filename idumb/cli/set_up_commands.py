@@ -11,6 +11,7 @@ import click
 from idumb.app.core.result import Result
 from idumb.app.upkeep import log_files
 from idumb.cli import main, mistyped, options
+from idumb.domain.action import Action
 from idumb.domain.errors import UsageError
 from idumb.domain.hosts import BY_NAME
 
@@ -184,7 +185,7 @@ def schema_command(name: str | None) -> Result:
     if name not in schemas:
         nearest = mistyped.nearest_of(name, [SNIPPETS, *schemas])
         message = mistyped.suggest(f"There is no schema {name!r}.", nearest)
-        raise UsageError("usage", message, hint=f"idumb schema {nearest or ''}".rstrip())
+        raise UsageError("usage", message, hint=Action("schema", (nearest,) if nearest else ()))
     return Result({"name": name, "document": schemas[name]})
 
 
@@ -216,5 +217,5 @@ def _text(pages: dict[str, str], topic: str) -> str:
     raise UsageError(
         "usage",
         mistyped.suggest(f"No help on {topic!r}.", nearest),
-        hint=f"idumb help {nearest}" if nearest else "idumb help lists the topics",
+        hint=Action.of("help", nearest) if nearest else "idumb help lists the topics",
     )

@@ -74,12 +74,13 @@ def status_command(name: str | None) -> Result:
 @click.argument("name", required=False)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="An input. Repeatable.")
 @click.option("--from", "source", default="", metavar="HANDOFF", help="Take up this handoff; it gives inputs.")
+@options.dry_run
 @options.running
 def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags: Any) -> Result:
     """Run a workflow.
 
     Copies it with its inputs to .planning/workflows as phase W1, W2 and so on, asks for consent, and runs it. Without a
-    terminal, the answer names the hash for --approve.
+    terminal, the answer names the hash for --approve, and nothing is written.
     """
     if not (name or source):
         raise click.UsageError("Name a workflow, or --from HANDOFF.")

@@ -13,6 +13,7 @@ from idumb.app.upkeep.install import Place
 from idumb.app.worktree import left_checkouts
 from idumb.composition import project_folder
 from idumb.composition.sandboxes import LocalSandboxes
+from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check
 from idumb.domain.hosts import HOSTS, Host
@@ -64,7 +65,7 @@ def command_folder(start: str, host: Host, *, user: bool) -> Place:
         raise Refusal(
             "install.no-user-folder",
             f"{host.title} has no fixed folder for a user's commands.",
-            hint=f"idumb install --host {host.name} --project",
+            hint=Action.of("install", "--host", host.name, "--project"),
             details={"project": f"idumb install --host {host.name} --project"},
         )
     root, folder = host_files.user_root(host.variable, host.user)

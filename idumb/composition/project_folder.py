@@ -43,7 +43,7 @@ def find_repository(start: str) -> discover.Repository:
     try:
         return discover.find(start)
     except Refusal as refusal:
-        refusal.hint = refusal.hint or (
+        refusal.step = refusal.step or (
             "git status shows the same problem. Restore .git from a clone or a backup, or move it away and run git init"
         )
         raise

@@ -78,7 +78,7 @@ def _with_owner(view: dict[str, Any], owner: dict[str, Any] | None) -> dict[str,
     why = f"idumb {owner['command']} is running as process {owner['pid']}; wait for it, or stop it with idumb stop"
     asked = (question["what"] for row in view["phases"] for question in row["decisions"][:1])
     why += "".join(f". A question waits, perhaps at its terminal: {what}" for what in asked)
-    return {**view, "owner": owner, "next": {**view["next"], "command": None, "why": why}}
+    return {**view, "owner": owner, "next": {**view["next"], "command": None, "tool": None, "why": why}}
 
 
 def _owner(repository: discover.Repository) -> dict[str, Any] | None:

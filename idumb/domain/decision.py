@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from idumb.domain.action import Action, plain
 from idumb.lazy_dataclass import dataclass
 
 WORK, JUDGEMENT, UNDECLARED, CONFLICT, STOPPED, EFFECT = "work", "judge", "undeclared", "conflict", "stopped", "effect"
@@ -23,17 +24,19 @@ begins, or is delivered; nothing happens yet."""
 class Choice:
     """`move` is what follows for the task; "" if the use case that asks decides.
 
-    `command` is what a user without a terminal types to choose it; None if there is none.
+    `command` is what a user without a terminal types to choose it; None if there is none. One of another program, or
+    several, are a text.
     """
 
     id: str
     text: str
     consequence: str
-    command: str | None = None
+    command: Action | str | None = None
     move: str = ""
 
     def row(self) -> dict[str, Any]:
-        return {name: value for name, value in dataclasses.asdict(self).items() if name != "move" or value}
+        row = {"id": self.id, "text": self.text, "consequence": self.consequence}
+        return row | {"command": self.command} | ({"move": self.move} if self.move else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Decision:
 
     def row(self) -> dict[str, Any]:
         """Return the decision for `recorded`."""
-        row = dataclasses.asdict(self) | {"choices": [choice.row() for choice in self.choices]}
+        row = dataclasses.asdict(self) | {"choices": [plain(choice.row()) for choice in self.choices]}
         return {name: value for name, value in row.items() if name != "until" or value}
 
     @classmethod

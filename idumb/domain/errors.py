@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from idumb.domain.action import Action
     from idumb.domain.finding import Finding
 
 EXIT_DONE = 0
@@ -27,7 +28,7 @@ class IdumbError(Exception):
     """What happened, and what to do next.
 
     - `code`: part of the public interface (`git.not-a-repository`); the wording of `message` is not.
-    - `hint`: the next command or step.
+    - `step`: what to do next: one command, or words. `hint`: the same as a text.
     - `details`: JSON-serialisable.
     """
 
@@ -38,14 +39,18 @@ class IdumbError(Exception):
         code: str,
         message: str,
         *,
-        hint: str | None = None,
+        hint: Action | str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.hint = hint
+        self.step = hint
         self.details: dict[str, Any] = dict(details or {})
+
+    @property
+    def hint(self) -> str | None:
+        return None if self.step is None else str(self.step)
 
 
 class UsageError(IdumbError):
@@ -65,7 +70,7 @@ class InputError(IdumbError):
         message: str,
         *,
         findings: Sequence[Finding] = (),
-        hint: str | None = None,
+        hint: Action | str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(code, message, hint=hint, details=details)

@@ -18,6 +18,7 @@ from pygit2.enums import ObjectType
 
 from idumb import lazy_pattern
 from idumb.domain import errors
+from idumb.domain.action import Action
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, git_program, refs
 from idumb.git.discover import Repository
@@ -71,7 +72,7 @@ def keep(repository: pygit2.Repository, place: Repository, name: str, oid: str) 
     whole = ["rev-list", "--objects", "--no-walk", "--quiet", "--missing=allow-promisor", oid]
     if git_program.read(place.root, whole).status:  # libgit2 would answer from its memory
         words = f"{name} could not be kept: object {oid} does not exist, or not all of it"
-        raise errors.Refusal("git.ref-moved", words, hint="idumb doctor")
+        raise errors.Refusal("git.ref-moved", words, hint=Action("doctor"))
     put(repository, place, name, oid, "keep")
 
 
@@ -128,4 +129,4 @@ def _rows(repository: pygit2.Repository, tree: str | None) -> Rows:
         return {} if tree is None else tree_objects.rows(repository, tree)
     except (KeyError, ValueError, pygit2.GitError) as problem:
         words = f"tree {tree} with the names of a finished run is missing or damaged: {problem}"
-        raise errors.Refusal("git.object-missing", words, hint="idumb doctor --fix") from problem
+        raise errors.Refusal("git.object-missing", words, hint=Action.of("doctor", "--fix")) from problem

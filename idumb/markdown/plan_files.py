@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import catalog, paths
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
 from idumb.domain.plans import numbered_phases, step_plan
@@ -47,12 +48,12 @@ class PlanningFolder:
                 return self._numbered_folder(phase, kind)
         names = self._names(PHASES)
         if not phase.strip():
-            raise InputError("phase.not-found", "No phase was given.", hint="idumb roadmap")
+            raise InputError("phase.not-found", "No phase was given.", hint=Action("roadmap"))
         folders = phase_names.matching_folders(names, phase)
         if not folders and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
             raise self._bad_name(phase)
         if not folders and self._is_missing_file(phase):
-            raise InputError("phase.not-found", f"There is no file {phase}.", hint="idumb roadmap")
+            raise InputError("phase.not-found", f"There is no file {phase}.", hint=Action("roadmap"))
         if not folders:
             raise InputError(
                 "phase.not-found",
@@ -115,7 +116,9 @@ class PlanningFolder:
             return folders[0]
         if folders:
             raise _ambiguous(phase, folders)
-        raise InputError("phase.not-found", f"There is no {kind.words} {phase} in {kind.parent}.", hint="idumb status")
+        raise InputError(
+            "phase.not-found", f"There is no {kind.words} {phase} in {kind.parent}.", hint=Action("status")
+        )
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""

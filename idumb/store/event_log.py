@@ -14,6 +14,7 @@ from typing import Any
 from idumb import lazy_pattern
 from idumb.app.ports.process import Clock
 from idumb.domain import canonical_json
+from idumb.domain.action import Action
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent
 from idumb.store import backups, connection, event_chain, log_errors
@@ -267,6 +268,6 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
         raise StoreError(
             "store.fence",
             f"another idumb has taken over this working tree (fencing token {current}, this one has {fence})",
-            hint="idumb status",
+            hint=Action("status"),
             details={"fence": fence, "current": current},
         )

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from idumb.domain.action import Action
+
     Data = Mapping[str, Any]
 
 SCHEMA = 1
@@ -90,14 +92,15 @@ def render(command: str, data: Data) -> str:
     renderer: Callable[[Data], Sequence[str] | str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
     if module == "status":  # it escapes its lines itself, and loads nothing
         return str(renderer(data))
+    from idumb.domain.action import plain
     from idumb.views import phrases
 
+    data = plain(data)
     shown = data if command in _DOCUMENTS or _DOCUMENTS & data.keys() else escaped(data)
     text = renderer(shown)
     return text if isinstance(text, str) else phrases.whole([*text, *phrases.commands(shown)])
 
 
-_NAMED = 20  # tasks or paths of an error
 _DOCUMENTS = frozenset({"help", "graph", "bundle", "document"})
 """Answers that are documents of idumb's own, and keys of such a document: they are printed as they are."""
 _BLOCKS = frozenset({"prompt", "diff", "output", "feedback", "source", "shown", "keep", "put_back"})
@@ -123,14 +126,36 @@ def whole(
     command: str, *, data: Data | None, warnings: Sequence[str] = (), error: Data | None = None
 ) -> dict[str, Any]:
     """Return the object that `--json` prints (docs/json.md). `error` has code, message, hint and details."""
+    from idumb.domain.action import plain
+
+    stated = None if error is None else _stated({"hint": None, "details": {}, **error})
     return {
         "schema": SCHEMA,
         "command": command,
         "ok": error is None,
-        "data": dict(data or {}),
+        "data": plain(data or {}),
+        "ways": _ways(data or {}, stated or {}),
         "warnings": list(warnings),
-        "error": None if error is None else _stated({"hint": None, "details": {}, **error}),
+        "error": plain(stated),
     }
+
+
+def _ways(data: Data, error: Data) -> list[dict[str, Any]]:
+    """Return each next step that the answer names, once, with the tool of `idumb mcp` that does the same."""
+    from idumb.domain.action import Action
+
+    following = data.get("next") or ()
+    rows = [following] if isinstance(following, dict) else [{"command": step} for step in following]
+    rows += [{"command": error["hint"]}] if isinstance(error.get("hint"), Action) else []
+    rows += [*error.get("details", {}).get("choices", ()), *data.get("choices", ())]
+    rows += [choice for question in data.get("decisions", ()) for choice in question["choices"]]
+    ways: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        step = row["command"]
+        if step is not None:
+            tool = step.tool if isinstance(step, Action) else row.get("tool")
+            ways.setdefault(str(step), {"command": str(step), "tool": tool})
+    return [*ways.values()]
 
 
 def _stated(error: dict[str, Any]) -> dict[str, Any]:
@@ -143,26 +168,30 @@ def _stated(error: dict[str, Any]) -> dict[str, Any]:
 def failure(
     code: str,
     message: str,
-    hint: str | None,
+    hint: Action | str | None,
     findings: Sequence[Data] = (),
     details: Data | None = None,
-    following: Sequence[str] = (),
+    following: Sequence[Action | str] = (),
+    *,
+    width: int | None = None,
 ) -> str:
-    """Return the text for standard error: findings, error, evidence, choices, and at the end what to do next.
+    """Return the text for standard error. `following` are the next commands of the answer, `hint` mostly the first.
 
-    `following` are the next commands of the answer; `hint` is mostly the first of them.
+    `width` is that of the terminal, None without one.
     """
-    from idumb.views import phrases
+    from idumb.domain.action import Action, plain
+    from idumb.domain.refusals import table
+    from idumb.views import refusal
 
-    lines = [line for item in findings for line in phrases.finding(escaped(item))]
-    fields = escaped(details or {})
-    ways = phrases.choices(fields.get("choices", ()))
-    evidence = [f"  - {item}" for item in fields.get("evidence", ())] if ways else []
-    hidden = len(evidence) - phrases.MOST_EVIDENCE
-    shown = [*evidence[: phrases.MOST_EVIDENCE], *([f"  - and {hidden} more"] if hidden > 0 else [])]
-    resolving = phrases.resolving(fields["files"]) if code == "rollback.conflict" else []
-    named = [f"  {kind}: {', '.join(list(fields[kind])[:_NAMED])}" for kind in ("tasks", "paths") if fields.get(kind)]
-    steps = list(dict.fromkeys(map(escaped, [*([hint] if hint else []), *following])))
-    advice = [f"  {'or: ' if number else 'next: '}{step}" for number, step in enumerate(steps)]
-    error = f"idumb: {escaped(message)} [{code}]"
-    return phrases.whole([*lines, error, *shown, *named, *ways, *advice, *resolving])
+    known = {**(details or {})}
+    choices = table.complete(code, message, hint, known).get("choices", ())
+    data = {
+        "code": code,
+        "message": message,
+        "hint": hint,
+        "is_command": isinstance(hint, Action),
+        "details": {**known, "choices": choices},
+        "findings": findings,
+        "next": following,
+    }
+    return refusal.text(escaped(plain(data)), width)

@@ -14,8 +14,7 @@ Lines = Sequence[str] | str
 """The text of an answer: lines, which the next commands follow, or the whole text."""
 _WIDTH = 160
 _FEW = 5  # subjects on one line
-MOST_EVIDENCE = 12
-_CONFLICTS = 10  # files whose commands are shown
+_CONFLICTS = 6  # files whose commands are shown
 _DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "fix"))  # shown label, JSON key
 
 

@@ -116,7 +116,7 @@ def test_without_a_terminal_it_needs_an_option_and_lists_what_it_would_remove(pr
     before = remaining(project)
     answer = project.quick("deinit")
     assert (answer.code, remaining(project)) == (4, before)
-    for words in ("3 refs under refs/idumb/", "event log", "every commit and branch", "next: idumb deinit --yes"):
+    for words in ("3 refs under refs/idumb/", "event log", "every commit and branch", "idumb deinit --yes\n"):
         assert words in answer.err
     assert not (state_dir() / "backups").exists()
 

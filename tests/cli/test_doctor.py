@@ -148,4 +148,4 @@ def test_problems_are_exit_code_1_and_name_the_next_command(project: Project) ->
     answer = project.quick("doctor")
     assert answer.code == 1
     assert "[doctor.problems]" in answer.err
-    assert "next: idumb doctor --fix" in answer.err
+    assert "      idumb doctor --fix\n" in answer.err

@@ -16,7 +16,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.cli import mcp_next_actions, mcp_tools
+from idumb.cli import mcp_tools
+from idumb.domain.action import Action
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -348,7 +349,8 @@ def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
     async def run(*argv: str) -> dict[str, Any]:
         outputs.append(argv)
         data = {"phase": "1", "task": {"id": "T1-01"}, "open": None, "decisions": [], "others": [], "next": ["x"]}
-        return {"ok": True, "data": {**data, "id": "T1-01", "status": "failed", "phases": []}, "error": None}
+        data |= {"id": "T1-01", "status": "failed", "phases": []}
+        return {"ok": True, "data": data, "ways": [], "error": None}
 
     session = mcp_tools.Session(run)
     for tool in (session.begin_session, *session.tools):
@@ -360,19 +362,17 @@ def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
     assert {word.partition("=")[0] for word in given} <= allowed
 
 
-def test_a_command_is_matched_with_the_tool_that_does_the_same() -> None:
+def test_an_action_is_matched_with_the_tool_that_does_the_same() -> None:
     """R-ADAPT-7, R-ASK-2."""
-    tool_of: dict[str | None, str | None] = {
-        "idumb show T1-01": "show_task",
-        "idumb start T1-01 --retry": "retry_task",
-        "git show 'abc:CI' > CI; idumb start T1-01 --retry": "retry_task",
-        "idumb submit T1-01": "submit_task",
-        "idumb submit T1-01 --on-deviation keep": None,
-        "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation keep": None,
-        "idumb start T1-01 --approve HASH": None,
-        "idumb accept T1-01 --why REASON": None,
-        "idumb resume 1 --retry-failed": None,
-        None: None,
+    tools = {
+        Action("show", ("T1-01",)): "show_task",
+        Action("start", ("T1-01", "--retry")): "retry_task",
+        Action("submit", ("T1-01",)): "submit_task",
+        Action("decisions"): "status",
+        Action("submit", ("T1-01", "--on-deviation", "keep")): None,
+        Action("start", ("T1-01", "--approve", "HASH")): None,
+        Action("accept", ("T1-01", "--why", "REASON")): None,
+        Action("resume", ("1", "--retry-failed")): None,
     }
-    assert {command: (mcp_next_actions.tool_of(command) or {}).get("name") for command in tool_of} == tool_of
-    assert set(tool_of.values()) - {None} <= set(TOOLS)
+    assert {action: (action.tool or {}).get("name") for action in tools} == tools
+    assert set(tools.values()) - {None} <= set(TOOLS)

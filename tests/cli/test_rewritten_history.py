@@ -45,7 +45,7 @@ def test_a_done_task_whose_commit_the_branch_lost_is_named_and_asked_about(halte
     words = f"commit {lost[:7]} of T1-02 is no longer on main"
     view = project.json("status").data
     assert (view["phases"][0]["tasks"]["completed"], view["phases"][0]["reason"]) == (1, words)
-    assert view["next"] == {"phase": "1", "command": "idumb resume 1", "why": words}
+    assert view["next"] == {"phase": "1", "command": "idumb resume 1", "tool": None, "why": words}
     shown = project.json("show", "T1-02").data
     assert (shown["status"], shown["reason"]) == ("ready", words)
     assert words in project.quick("doctor").out

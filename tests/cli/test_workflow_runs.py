@@ -103,7 +103,7 @@ def test_a_workflow_is_proven_rolled_back_repeated_and_undone(sandbox: GitSandbo
     refused = project.quick("workflow", "run", "w", "--input", "word=good", "--json")
     consent = ("--approve", refused.error["details"]["consent_hash"])
     if not settings:
-        rehearsed = project.json("execute-phase", "W1", "--dry-run", *consent)
+        rehearsed = project.json("workflow", "run", "w", "--input", "word=good", "--dry-run", *consent)
         would = {row["task"] for row in rehearsed.data["dry_run"]["would_commit"]}
         assert would == {"TW1-01", "TW1-03", "TW1-05"}, rehearsed.out
     done = project.json("workflow", "run", "w", "--input", "word=good", *consent)

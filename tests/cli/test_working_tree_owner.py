@@ -55,11 +55,9 @@ def test_next_names_what_is_under_way_then_what_waits_then_what_can_run(project:
     judged = task("T2-01", files="create `b.txt`", criteria=JUDGED, steps=[write("b.txt", "b\n")])
     project.plan([judged], phase="2")
     assert project.json("execute-phase", "2", "--approve", project.approval("2")).code == 5
-    assert project.json("next").data["next"] == {
-        "phase": "2",
-        "command": "idumb decisions",
-        "why": "phase 2 needs an answer",
-    }
+    following = project.json("next").data["next"]
+    assert following["command"] == "idumb decisions"
+    assert (following["phase"], following["why"]) == ("2", "phase 2 needs an answer")
     project.plan([task("T3-01", files="create `c.txt`", check="true")], phase="3", head="builder: editor\n")
     assert project.quick("start", "T3-01", "--approve", project.approval("3")).code == 0
     assert project.json("next").data["next"]["command"] == "idumb submit T3-01"

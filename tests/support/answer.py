@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FAILURES = frozenset({1, 70, 129, 130, 143})
-KEYS = ("schema", "command", "ok", "data", "warnings", "error")
+KEYS = ("schema", "command", "ok", "data", "ways", "warnings", "error")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,26 @@ ASKS = frozenset({"consent.missing", "amend.not-confirmed", "approval.not-given"
 """Refusals that only ask to confirm the chosen action; at a terminal they are the question."""
 
 
+def state() -> Path:
+    """What idumb keeps for the user."""
+    return Path(os.environ["XDG_STATE_HOME"])
+
+
+def refusal_of(project: Project, command: str) -> str | None:
+    """Return why a pasted command is refused, after which everything is restored; None if it is done or asks."""
+    with put_back(project.folder, state()):
+        for answer in _one_after_the_other(project, command.split("; ")):
+            if (code := _refusal(answer)) is not None and not command.startswith("idumb check-plan"):
+                return f"{code} {answer.err or answer.out}"
+    return None
+
+
 def run_each(project: Project, offer: Answer) -> dict[str, list[Answer]]:
     """The id of each choice that has a command, to the answers of its commands."""
     answers: dict[str, list[Answer]] = {}
     for row in offer.error["details"].get("choices", ()):
         if row["command"] is not None:
-            with put_back(project.folder, Path(os.environ["XDG_STATE_HOME"])):
+            with put_back(project.folder, state()):
                 answers[row["id"]] = list(_one_after_the_other(project, row["command"].split("; ")))
     return answers
 

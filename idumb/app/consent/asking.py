@@ -14,8 +14,9 @@ from dataclasses import field
 from typing import Any
 
 from idumb.app.consent import needs, phase_grants
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.services import Services, again
+from idumb.domain.action import Action
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent.grant import Change, Need, Part
 from idumb.domain.decision import CONSENT, Choice, Decision
@@ -77,7 +78,7 @@ def ask(services: Services, need: Need, missing: Sequence[Change], subject: Subj
 
 def refusal(need: Need, missing: Sequence[Change], subject: Subject, asked: Decision) -> Refusal:
     changed = [change for change in missing if change.was is not None]
-    details = next_actions.details(asked, consent_hash=need.digest, decision=asked.id)
+    details = actions.details(asked, consent_hash=need.digest, decision=asked.id)
     details |= {**phase_grants.changed(changed), **subject.details}
     return Refusal("consent.missing", subject.refused, hint=asked.choices[0].command, details=details)
 
@@ -127,16 +128,17 @@ def _kept(
     services: Services, refused: Refusal, asked: Decision, subject: Subject, parts: Mapping[str, Part]
 ) -> Refusal:
     """Store a question. Return the refusal to raise, which names the question if it could be stored."""
-    kept = Kept(asked, again(services), subject.phase, services.worktree, services.clock.now(), parts)
+    kept = Kept(asked, str(again(services)), subject.phase, services.worktree, services.clock.now(), parts)
     try:
         for earlier in all_kept(services):
             if earlier.subject == kept.subject:
                 services.consent.forget_question(earlier.question.id)
-        services.consent.keep_question(asked.id, dataclasses.asdict(kept))
+        services.consent.keep_question(asked.id, dataclasses.asdict(kept) | {"question": asked.row()})
     except OSError:  # the state directory is not writable; the hint names the option that gives consent
         return refused
-    words = f"{refused.message} To answer it later: idumb decide {asked.id} {YES}"
-    return Waiting(refused.code, words, hint=refused.hint, details=refused.details)
+    later = Choice("later", "consent later", "nothing runs until then", Action.of("decide", asked.id, YES))
+    choices = [*refused.details["choices"], later.row()]
+    return Waiting(refused.code, refused.message, hint=refused.step, details={**refused.details, "choices": choices})
 
 
 def all_kept(services: Services) -> tuple[Kept, ...]:

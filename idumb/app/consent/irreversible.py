@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from idumb.app.consent import needs, phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
@@ -61,9 +62,9 @@ def _accepted_at_terminal(services: Services, contract: Contract, task: Task) ->
     return agreed
 
 
-def _command(contract: Contract, tasks: Iterable[str]) -> str:
-    options = " ".join(f"--accept-irreversible {task}" for task in tasks)
-    return f"idumb approve {contract.phase} --hash {contract.hash} {options}"
+def _command(contract: Contract, tasks: Iterable[str]) -> Action:
+    options = [word for task in tasks for word in ("--accept-irreversible", task)]
+    return Action.of("approve", contract.phase, "--hash", contract.hash, *options)
 
 
 def _refusal(contract: Contract, tasks: list[Task], accepted: list[str]) -> Refusal:
@@ -77,7 +78,7 @@ def _refusal(contract: Contract, tasks: list[Task], accepted: list[str]) -> Refu
         "irreversible.not-accepted",
         f"Phase {contract.phase} has irreversible tasks that need your acceptance: {', '.join(names)}.",
         hint=commands,
-        details=next_actions.offer(
+        details=actions.offer(
             f"Run {', '.join(names)}",
             "The effects of these tasks cannot be rolled back.",
             [f"{t.id} {t.title}: {t.rollback.reason}" for t in tasks],

@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from idumb.app.consent import needs
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agents
 from idumb.domain import agent
+from idumb.domain.action import Action
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent.grant import APPROVE, LIVE, Change, Grant, Need, Part, Parts
 from idumb.domain.contract import Contract
@@ -197,7 +198,7 @@ def require_ran(services: Services, contract: Contract, state: RunState) -> None
         raise _not_agreed(contract, no_consent_message(contract, None, missing), changed(missing))
 
 
-def require_agents(services: Services, contract: Contract, agents: Agents, again: str) -> None:
+def require_agents(services: Services, contract: Contract, agents: Agents, again: Action) -> None:
     """Require that a run starts the programs that the user agreed to. Refusal `consent.missing`.
 
     PATH may have changed while a question waited for its answer. `again` is the command that asks for consent again.
@@ -258,8 +259,8 @@ def refusal(contract: Contract, kind: str, words: str, *, evidence: Sequence[str
     ]
     if kind == grants.VOID:
         means = "the approval becomes valid again"
-        choices.insert(0, Choice("put-back", "restore what changed", means, f"idumb check-plan {phase}"))
-    details = next_actions.offer(
+        choices.insert(0, Choice("put-back", "restore what changed", means, Action.of("check-plan", phase)))
+    details = actions.offer(
         f"Run phase {phase}, contract {contract.hash}",
         words,
         evidence or [f"plan {p.path}, sha256 {p.sha256}" for p in contract.plans],
@@ -270,9 +271,10 @@ def refusal(contract: Contract, kind: str, words: str, *, evidence: Sequence[str
     return Refusal(f"approval.{kind}", f"Phase {phase} needs a valid approval: {words}.", hint=command, details=details)
 
 
-def approve_command(contract: Contract) -> str:
+def approve_command(contract: Contract) -> Action:
     """The command that approves a contract. For a strict plan, `approve` shows the hash with the self-check."""
-    return f"idumb approve {contract.phase}" + ("" if contract.mode == STRICT else f" --hash {contract.hash}")
+    options = () if contract.mode == STRICT else ("--hash", contract.hash)
+    return Action.of("approve", contract.phase, *options)
 
 
 def has_valid_signature(services: Services, grant: Grant) -> bool:

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from idumb.app.contract import carried_tasks, contract_versions, loading
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.worktree import preconditions
 from idumb.domain import plan_diff
+from idumb.domain.action import REASON, Action
 from idumb.domain.consent.grant import APPROVE, PLANS, Grant
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
@@ -36,20 +37,24 @@ def choices(services: Services, state: RunState, changed: Sequence[str]) -> tupl
     commands = loading.restore_commands(services, state, changed) if changed else ""
     if opened is not None:  # neither an amendment nor a new run starts while an attempt is open
         means = "a snapshot keeps its work, the files are restored, and then the run can be amended"
-        give_up = Choice("give-up", "end the open attempt first", means, f"idumb give-up {opened.id} --why REASON")
+        give_up = Choice(
+            "give-up", "end the open attempt first", means, Action.of("give-up", opened.id, "--why", REASON)
+        )
         return (give_up, Choice("put-back", "revert it", "the attempt can be submitted as approved", commands or None))
     back = Choice("put-back", "revert it", means, commands or None)
     now = present_contract(services, phase)
     if now is None:
         means = "every error is listed with its line; nothing runs"
-        return (back, Choice("correct", "fix the plan", means, f"idumb check-plan {phase}"))
+        return (back, Choice("correct", "fix the plan", means, Action.of("check-plan", phase)))
     fresh = _fresh_choice(state, now)
     if not changed:
         return (back, fresh)
-    offered = [Choice("look", "see what changed", "nothing is written or run", f"idumb check-plan {phase} --diff")]
+    offered = [
+        Choice("look", "see what changed", "nothing is written or run", Action.of("check-plan", phase, "--diff"))
+    ]
     if state.mode == STRICT:
         means = "nothing runs; a strict run takes over a change only after it is approved"
-        offered.append(Choice("approve", "approve the plan as it is now", means, f"idumb approve {phase}"))
+        offered.append(Choice("approve", "approve the plan as it is now", means, Action.of("approve", phase)))
     if _amendable(services, state, now):
         offered.append(_amend_choice(phase))
     return (*offered, back, fresh)
@@ -85,7 +90,7 @@ def _amendable(services: Services, state: RunState, now: Contract) -> bool:
 
 def _amend_choice(phase: str) -> Choice:
     means = "the difference is shown, everything is checked again, and the run continues under the next version"
-    return Choice(AMEND, "amend the run with the change", means, f"idumb amend {phase} --from-file")
+    return Choice(AMEND, "amend the run with the change", means, Action.of("amend", phase, "--from-file"))
 
 
 def _fresh_choice(state: RunState, now: Contract) -> Choice:
@@ -93,12 +98,12 @@ def _fresh_choice(state: RunState, now: Contract) -> Choice:
     commands = [step_plan.run_command(state.phase)]
     means = "finished, unchanged tasks are kept; the new run needs your consent"
     if STRICT in (state.mode, now.mode):
-        commands.insert(0, f"idumb approve {state.phase}")
+        commands.insert(0, Action.of("approve", state.phase))
     done = carried_tasks.done_but_changed(now, state)
     if done:
         means = "finished tasks that changed are rolled back first; the new run needs your consent"
-        commands.insert(0, f"idumb rollback {state.phase} --to {carried_tasks.rollback_target(state, done[0])}")
-    return Choice(FRESH, "start a new run of the present plans", means, "; ".join(commands))
+        commands.insert(0, Action.of("rollback", state.phase, "--to", carried_tasks.rollback_target(state, done[0])))
+    return Choice(FRESH, "start a new run of the present plans", means, "; ".join(map(str, commands)))
 
 
 def require_not_dropped(state: RunState) -> None:
@@ -106,7 +111,7 @@ def require_not_dropped(state: RunState) -> None:
         raise Refusal(
             "phase.dropped",
             f"Phase {state.phase} was dropped: {state.reason}",
-            hint=f"idumb undo --yes --operation {[*state.operations][-1]}",
+            hint=Action.of("undo", "--yes", "--operation", [*state.operations][-1]),
             details={"phase": state.phase},
         )
 
@@ -139,7 +144,7 @@ def refusal(
     """Return the refusal to continue a run whose `plans` changed; () if it is something else that changed."""
     offered, (why, so) = choices(services, state, plans), words
     blocked = f"Continue run {state.number} of phase {state.phase}"
-    details = next_actions.offer(blocked, why, evidence, offered, **more)
+    details = actions.offer(blocked, why, evidence, offered, **more)
     return Refusal(code, f"{why}; {so}.", hint=_hint(state, offered), details=details)
 
 
@@ -201,7 +206,7 @@ def _result(
         "unknown": list(unknown),
         "lines": list(lines),
         "verified": same and verified,
-        "next": [f"idumb resume {now.phase}" if held["what"] == RUN else f"idumb execute-phase {now.phase}"]
+        "next": [Action.of("resume", now.phase) if held["what"] == RUN else Action.of("execute-phase", now.phase)]
         if same
         else [after],
     }
@@ -278,7 +283,7 @@ def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSin
         raise Refusal(
             "contract.not-kept",
             f"The locked plans of run {state.number} of phase {state.phase} are no longer in the repository.",
-            hint="idumb doctor",
+            hint=Action("doctor"),
         )
     configuration = loaded.contract.hash != state.contract.hash
     return ChangesSinceLock(

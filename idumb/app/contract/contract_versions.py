@@ -15,6 +15,7 @@ from idumb.app.consent import phase_grants
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, plans_ref
 from idumb.domain import contract as contracts
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs import replay
@@ -114,7 +115,7 @@ def _changed_meanwhile(path: str, phase: str) -> Refusal:
     return Refusal(
         "amend.changed-meanwhile",
         f"{path} changed while idumb was about to write it, so it was not written.",
-        hint=f"idumb check-plan {phase} --diff",
+        hint=Action.of("check-plan", phase, "--diff"),
         details={"phase": phase},
     )
 

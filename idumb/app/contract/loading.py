@@ -8,10 +8,11 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from idumb import lazy_pattern
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import contract as contracts
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
@@ -101,17 +102,17 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
             "phase.no-plan",
             f"The repository has no step plan {steps}.",
             hint="Use its path from the repository's root; idumb help step-plans shows an example",
-            details={"choices": next_actions.rows((_BY_PATH,))},
+            details={"choices": actions.rows((_BY_PATH,))},
         )
     top, _, name = folder.rpartition("/")
-    written = f"idumb plan-phase {shlex.quote(name)}" if top == ".planning/phases" else ""
+    written = Action.of("plan-phase", name) if top == ".planning/phases" else ""
     template = Choice("template", "write a plan to fill in", "a new file, with every field", f"{written} --template")
     by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "idumb checks it before anything runs")
     return InputError(
         "phase.no-plan",
         f"{folder} has no plan: {f'{notes[0].path} has no frontmatter' if notes else 'no file name ends in PLAN.md'}.",
         hint=f"Write {folder}/01-PLAN.md (idumb help plan-format shows an example){f', or {written}' * bool(written)}",
-        details={"choices": next_actions.rows((template, by_hand) if written else (by_hand,))},
+        details={"choices": actions.rows((template, by_hand) if written else (by_hand,))},
     )
 
 
@@ -127,7 +128,7 @@ def load_phase(services: Services, phase: str) -> Loaded:
         if not kept:
             raise
         back = Choice("bring-back", "restore the plan of the run", "its run can continue; nothing else changes", kept)
-        details = {"choices": [*next_actions.rows((back,)), *problem.details["choices"]]}
+        details = {"choices": [*actions.rows((back,)), *problem.details["choices"]]}
         raise InputError(problem.code, problem.message, hint=kept, details=details) from problem
     return with_links(services, loaded)
 
@@ -181,7 +182,7 @@ def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
         raise Refusal(
             "plan.kept-gone",
             f"The locked plans of run {state.number} are lost: {ref} no longer exists.",
-            hint="idumb doctor --fix",
+            hint=Action.of("doctor", "--fix"),
         )
     names = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]
@@ -197,7 +198,7 @@ def locked_contract(services: Services, state: RunState) -> Contract:
         raise InputError(
             "plan.invalid",
             f"The locked plan of phase {state.phase} can no longer be read.",
-            hint="idumb doctor",
+            hint=Action("doctor"),
             details={"phase": state.phase},
         )
     return contract
@@ -297,7 +298,7 @@ def runnable(services: Services, loaded: Loaded, present: StartState | None = No
             "plan.invalid",
             f"Phase {loaded.phase} cannot run: {count} error{'s' * (count != 1)}.",
             findings=findings,
-            hint=f"idumb check-plan {loaded.phase}",
+            hint=Action.of("check-plan", loaded.phase),
             details={"phase": loaded.phase},
         )
     return loaded.contract
@@ -310,7 +311,7 @@ def require_contract(services: Services, phase: str) -> Contract:
             "plan.invalid",
             f"The plan of phase {phase} cannot be read.",
             findings=loaded.findings,
-            hint=f"idumb check-plan {phase}",
+            hint=Action.of("check-plan", phase),
             details={"phase": phase},
         )
     return loaded.contract

@@ -11,12 +11,13 @@ from typing import Any
 
 from idumb.app.consent import irreversible, phase_grants
 from idumb.app.contract import envelopes
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.domain import canonical_json, confidence, outcome, wording
 from idumb.domain import contract as contracts
+from idumb.domain.action import Action
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Change
 from idumb.domain.consent.grant import FILES, PLANS
@@ -48,7 +49,7 @@ def require_sources(services: Services, contract: Contract) -> tuple[tuple[str, 
         raise Refusal(
             "lock.plan-changed",
             f"A plan of phase {contract.phase} changed while this command started. Nothing ran.",
-            hint=f"idumb check-plan {contract.phase}",
+            hint=Action.of("check-plan", contract.phase),
             details={
                 "phase": contract.phase,
                 "run": step_plan.run_command(contract.phase),
@@ -329,7 +330,7 @@ def _environment_refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
         "envelope.changed",
         f"{why}; finished work was done before this change.",
         hint=f"{offered[0].command} continues anyway; {offered[-1].command} rolls back its work",
-        details=next_actions.offer(
+        details=actions.offer(
             f"Continue run {state.number} of phase {state.phase}",
             why,
             [f"{c.binding}: {_describe(c.part)} was {_short(c.was)}, is {_short(c.now)}" for c in changes],
@@ -363,4 +364,4 @@ def _choices(state: RunState, accept: str) -> tuple[Choice, ...]:
     kept = Choice(
         "go-on", "continue in the present environment", "the change is recorded; finished tasks stay finished", go_on
     )
-    return (kept, *back, next_actions.start_fresh(state.phase))
+    return (kept, *back, actions.start_fresh(state.phase))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
+from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
@@ -64,13 +65,16 @@ def uncommitted(contract: Contract, state: RunState, settings: Settings) -> str 
 def choices(task: str) -> tuple[Choice, ...]:
     return (
         Choice(
-            "submit", "the task is done", "idumb validates the work and commits it if it passes", f"idumb submit {task}"
+            "submit",
+            "the task is done",
+            "idumb validates the work and commits it if it passes",
+            Action.of("submit", task),
         ),
         Choice(
             "give-up",
             "the task will not be finished",
             "a snapshot keeps the task's files, and then they are restored",
-            f"idumb give-up {task} --why REASON",
+            Action.of("give-up", task, "--why", REASON),
         ),
     )
 
@@ -85,7 +89,7 @@ def refuse(services: Services, command: str) -> None:
         "attempt.open",
         f"{attempt.words}. Until it is submitted or given up, no other command may change files.",
         hint=f"{offered[0].command}; or {offered[1].command}",
-        details=next_actions.offer(
+        details=actions.offer(
             f"Run idumb {command} while {attempt.task} is open", attempt.words, (), offered, open=attempt.as_dict()
         ),
     )
@@ -101,12 +105,12 @@ def require(state: RunState, task_id: str) -> TaskState:
         raise Refusal(
             "task.already-done",
             f"{task_id} is already {task_state.status}.",
-            hint=f"idumb next {state.phase}",
+            hint=Action.of("next", state.phase),
             details={"task": task_id},
         )
     raise Refusal(
         "attempt.not-open",
         f"{task_id} has no open attempt to submit or give up.",
-        hint=f"idumb start {task_id}",
+        hint=Action.of("start", task_id),
         details={"task": task_id},
     )

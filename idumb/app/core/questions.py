@@ -309,7 +309,7 @@ def asked(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = 
     """Return a question of the table with this id."""
     row = TABLE[name]
     choices = tuple(
-        replace(c, consequence=c.consequence.format(**facts), command=c.command and c.command.format(**facts))
+        replace(c, consequence=c.consequence.format(**facts), command=c.command and str(c.command).format(**facts))
         for c in row.choices
         if c.id not in without
     )

@@ -6,9 +6,10 @@ import re
 from collections.abc import Container, Mapping
 from typing import Any
 
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.services import Services
 from idumb.domain import outcome, paths
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Interrupted, Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.proof import ledger
@@ -23,7 +24,7 @@ from idumb.lazy_dataclass import dataclass
 def why_stopped(services: Services, interrupted: Interrupted) -> str:
     """The reason of a stop: `idumb stop` records its user before it sends a signal."""
     asked = services.owner.stop_request()
-    return next_actions.stopped_by(asked.by, asked.why) if asked else f"stopped by {interrupted.signal_name}"
+    return actions.stopped_by(asked.by, asked.why) if asked else f"stopped by {interrupted.signal_name}"
 
 
 def latest_run(services: Services, phase: str) -> RunState | None:
@@ -87,7 +88,7 @@ def require_run(services: Services, phase: str) -> RunState:
         raise Refusal(
             "run.none",
             f"Phase {phase} has no run in this working tree.",
-            hint=f"idumb execute-phase {phase}",
+            hint=Action.of("execute-phase", phase),
             details={"run": step_plan.run_command(phase)},
         )
     return state
@@ -111,7 +112,7 @@ def require_task(tasks: Container[str], task: str, phase: str, words: str | None
     """Refuse a task that is none of the phase, or of a run (`words`)."""
     if task not in tasks:
         message = f"{words or f'Phase {phase}'} has no task {task}."
-        raise InputError("task.unknown", message, hint=f"idumb graph {phase}", details={"phase": phase})
+        raise InputError("task.unknown", message, hint=Action.of("graph", phase), details={"phase": phase})
 
 
 def find_task(task: str) -> tuple[str, str]:

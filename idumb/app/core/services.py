@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-import shlex
 from typing import TYPE_CHECKING, TypeAlias
+
+from idumb.domain.action import Action
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -38,8 +39,9 @@ def from_top(services: Services, path: str) -> str:
     return posixpath.normpath(f"{services.folder}/{path}") if services.folder else path
 
 
-def again(services: Services, *words: str) -> str:
+def again(services: Services, *words: str) -> Action:
     """Return the command as the user typed it, without consent and answers, and with these words added."""
     typed = services.typed
     place = typed.index("--") if "--" in typed else len(typed)
-    return shlex.join(["idumb", *typed[:place], *words, *typed[place:]])
+    command = (*typed[:place], *words, *typed[place:])
+    return Action("".join(command[:1]), command[1:])

@@ -13,6 +13,7 @@ from idumb.app.reading import status, task_brief
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
+from idumb.domain.action import Action
 from idumb.domain.agent import BUILDER, capabilities_of
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError
@@ -40,7 +41,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
             "contract_hash": contract.hash,
             "total": len(contract.tasks),
             "prepared": [_prepared(services, contract, current, statuses, task) for task in chosen],
-            "next": [f"idumb execute-phase {contract.phase}"] if unfinished else ["idumb next"],
+            "next": [Action.of("execute-phase", contract.phase)] if unfinished else [Action("next")],
         }
     )
 

@@ -11,6 +11,7 @@ from idumb.app.engine import unfinished_attempts
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import wording
+from idumb.domain.action import REASON, Action
 from idumb.domain.errors import Refusal
 
 
@@ -25,7 +26,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         raise Refusal(
             "attempt.not-open",
             f"{task_id} is already submitted.",
-            hint=f"idumb submit {task_id}",
+            hint=Action.of("submit", task_id),
             details={"task": task_id},
         )
     contract = loading.locked_contract(services, state)
@@ -52,7 +53,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
             "attempt": task_state.attempt.number,
             "kept": services.history.kept(name) or "",
             "put_back": touched,
-            "next": [f"idumb start {task_id}", f"idumb skip {task_id} --why REASON"],
+            "next": [Action.of("start", task_id), Action.of("skip", task_id, "--why", REASON)],
         }
     )
 

@@ -25,6 +25,7 @@ from idumb.app.session import next_steps, operation
 from idumb.app.worktree import kept_work
 from idumb.domain import agent, outcome, wording
 from idumb.domain import contract as contracts
+from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import step_plan
@@ -133,7 +134,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
         raise Refusal(
             "task.waiting",
             f"{task.id} {words}",
-            hint="idumb decisions" if open_questions else f"idumb resume {contract.phase}",
+            hint=Action("decisions") if open_questions else Action.of("resume", contract.phase),
             details={"phase": contract.phase},
         )
     if status in (outcome.PENDING, outcome.BLOCKED):
@@ -141,7 +142,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
         raise Refusal(
             "task.not-ready",
             f"{task.id} waits for {waits}.",
-            hint=f"idumb next {contract.phase}",
+            hint=Action.of("next", contract.phase),
             details={"task": task.id},
         )
     other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
@@ -159,7 +160,7 @@ def _require_not_ended(contract: Contract, status: str, task: Task) -> None:
         raise Refusal(
             "task.already-done",
             f"{task.id} is already {status}.",
-            hint=f"idumb next {contract.phase}",
+            hint=Action.of("next", contract.phase),
             details={"task": task.id},
         )
 
@@ -198,7 +199,7 @@ def _opened(services: Services, state: RunState, contract: Contract, attempt: At
             "root": services.root,
             "base": attempt.base,
             "snapshot": attempt.snapshot.commit,
-            "next": [f"idumb submit {task.id}", f"idumb give-up {task.id} --why REASON"],
+            "next": [Action.of("submit", task.id), Action.of("give-up", task.id, "--why", REASON)],
         }
     )
 

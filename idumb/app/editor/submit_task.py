@@ -23,10 +23,9 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import agent, errors, outcome, paths
-from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import HALTED, INTERRUPTED, PAUSED, RunState
+from idumb.domain.runs.run import HALTED, INTERRUPTED
 from idumb.domain.runs.task_state import TaskState
 
 
@@ -114,7 +113,7 @@ def _submitted(
         **_verdict(services, attempt),
         "feedback": "" if accepted else task_state.context.feedback,
         "ended": None if ended is None else dict(ended.data),
-        "next": _after(services, contract, state, task, ending, following, ended),
+        "next": next_steps.available(contract, state, shown, services.settings, task.id),
     }
     warnings = () if ended is None else ended.warnings
     if accepted:
@@ -147,28 +146,3 @@ def _verdict(services: Services, attempt: Attempt | None) -> dict[str, Any]:
         "ledger": attempt.ledger.as_list(),
         "undeclared": [path for path in others if not paths.matches_any(path, paths.OWN_FILES)],
     }
-
-
-def _after(
-    services: Services,
-    contract: Contract,
-    state: RunState,
-    task: Task,
-    ending: Ending,
-    following: str | None,
-    ended: Result | None,
-) -> list[str]:
-    """Return what the builder can do now, the most likely first."""
-    if ended is None and state.state == PAUSED:
-        return [f"idumb resume {state.phase}"]
-    if ending is moves.READY:
-        return [f"idumb start {task.id}", f"idumb show {task.id}", f"idumb skip {task.id} --why REASON"]
-    if ended is not None:
-        task_state = state.tasks[task.id]
-        again = [f"idumb start {task.id} --retry"] if task_state.status == outcome.FAILED else []
-        uncommitted = [f"idumb submit {task.id}"] if task_state.intended else []
-        return [*uncommitted, *again, *ended.data["next"]]
-    if following is None:
-        return [f"idumb resume {state.phase}"]
-    mine = contracts.in_editor(contract.plan_of(following), contract.tasks[following], services.settings)
-    return [f"idumb start {following}"] if mine else [f"idumb resume {state.phase}"]

@@ -14,6 +14,7 @@ from idumb.app.engine.follow import Limits, Move
 from idumb.app.worktree import exposed_secrets, preconditions, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import decision, failures, outcome
+from idumb.domain.action import Action
 from idumb.domain.decision import CONFLICT, Decision, seconds_until
 from idumb.domain.errors import WorkFailed
 from idumb.domain.plans.plan import Task
@@ -168,7 +169,7 @@ def _conflict(context: RunContext, task: Task, question: Decision) -> Ending | N
 
 def _commit_failed(context: RunContext, task: Task, words: str) -> WorkFailed:
     mine = contracts.in_editor(context.plans[task.id], task, context.services.settings)
-    again = f"idumb submit {task.id}" if mine else f"idumb resume {context.contract.phase}"
+    again = Action.of("submit", task.id) if mine else Action.of("resume", context.contract.phase)
     message = f"git refused the commit of {task.id}: {words}"
     return WorkFailed("git.commit-refused", message, hint=f"Fix what git names, then {again}")
 

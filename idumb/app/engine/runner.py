@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from idumb.app.attempt import entry, pipeline, projections
 from idumb.app.consent import needs, phase_grants
-from idumb.app.core import next_actions, run_lookup, schedule
+from idumb.app.core import actions, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import moves, unfinished_attempts
@@ -43,7 +43,7 @@ def _paused(context: RunContext) -> Ending | None:
     asked = context.services.owner.stop_request()
     if asked is None or not asked.after_task:
         return None
-    return Ending("paused", next_actions.stopped_by(asked.by, asked.why), fields={"by": asked.by, "why": asked.why})
+    return Ending("paused", actions.stopped_by(asked.by, asked.why), fields={"by": asked.by, "why": asked.why})
 
 
 def _lost(context: RunContext) -> Ending | None:
@@ -94,7 +94,7 @@ def require_agents(context: RunContext) -> None:
         except AdapterError as problem:
             raise needs.cannot_start(name, problem) from problem
     phase_grants.require_agents(
-        context.services, context.contract, context.agents, next_actions.command(context.journal.state)
+        context.services, context.contract, context.agents, actions.command(context.journal.state)
     )
 
 

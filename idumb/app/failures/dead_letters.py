@@ -15,6 +15,7 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import failures, outcome, wording
+from idumb.domain.action import Action
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import dead_letter, project_key, replay, run
@@ -90,7 +91,7 @@ def remove(services: Services, name: str, who: str, why: str) -> Result:
     preconditions.require_initialised(services)
     letter = _find(services, name)
     if letter.state == dead_letter.REMOVED:
-        raise Refusal("dead-letter.removed", f"{letter.id} is already removed.", hint="idumb dlq list --all")
+        raise Refusal("dead-letter.removed", f"{letter.id} is already removed.", hint=Action.of("dlq", "list", "--all"))
     decision = letter.decision if letter.worktree == services.worktree else None
     with operation.owned(services, "dlq") as owned:
         journal = owned.journal(RunState() if decision is None else run_lookup.run_of(services, letter.run))
@@ -106,9 +107,11 @@ def _row(services: Services, letter: Letter) -> dict[str, Any]:
     row = asdict(letter)
     row["class"] = row.pop("class_")
     why = _retry_obstacle(services, letter)
-    debug_command = f"idumb show {letter.task} --debug" if letter.task else "idumb status"
-    retry_commands = [] if why else [*(["idumb decisions"] if letter.decision else []), f"idumb dlq retry {letter.id}"]
-    remove_commands = [] if letter.state == dead_letter.REMOVED else [f"idumb dlq remove {letter.id}"]
+    debug_command = Action.of("show", letter.task, "--debug") if letter.task else Action("status")
+    retry_commands = (
+        [] if why else [*([Action("decisions")] if letter.decision else []), Action.of("dlq", "retry", letter.id)]
+    )
+    remove_commands = [] if letter.state == dead_letter.REMOVED else [Action.of("dlq", "remove", letter.id)]
     return row | {"retryable": not why, "why_not": why, "next": [debug_command, *retry_commands, *remove_commands]}
 
 
@@ -239,8 +242,10 @@ def _find(services: Services, name: str) -> Letter:
         return matches[0]
     if matches:
         several = wording.listed(letter.id for letter in matches)
-        raise InputError("dead-letter.ambiguous", f"{name} is ambiguous: {several}.", hint="idumb dlq list --all")
-    raise InputError("dead-letter.unknown", f"There is no dead letter {name}.", hint="idumb dlq list --all")
+        raise InputError(
+            "dead-letter.ambiguous", f"{name} is ambiguous: {several}.", hint=Action.of("dlq", "list", "--all")
+        )
+    raise InputError("dead-letter.unknown", f"There is no dead letter {name}.", hint=Action.of("dlq", "list", "--all"))
 
 
 def _by_name(letters: list[Letter], name: str) -> Iterator[Letter]:

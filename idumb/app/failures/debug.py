@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from idumb.app.consent import needs
@@ -16,6 +16,7 @@ from idumb.app.failures import diagnosis
 from idumb.app.reading import show
 from idumb.app.roles import role_calls, role_consent
 from idumb.domain import agent, failures, outcome, paths, wording
+from idumb.domain.action import Action
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
@@ -81,7 +82,7 @@ def _task(services: Services, contract: Contract | None, state: RunState, task: 
         "attempts": attempts,
         "changes": _changes(services, state, finished, task_state),
         "envelope": _envelope(started),
-        "remedies": [asdict(remedy) for remedy in remedies(failure)],
+        "remedies": [{"text": remedy.text, "command": remedy.command} for remedy in remedies(failure)],
     }
 
 
@@ -190,12 +191,12 @@ def _checklist(data: Mapping[str, Any]) -> list[dict[str, Any]]:
         between = f"{since['commit']}.." if since["commit"] else ""
         words = "There are commits since the last good checkpoint. Check whether they belong to the work."
         rows.append({"text": words, "command": f"git log {between}HEAD"})
-    back = f"idumb rollback {data['phase']} --to {since['checkpoint']}"
+    back = Action.of("rollback", data["phase"], "--to", since["checkpoint"])
     return [*rows, {"text": "Roll back to the last good checkpoint.", "command": back}]
 
 
-def _next(data: Mapping[str, Any]) -> list[str]:
+def _next(data: Mapping[str, Any]) -> list[Action]:
     phase, task = data["phase"], data["task"]
     if (kind := failures.kind(task["failure"])).stops:
-        return [f"idumb {kind.again} {phase}"]
-    return [f"idumb dlq retry {task['id']}", f"idumb amend {phase} --from-file"]
+        return [Action.of(kind.again, phase)]
+    return [Action.of("dlq", "retry", task["id"]), Action.of("amend", phase, "--from-file")]

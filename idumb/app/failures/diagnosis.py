@@ -17,6 +17,7 @@ from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.domain import agent, amendment, outcome, plan_diff, wording
+from idumb.domain.action import Action, plain
 from idumb.domain.documents import plan_replies
 from idumb.domain.errors import IdumbError
 from idumb.domain.proof.judgement import Citation
@@ -50,7 +51,7 @@ def _values(loaded: Loaded, bundle: Mapping[str, Any]) -> Mapping[str, str]:
     return {
         "phase": str(bundle["phase"]),
         "tasks": bundle["task"]["id"],
-        "bundle": wording.fenced(wording.truncate(json.dumps(facts, indent=1)), "json"),
+        "bundle": wording.fenced(wording.truncate(json.dumps(plain(facts), indent=1)), "json"),
         "plan": wording.truncate("\n\n".join(plans)),
     }
 
@@ -97,7 +98,7 @@ def _checked(services: Services, state: RunState, loaded: Loaded, text: str) -> 
         return {"problem": refused.words}
     draft_path = services.backups.keep(BACKUP_FOLDER, path.rpartition("/")[2], data)
     copied = f"cp {shlex.quote(draft_path)} {shlex.quote(path)}"
-    steps = [copied, f"idumb check-plan {state.phase} --diff", f"idumb amend {state.phase} --from-file"]
+    steps = [copied, Action.of("check-plan", state.phase, "--diff"), Action.of("amend", state.phase, "--from-file")]
     return {"path": draft_path, "plan": path, "what": list(plan_diff.lines(changes.diff)), "next": steps}
 
 

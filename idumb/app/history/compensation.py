@@ -15,6 +15,7 @@ from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT
@@ -147,7 +148,7 @@ def _failure(phase: str, effects: Effects, task: str, failed: Evidence) -> WorkF
         f"No file was restored, because a rollback command of {task} {failed.result}: {failed.command}{earlier}",
         hint=f"Fix the cause and roll back again, or add --past {task} to keep its effect",
         details={
-            "past": f"idumb rollback {phase} --to start --past {task}",
+            "past": Action.of("rollback", phase, "--to", "start", "--past", task),
             "task": task,
             "done": list(done),
             "evidence": failed.as_dict(),

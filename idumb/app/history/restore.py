@@ -20,6 +20,7 @@ from idumb.app.history.restore_conflicts import Target
 from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.app.worktree import exposed_secrets, preconditions, task_base
 from idumb.domain import wording
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
@@ -66,7 +67,7 @@ class Confirmation:
     """
 
     yes: bool
-    command: str
+    command: Action
     facts: tuple[str, ...] = ()
     operation: str | None = None
     tell: Callable[[str], None] | None = None

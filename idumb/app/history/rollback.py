@@ -18,6 +18,7 @@ from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import operation
 from idumb.app.worktree import exposed_secrets, preconditions
 from idumb.domain import paths
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.proof.evidence import BROKEN
@@ -55,12 +56,12 @@ def rollback(
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
         finish_killed(services, journal, contract)
-        command = " ".join([f"idumb rollback {phase} --to {task}", *(f"--past {name}" for name in past), "--yes"])
-        word = restore.Confirmation(yes, command)
-        return to_target(services, journal, contract, task, word, past=past, then=then)
+        flags = [word for name in past for word in ("--past", name)]
+        confirmed = restore.Confirmation(yes, Action.of("rollback", phase, "--to", task, *flags, "--yes"))
+        return to_target(services, journal, contract, task, confirmed, past=past, then=then)
 
 
-_YES = restore.Confirmation(yes=True, command="")
+_YES = restore.Confirmation(yes=True, command=Action("rollback"))
 
 
 def to_target(
@@ -99,7 +100,7 @@ def carry_out(
     target = _target(services, undone, words)
     past_and_compensated = {"past": list(effects.past), "compensated": list(effects.compensated)}
     intent = dataclasses.replace(intent, fields={**intent.fields, **past_and_compensated})
-    data = {"to": to, **past_and_compensated, "next": ["idumb undo", f"idumb resume {state.phase}"]}
+    data = {"to": to, **past_and_compensated, "next": [Action("undo"), Action.of("resume", state.phase)]}
     return restore_and_report(services, journal, contract, target, intent, word, effects, data)
 
 
@@ -139,7 +140,7 @@ def restore_and_report(
 
 def _nothing(state: RunState, to: str) -> Result:
     answer: dict[str, Any] = {"phase": state.phase, "to": to, "paths": [], "tasks": [], "commit": None}
-    return Result({**answer, "next": [f"idumb resume {state.phase}"]})
+    return Result({**answer, "next": [Action.of("resume", state.phase)]})
 
 
 def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:

@@ -17,6 +17,7 @@ from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import operation
 from idumb.app.worktree import exposed_secrets, preconditions
 from idumb.domain import wording
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
@@ -68,14 +69,14 @@ def undo(services: Services, request: Request) -> Result:
 
 
 def _nothing() -> Refusal:
-    return Refusal("undo.nothing", "There is nothing to undo in this working tree.", hint="idumb log")
+    return Refusal("undo.nothing", "There is nothing to undo in this working tree.", hint=Action("log"))
 
 
 def _confirmation(services: Services, event: Event, request: Request) -> restore.Confirmation:
     """Return how the user confirms this undo: `yes` alone confirms nothing, because he may mean another operation."""
     return restore.Confirmation(
         request.yes and request.operation is not None,
-        f"idumb undo --yes --operation {_operation(event)}",
+        Action.of("undo", "--yes", "--operation", _operation(event)),
         operation=_operation_name(services, event),
         tell=request.tell,
     )
@@ -120,7 +121,7 @@ def _no_such(services: Services, operation: str) -> Refusal:
     return Refusal(
         "undo.no-such-operation",
         f"Operation {operation} cannot be undone now: only the newest run, rollback or undo of each phase can.",
-        hint=f"idumb undo --operation ID, where ID is one of: {'; '.join(offered)}" if offered else "idumb log",
+        hint=f"idumb undo --operation ID, where ID is one of: {'; '.join(offered)}" if offered else Action("log"),
         details={"operations": [_operation(event) for _, event in candidates]},
     )
 
@@ -141,7 +142,7 @@ def _repeat_answer(services: Services, journal: Journal, contract: Contract, eve
         "tasks": list(p["tasks"]),
         "commit": p["commit"],
         "kept": p["before"],
-        "next": ["idumb next", "idumb undo"],
+        "next": [Action("next"), Action("undo")],
     }
     return Result(data, warnings=warnings)
 
@@ -173,7 +174,7 @@ def _undo_restore(
         f"The effect of {task} outside the files was rolled back and is not repeated"
         for task in p.get("compensated") or ()
     )
-    data = {"undone": undone, "what": description, "next": ["idumb next", "idumb undo"]}
+    data = {"undone": undone, "what": description, "next": [Action("next"), Action("undo")]}
     effects = Effects(warnings=tuple(lost))
     return rollback.restore_and_report(services, journal, contract, target, intent, word, effects, data)
 
@@ -235,7 +236,7 @@ def _undo_run(
     fields = {"to": to, "what": description, "undone": event.operation}
     intent = Intent(restore.ROLLBACK, f"Undo: {description}", f"Idumb-Rollback: {to}", fields)
     result = rollback.carry_out(services, journal, contract, intent, f"undo of {description}", word)
-    data = {**result.data, "what": description, "undone": event.operation, "next": ["idumb next", "idumb undo"]}
+    data = {**result.data, "what": description, "undone": event.operation, "next": [Action("next"), Action("undo")]}
     return dataclasses.replace(result, data=data)
 
 

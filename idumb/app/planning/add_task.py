@@ -16,6 +16,7 @@ from idumb.app.review import amend, check_plan
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import amendment, wording
+from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment
 from idumb.domain.consent.grant import LIVE
 from idumb.domain.contract import Contract
@@ -61,7 +62,7 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
         request = replace(request, tasks=new_plan.asked_tasks(read, request.template))
     if not request.tasks:
         raise InputError("plan.bad-task", "No task is named.", hint=again(services, *new_plan.EXAMPLE))
-    new_plan.require_tasks(request.tasks, f"idumb plan add-task {request.phase}")
+    new_plan.require_tasks(request.tasks, Action.of("plan", "add-task", request.phase))
     template = new_plan.template(services, request.template, shipped)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
     plan = amend.receiving_plan(contract, request.plan)
@@ -131,7 +132,7 @@ def _written(
         services.reports.write_source(plan.path, changed.decode("utf-8"))
         services.trees.force((plan.path,))
     following = "approve" if was_approved else "execute-phase"
-    return Result({**data, "next": [f"idumb {following} {contract.phase}", f"idumb check-plan {contract.phase}"]})
+    return Result({**data, "next": [Action.of(following, contract.phase), Action.of("check-plan", contract.phase)]})
 
 
 def _new_findings(services: Services, contract: Contract, path: str, changed: bytes) -> list[Finding]:

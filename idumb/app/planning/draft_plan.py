@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from idumb import lazy_pattern
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.services import Services
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain import whole_numbers, wording
@@ -21,7 +21,7 @@ from idumb.lazy_dataclass import dataclass
 BACKUP_FOLDER = "drafts"
 # The draft was not written, so check-plan could not check it.
 CORRECT = {
-    "choices": next_actions.rows(
+    "choices": actions.rows(
         (Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal"),)
     )
 }

@@ -18,6 +18,7 @@ from idumb.app.review import amend
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import amendment, wording
+from idumb.domain.action import Action
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
@@ -72,7 +73,7 @@ def _found(services: Services, request: Request) -> tuple[SourcePlan, Imported |
     raise Refusal(
         "import.other-format",
         f"{source.path} was imported as {earlier.tool} into {earlier.plan.path}.",
-        hint=f"idumb import {shlex.quote(request.path)}",
+        hint=Action.of("import", request.path),
         details={"path": earlier.plan.path, "tool": earlier.tool},
     )
 
@@ -108,7 +109,7 @@ def _written(services: Services, request: Request, source: SourcePlan) -> Result
         owned.record()
         draft_plan.write(services, draft)
     data = _data(services, source, placed, path, draft)
-    return Result({**data, "written": True, "changes": [], "diff": "", "next": [f"idumb check-plan {where.phase}"]})
+    return Result({**data, "written": True, "changes": [], "diff": "", "next": [Action.of("check-plan", where.phase)]})
 
 
 def _taken(services: Services, where: PhaseLocation) -> list[str]:
@@ -146,7 +147,7 @@ def _require_readable(services: Services, draft: Draft, source: SourcePlan) -> N
             "import.cannot-write",
             f"{source.path} cannot be written as a plan; nothing was written.",
             findings=errors(parsed.findings),
-            hint="idumb help other-formats",
+            hint=Action.of("help", "other-formats"),
         )
 
 
@@ -193,7 +194,7 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     draft = draft_plan.judge(services, where, plan.plan, plan.path, text)
     data = {**_data(services, source, placed, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
     if text == earlier.text:
-        return Result({**data, "next": [f"idumb check-plan {plan.phase}"]})
+        return Result({**data, "next": [Action.of("check-plan", plan.phase)]})
     _require_readable(services, draft, source)
     data["diff"] = _difference(earlier.text, text, plan.path)
     agreeing = again(services, "--yes")
@@ -205,19 +206,19 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
             hint=agreeing,
             details={"diff": data["diff"], "command": agreeing},
         )
-    ways = [f"idumb check-plan {plan.phase}"]
+    ways = [Action.of("check-plan", plan.phase)]
     if state is None:
         _write(services, plan, earlier.text, text)
     elif data["findings"] or STRICT in (state.mode, plan.mode):
         preconditions.require_settled(state)
         _write(services, plan, earlier.text, text)
-        ways += [f"idumb approve {plan.phase}"] if STRICT in (state.mode, plan.mode) else []
-        ways.append(f"idumb amend {plan.phase} --from-file")
+        ways += [Action.of("approve", plan.phase)] if STRICT in (state.mode, plan.mode) else []
+        ways.append(Action.of("amend", plan.phase, "--from-file"))
     else:
         rewrite = amend.Rewrite(plan.path, _bytes(earlier.text), _bytes(text))
         change = amend.Request(plan.phase, rewrite=rewrite, why="the source changed", yes=True)
         amend.amend(services, change, who)
-        ways = [f"idumb resume {plan.phase}"]
+        ways = [Action.of("resume", plan.phase)]
     return Result({**data, "written": True, "next": ways})
 
 
@@ -249,7 +250,7 @@ def _difference(before: str, after: str, path: str) -> str:
     )
 
 
-def _agreed(services: Services, what: str, diff: str, command: str) -> bool:
+def _agreed(services: Services, what: str, diff: str, command: Action) -> bool:
     """Ask at the terminal whether a difference may be written; False if nobody agrees."""
     question = Decision.confirmation(
         "source.change", "plan", what, "Nothing else changes.", wording.truncate(diff).split("\n"),

@@ -14,6 +14,7 @@ from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import wording
+from idumb.domain.action import Action
 from idumb.domain.documents import new_task
 from idumb.domain.documents.new_task import NewTask
 from idumb.domain.errors import EXIT_INVALID, InputError, Refusal
@@ -101,8 +102,8 @@ def template(services: Services, name: str, shipped: Shipped) -> str:
     )
 
 
-def _next(where: PhaseLocation, draft: Draft) -> list[str]:
-    commands = [f"idumb check-plan {where.phase}", f"idumb execute-phase {where.phase}"]
+def _next(where: PhaseLocation, draft: Draft) -> list[Action]:
+    commands = [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)]
     return commands[::-1] if not draft.findings else commands
 
 
@@ -127,11 +128,11 @@ def _completed(services: Services, request: Request, where: PhaseLocation, read:
             hint=complete,
             details={"command": complete},
         )
-    require_tasks(request.tasks, f"idumb plan new {where.phase}")
+    require_tasks(request.tasks, Action.of("plan", "new", where.phase))
     return request
 
 
-def require_tasks(tasks: Sequence[NewTask], command: str) -> None:
+def require_tasks(tasks: Sequence[NewTask], command: Action) -> None:
     """Refuse (`plan.bad-task`) a task that no plan could hold."""
     for task in tasks:
         problem = new_task.problem(task)

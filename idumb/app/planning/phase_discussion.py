@@ -15,6 +15,7 @@ from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, outcome, reply, wording
+from idumb.domain.action import Action
 from idumb.domain.documents import context_questions
 from idumb.domain.errors import EXIT_WAITING, InputError, Refusal
 from idumb.domain.question import Question, number_questions, standard_questions
@@ -79,7 +80,7 @@ def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
             raise InputError(
                 "question.unknown",
                 f"Phase {phase} has no question {identity}; its questions: {', '.join(by_id) or 'none yet'}.",
-                hint=f"idumb plan discuss {phase}",
+                hint=Action.of("plan", "discuss", phase),
             )
         if by_id[identity].answer:
             raise Refusal(
@@ -91,7 +92,7 @@ def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
             raise InputError(
                 "question.no-answer",
                 f"The answer to {identity} is empty.",
-                hint=f"idumb plan discuss {phase} --answer {identity}=TEXT",
+                hint=Action.of("plan", "discuss", phase, "--answer", f"{identity}=TEXT"),
             )
 
 
@@ -154,7 +155,9 @@ def _result(services: Services, where: PhaseLocation, answered: Sequence[str], w
     waiting = [q for q in questions if not q.answer]
     phase, path = where.phase, where.path("CONTEXT")
     next_commands = (
-        [f"idumb plan discuss {phase} --answer {waiting[0].id}=TEXT"] if waiting else [f"idumb plan-phase {phase}"]
+        [Action.of("plan", "discuss", phase, "--answer", f"{waiting[0].id}=TEXT")]
+        if waiting
+        else [Action.of("plan-phase", phase)]
     )
     data = {
         "phase": phase,
@@ -162,7 +165,7 @@ def _result(services: Services, where: PhaseLocation, answered: Sequence[str], w
         "questions": [{"id": q.id, "text": q.text, "why": q.why, "answer": q.answer or None} for q in questions],
         "answered": list(answered),
         "open": [q.id for q in waiting],
-        "next": next_commands if waiting else [*next_commands, f"idumb plan discuss {phase} --more"],
+        "next": next_commands if waiting else [*next_commands, Action.of("plan", "discuss", phase, "--more")],
     }
     if not waiting or answered:
         return Result(data, warnings=tuple(warnings))

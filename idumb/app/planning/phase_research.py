@@ -15,6 +15,7 @@ from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, outcome
+from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import EXIT_FAILED, InputError, Refusal
 
@@ -41,7 +42,7 @@ def research(
         "phase": location.phase,
         "path": path,
         "digest": context.digest,
-        "next": [f"idumb plan-phase {location.phase}"],
+        "next": [Action.of("plan-phase", location.phase)],
     }
     if context.research_state == phase_context.OWN:
         raise Refusal(
@@ -52,13 +53,13 @@ def research(
         )
     unchanged = {"written": False, "standing": context.research_state, "kept": None, "binding": None}
     if ask:
-        take_command = f"idumb plan research {location.phase} --from FILE"
+        take_command = Action.of("plan", "research", location.phase, "--from", "FILE")
         return Result(
             {**data, **unchanged, "prompt": role_calls.prompt(services, _role_request(context)), "next": [take_command]}
         )
     if offered is not None:
         if not offered.strip():
-            raise InputError("research.empty", "The report is empty.", hint="idumb plan research --help")
+            raise InputError("research.empty", "The report is empty.", hint=Action.of("plan", "research", "--help"))
         with operation.owned(services, "research") as owned:
             owned.record()
             written = _write(services, context, offered, None, None)
@@ -75,7 +76,7 @@ def research(
             {**data, **unchanged},
             EXIT_FAILED,
             (),
-            failure_report(services, outcome_of_call, agent.RESEARCHER, f"idumb plan research {location.phase}"),
+            failure_report(services, outcome_of_call, agent.RESEARCHER, Action.of("plan", "research", location.phase)),
         )
     return Result({**data, "written": True, "standing": phase_context.CURRENT, **outcome_of_call})
 
@@ -115,9 +116,9 @@ def _write(
     return {"binding": binding, "model": model, "kept": kept}
 
 
-def failure_report(services: Services, result: AgentResult, role: str, go_on: str) -> tuple[str, str, str]:
+def failure_report(services: Services, result: AgentResult, role: str, go_on: Action) -> tuple[str, str, str]:
     """Return code, message and hint for an agent that failed. `go_on` is the command that asks it again."""
-    failure = role_calls.failure_message(services, role, result, go_on)
+    failure = role_calls.failure_message(services, role, result, str(go_on))
     if failure is not None:
         return f"role.{failure.kind}", f"The {role} did not answer: {failure.message}", failure.next_step
     completed = result.outcome == outcome.COMPLETED

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from idumb.app.consent import needs
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -24,6 +23,7 @@ from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, wording
+from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
 from idumb.domain.documents import plan_replies
 from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
@@ -87,9 +87,9 @@ def _first_round(services: Services, where: PhaseLocation, identity: str, path: 
     return Round(0, draft, list(sent_back.objections), guidance)
 
 
-def _command(request: Request, where: PhaseLocation) -> str:
-    flags = (" --gaps" if request.gaps else "") + ("" if request.research else " --no-research")
-    return f"idumb plan-phase {where.phase}{flags}"
+def _command(request: Request, where: PhaseLocation) -> Action:
+    flags = [*(["--gaps"] if request.gaps else []), *([] if request.research else ["--no-research"])]
+    return Action.of("plan-phase", where.phase, *flags)
 
 
 def _prepared(services: Services, request: Request, goal: Goal) -> Result:
@@ -122,10 +122,10 @@ def _gaps(services: Services, where: PhaseLocation) -> str:
         raise Refusal(
             "plan.no-verification",
             f"Phase {where.phase} is not verified: {path} does not exist, so its gaps are unknown.",
-            hint=f"idumb verify-work {where.phase}",
+            hint=Action.of("verify-work", where.phase),
         )
     if services.plans.recorded(where.folder).get("VERIFICATION", {}).get("status") == _CLOSED:
-        raise Refusal("plan.no-gaps", f"Phase {where.phase} has no gaps, according to {path}.", hint="idumb next")
+        raise Refusal("plan.no-gaps", f"Phase {where.phase} has no gaps, according to {path}.", hint=Action("next"))
     return text
 
 
@@ -149,7 +149,7 @@ def _refresh_research(
     tell(phase_research.ASKING)
     result = phase_research.ask_and_write(services, context, owner)
     if isinstance(result, AgentResult):
-        message = phase_research.failure_report(services, result, agent.RESEARCHER, "")[1]
+        message = phase_research.failure_report(services, result, agent.RESEARCHER, Action("plan-phase"))[1]
         return [f"{message}; planning continues without research."], context
     return [], phase_context.gather(services, context.location)
 
@@ -170,7 +170,7 @@ def _finish(
     if state.good and draft is not None:
         return _written(services, where, draft, state.number, warnings)
     command = _command(replace(request, research=True), where)
-    take_command = f"{command} --from {shlex.quote(state.kept)}" if state.kept else None
+    take_command = replace(command, arguments=(*command.arguments, "--from", state.kept)) if state.kept else None
     data = _data(where, draft, rounds=state.number, written=False, kept=state.kept, objections=state.objections)
     if state.failed is not None:
         failure = phase_research.failure_report(services, state.failed, agent.PLANNER, _command(request, where))
@@ -190,22 +190,20 @@ def _finish(
         EXIT_WAITING if choice is None else EXIT_FAILED,
         tuple(warnings),
         _why_not(where, unsettled, choice),
-        {"choices": next_actions.rows(question.choices)} if choice is None else {},
+        {"choices": actions.rows(question.choices)} if choice is None else {},
     )
 
 
-def _after(unsettled: Unsettled, take_command: str | None, choice: str | None) -> list[str]:
+def _after(unsettled: Unsettled, take_command: Action | None, choice: str | None) -> list[Action]:
     if choice == plan_questions.AGAIN:
         return [unsettled.command]
-    return [*([take_command] if take_command else []), *(["idumb decisions"] if choice is None else [])]
+    return [*([take_command] if take_command else []), *([Action("decisions")] if choice is None else [])]
 
 
-def _why_not(where: PhaseLocation, unsettled: Unsettled, choice: str | None) -> tuple[str, str, str]:
+def _why_not(where: PhaseLocation, unsettled: Unsettled, choice: str | None) -> tuple[str, str, Action | str]:
     """Return the error of rounds that wrote no plan."""
-    waits = "Answer the question: idumb decisions"
-    hint = {None: waits, plan_questions.AGAIN: unsettled.command}.get(
-        choice, f"idumb plan-phase {where.phase} --template"
-    )
+    template = Action.of("plan-phase", where.phase, "--template")
+    hint = {None: Action("decisions"), plan_questions.AGAIN: unsettled.command}.get(choice, template)
     if unsettled.legal:
         words = f"The plan-checker still objects after {unsettled.rounds} rounds. The plan is legal; you decide."
         return "plan.objections", words, hint
@@ -272,5 +270,5 @@ def _data(
         "findings": [f.as_dict() for f in draft.findings] if draft is not None else [],
         "objections": list(objections),
         "kept": kept,
-        "next": [f"idumb check-plan {where.phase}", f"idumb execute-phase {where.phase}"] if written else [],
+        "next": [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)] if written else [],
     }

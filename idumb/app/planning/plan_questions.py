@@ -17,6 +17,7 @@ from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.session import operation
 from idumb.domain import canonical_json
+from idumb.domain.action import Action
 from idumb.domain.decision import PLAN, Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
@@ -37,7 +38,7 @@ class Unsettled:
     objections: tuple[str, ...]
     problem: str
     kept: str | None
-    command: str
+    command: Action
 
     @property
     def legal(self) -> bool:
@@ -79,16 +80,16 @@ def question(journal: Journal, unsettled: Unsettled) -> Decision:
 
 def _choices(id: str, unsettled: Unsettled) -> Iterator[Choice]:
     if unsettled.legal:
-        yield Choice(TAKE, "write the plan as it is", f"{unsettled.path} is written", f"idumb decide {id} {TAKE}")
+        yield Choice(TAKE, "write the plan as it is", f"{unsettled.path} is written", Action.of("decide", id, TAKE))
     start = "from the last draft" if unsettled.draft is not None else "from nothing"
     yield Choice(
         AGAIN,
         "ask planner and checker again, with guidance",
         f"{unsettled.command} runs more rounds, {start}, with the guidance in the prompt",
-        f"idumb decide {id} {AGAIN} --guidance TEXT",
+        Action.of("decide", id, AGAIN, "--guidance", "TEXT"),
     )
     kept = "the draft is kept; you can edit and take it later" if unsettled.kept else "nothing was written"
-    yield Choice(NO, "leave the phase without this plan", kept, f"idumb decide {id} {NO}")
+    yield Choice(NO, "leave the phase without this plan", kept, Action.of("decide", id, NO))
 
 
 def record(journal: Journal, unsettled: Unsettled, decision: Decision, answer: Answer | None, worktree: str) -> None:
@@ -98,7 +99,7 @@ def record(journal: Journal, unsettled: Unsettled, decision: Decision, answer: A
         "phase": unsettled.where.phase,
         "worktree": worktree,
         "path": unsettled.path,
-        "go_on": unsettled.command,
+        "go_on": str(unsettled.command),
         "objections": list(unsettled.objections),
         "draft": text,
         "draft_hash": None if text is None else canonical_json.digest(text),
@@ -163,9 +164,9 @@ def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
     if newest.get(id) is not None:
         raise Refusal("decision.answered", f"{id} is already answered.", hint=question["go_on"])
     if services.reports.exists(question["path"]):
-        raise _void(id, f"{question['path']} exists now", f"idumb check-plan {question['phase']}")
+        raise _void(id, f"{question['path']} exists now", Action.of("check-plan", question["phase"]))
     if id not in newest:
-        raise _void(id, "a later question replaced it", "idumb decisions")
+        raise _void(id, "a later question replaced it", Action("decisions"))
     return question
 
 
@@ -178,16 +179,16 @@ def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer
             draft_plan.write(services, draft)
         journal.write(journal.answer_event(answer))
     next_commands = {
-        TAKE: [f"idumb check-plan {question['phase']}", f"idumb execute-phase {question['phase']}"],
+        TAKE: [Action.of("check-plan", question["phase"]), Action.of("execute-phase", question["phase"])],
         AGAIN: [question["go_on"]],
     }
     data = {"decision": answer.decision, "choice": answer.choice, "verification": None}
-    return Result({**data, "version": None, "next": next_commands.get(answer.choice, ["idumb next"])})
+    return Result({**data, "version": None, "next": next_commands.get(answer.choice, [Action("next")])})
 
 
 def _draft(services: Services, question: Mapping[str, Any]) -> Draft:
     if not _whole(question):
-        kept = f"idumb plan-phase {question['phase']} --from {question['kept']}"
+        kept = Action.of("plan-phase", question["phase"], "--from", question["kept"])
         raise _void(
             str(question["id"]), "the log does not contain the draft, because the draft contains a secret", kept
         )
@@ -195,7 +196,7 @@ def _draft(services: Services, question: Mapping[str, Any]) -> Draft:
     identity, path = draft_plan.next_path(services, where)
     if path != question["path"]:
         raise _void(
-            str(question["id"]), f"the next plan of the phase is now {path}", f"idumb plan-phase {question['phase']}"
+            str(question["id"]), f"the next plan of the phase is now {path}", Action.of("plan-phase", question["phase"])
         )
     draft = draft_plan.judge(services, where, identity, path, question["draft"])
     if not draft.legal:
@@ -203,11 +204,11 @@ def _draft(services: Services, question: Mapping[str, Any]) -> Draft:
             "plan.invalid",
             f"The draft is no longer legal; {path} was not written.",
             findings=draft.findings,
-            hint=f"idumb decide {question['id']} {AGAIN}",
+            hint=Action.of("decide", question["id"], AGAIN),
             details={"phase": question["phase"]},
         )
     return draft
 
 
-def _void(id: str, why: str, hint: str) -> Refusal:
+def _void(id: str, why: str, hint: Action) -> Refusal:
     return Refusal("decision.void", f"{id} is void: {why}. Nothing was recorded.", hint=hint)

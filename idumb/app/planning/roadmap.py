@@ -11,6 +11,7 @@ from idumb.app.planning import phase_context
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import whole_numbers, wording
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError
 
 _NUMBER = lazy_pattern.compile(r"(\d+)([A-Za-z]?)")
@@ -25,8 +26,8 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
     preconditions.require_initialised(services)
     words = wording.one_line(wording.as_markdown(title))
     if not words:
-        option = "--add TITLE" if after is None else f"--insert TITLE --after {after}"
-        raise InputError("roadmap.no-title", "A phase needs a title.", hint=f"idumb roadmap {option}")
+        options = ("--add", "TITLE") if after is None else ("--insert", "TITLE", "--after", after)
+        raise InputError("roadmap.no-title", "A phase needs a title.", hint=Action("roadmap", options))
     with operation.owned(services, "roadmap") as owned:
         predecessor = None if after is None else _numbered(services, after)
         owned.record()

@@ -9,6 +9,7 @@ from typing import Any
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
+from idumb.domain.action import Action
 from idumb.domain.consent import envelope
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
@@ -61,7 +62,10 @@ def _find(services: Services, name: str, number: int | None) -> _RecordedEnvelop
     if event is None:
         words = "was not attempted" if number is None else f"has no attempt {number}"
         raise Refusal(
-            "task.no-attempt", f"{task} {words} in run {state.id}.", hint=f"idumb show {task}", details={"task": task}
+            "task.no-attempt",
+            f"{task} {words} in run {state.id}.",
+            hint=Action.of("show", task),
+            details={"task": task},
         )
     return _RecordedEnvelope(task, state.id, event, _sources(services, state.id, event.seq))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
+from idumb.domain.action import Action
 from idumb.domain.errors import EXIT_FAILED, InputError, UsageError
 from idumb.domain.finding import nearest
 from idumb.domain.runs.event import ALIASES, KINDS, Event, Selection, selections
@@ -28,7 +29,7 @@ def list_events(
     """Return the newest matching events, oldest first. InputError if the phase does not exist and never ran."""
     selections_ = _selections(kind)
     if run is not None and not any(services.log.events(run=run, limit=1)):
-        raise InputError("run.unknown", f"The event log has no run {run}.", hint="idumb log")
+        raise InputError("run.unknown", f"The event log has no run {run}.", hint=Action("log"))
     if run is None and phase is not None:
         recorded = run_lookup.recorded_phase(services, phase)
         if recorded is None:

@@ -13,6 +13,7 @@ from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import wording
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError
 from idumb.domain.runs import handoff
 from idumb.domain.runs.event import NewEvent
@@ -56,7 +57,7 @@ def update(services: Services, name: str, status: str, who: str, why: str) -> Re
         raise InputError(
             "handoff.bad-status",
             f"Unknown handoff status {status!r}; choose {', '.join(handoff.STATUSES)}.",
-            hint=f"idumb handoff update {document.handoff_id} {handoff.IN_PROGRESS}",
+            hint=Action.of("handoff", "update", document.handoff_id, handoff.IN_PROGRESS),
         )
     kind = handoff_writer.COMPLETED if status == handoff.COMPLETE else handoff_writer.UPDATED
     with operation.owned(services, "handoff") as owned:
@@ -121,5 +122,5 @@ def find(services: Services, name: str) -> Document:
         return matches[0]
     if matches:
         several = wording.listed(d.handoff_id for d in matches)
-        raise InputError("handoff.ambiguous", f"{name} is ambiguous: {several}.", hint="idumb handoff list")
-    raise InputError("handoff.unknown", f"There is no handoff {name}.", hint="idumb handoff list")
+        raise InputError("handoff.ambiguous", f"{name} is ambiguous: {several}.", hint=Action.of("handoff", "list"))
+    raise InputError("handoff.unknown", f"There is no handoff {name}.", hint=Action.of("handoff", "list"))

@@ -15,6 +15,7 @@ from idumb.app.session import failure_report, next_steps
 from idumb.app.worktree import rewritten
 from idumb.domain import contract as contracts
 from idumb.domain import paths
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import Task
@@ -152,7 +153,7 @@ def _kept_plan(services: Services, digest: str) -> Result:
     ref = event.payload.get("ref") or plans_ref(services, event.run or "", 1, _worktree_of(services, event.run))
     blob = services.trees.kept_blobs(ref).get(path.rpartition("/")[2])
     if blob is None:
-        raise Refusal("plan.kept-gone", f"{ref} no longer has {path}.", hint="idumb doctor")
+        raise Refusal("plan.kept-gone", f"{ref} no longer has {path}.", hint=Action("doctor"))
     text = services.trees.read(blob).decode("utf-8", "replace")
     phase = run_lookup.run_of(services, event.run or "").phase
     return Result({"path": path, "sha256": sha256, "phase": phase, "run": event.run, "text": text})
@@ -173,7 +174,7 @@ def diff(services: Services, task: str) -> Result:
         raise Refusal(
             "task.no-attempt",
             f"{task_id} has not been attempted.",
-            hint=f"idumb show {task_id}",
+            hint=Action.of("show", task_id),
             details={"task": task_id},
         )
     kept_runs.require(services, state, [task_id])

@@ -9,18 +9,19 @@ from typing import Any
 
 from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.loading import Loaded
-from idumb.app.core import kept_runs, open_attempt, questions, run_lookup, schedule
+from idumb.app.core import actions, kept_runs, run_lookup, schedule
+from idumb.app.core.actions import Situation
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import next_steps
 from idumb.app.verify.outside_work import OutsideWork
-from idumb.app.worktree import rewritten
+from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import agent, finding, outcome, whole_numbers
-from idumb.domain import contract as contracts
+from idumb.domain.action import Action, plain
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans import numbered_phases, step_plan
-from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, INTERRUPTED, PAUSED, RunState
+from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, INTERRUPTED, RunState
 from idumb.domain.runs.task_state import TaskState
 
 SHOWN = 20
@@ -30,6 +31,12 @@ VIEW_SCHEMA = 1
 
 def view(services: Services) -> dict[str, Any]:
     """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries."""
+    shown, _ = _view(services)
+    return {key: plain(value) for key, value in shown.items()}
+
+
+def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
+    """Return the view, and its next command."""
     initialised = services.reports.exists(".idumb/config.yaml")
     inner = () if initialised else tuple(services.inner_projects)
     listed = {number: (title, line) for number, title, line in services.plans.roadmap()}
@@ -39,30 +46,37 @@ def view(services: Services) -> dict[str, Any]:
     numbers = sorted({*listed, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
     outside = OutsideWork(services)
-    phases = [_phase(services, outside, n, listed.get(n), folders.get(n)) for n in numbers]
+    found = [_phase(services, outside, n, listed.get(n), folders.get(n)) for n in numbers]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
-    phases = [row for row in phases if not (numbered_phases.is_numbered(row["phase"]) and _is_done(row))]
-    phases += [_phase(services, outside, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
+    found = [pair for pair in found if not (numbered_phases.is_numbered(pair[0]["phase"]) and _is_done(pair[0]))]
+    found += [_phase(services, outside, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
+    phases = [row for row, _ in found]
     questions = [*open_consents(services), *_open_plan_questions(services)]
     by_phase = {row["phase"]: row for row in phases}
     for question in questions:
         if question.get("phase") in by_phase:
             by_phase[question["phase"]]["decisions"].insert(0, question)
     others = [question for question in questions if question.get("phase") not in by_phase]
-    return {
+    following, why, phase = _next(found, others, initialised=initialised)
+    row = {"command": None, "tool": None} if following is None else following.row()
+    if inner:
+        why, command = preconditions.elsewhere(inner)
+        row = {"command": command, "tool": None}
+    shown = {
         "schema": VIEW_SCHEMA,
         "initialised": initialised,
         "phases": phases,
         "decisions": others,
         "kept": kept_runs.kept(services),
-        "next": _next(phases, others, initialised=initialised) if initialised or not inner else _inside(inner),
+        "next": {**({} if phase is None else {"phase": phase}), **row, "why": why},
     }
+    return shown, following
 
 
 def with_next(services: Services, result: Result) -> Result:
     """Return the result about a verified contract with the next command, which may belong to another phase."""
-    command = view(services)["next"]["command"]
-    return dataclasses.replace(result, data={**result.data, "next": [] if command is None else [command]})
+    _, following = _view(services)
+    return dataclasses.replace(result, data={**result.data, "next": [] if following is None else [following]})
 
 
 def lists_consent(view: Mapping[str, Any]) -> bool:
@@ -131,7 +145,7 @@ def _phase_key(number: str) -> tuple[Any, ...]:
 
 def _phase(
     services: Services, outside: OutsideWork, number: str, planned: tuple[str, int] | None, folder: str | None
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Situation]:
     title = planned[0] if planned else ""
     row: dict[str, Any] = {
         "phase": number,
@@ -148,16 +162,22 @@ def _phase(
     if folder is None or not services.plans.plans(folder):
         planner, run = services.settings.role(agent.PLANNER).binding is not None, services.log.latest_run(number)
         elsewhere = outside.lookup(number, folder) if run is None else {}
-        return {**row, "run": run, "elsewhere": elsewhere, "planner": planner}
+        words = f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
+        situation = Situation(phase=number, standing=actions.UNPLANNED, plans=planner, why=words)
+        if run is not None:
+            situation = Situation(
+                phase=number, standing=actions.INVALID, why="it has runs, but its plan no longer exists"
+            )
+        return {**row, "run": run, "elsewhere": elsewhere, "planner": planner}, situation
     try:
         loaded = loading.load_present(services, number)
     except IdumbError as error:
-        return {**row, "state": "invalid", "problem": error.message}
+        return _invalid({**row, "problem": error.message})
     if loaded.contract is None:
         count = len(finding.errors(loaded.findings))
         first = finding.errors(loaded.findings)[0] if count else None
         words = f"{first.place}: {first.message}" if first else ""
-        return {**row, "state": "invalid", "problem": words, "errors": count}
+        return _invalid({**row, "problem": words, "errors": count})
     state = run_lookup.latest_run(services, loaded.contract.phase)
     return _planned(services, outside, row, loaded, loaded.contract, state)
 
@@ -169,7 +189,7 @@ def _planned(
     loaded: Loaded,
     contract: Contract,
     state: RunState | None,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Situation]:
     history = "" if state is None else rewritten.mark(services, state)
     if state is not None and state.verified and rewritten.is_rewritten(services, state):
         history = "its commits were rewritten since"
@@ -182,7 +202,9 @@ def _planned(
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
     elsewhere = outside.lookup(contract.phase, row["folder"]) if state is None else {}
     wrong = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
-    return {
+    asked = next_steps.pending(current, services.clock.now()) if current else []
+    situation = next_steps.situation(contract, current, statuses, services.settings, asked)
+    shown = {
         **row,
         "phase": contract.phase,
         "title": row["title"] or contract.plans[0].title,
@@ -199,18 +221,38 @@ def _planned(
         "tasks": {"total": len(statuses), **counts},
         "next": [_row(contract, t, statuses) for t in ready[:SHOWN]],
         "others": [other_task(contract, current, statuses, t) for t in others[:SHOWN]],
-        "blocked": [_cut(group) for group in next_steps.blocked_groups(contract, current, statuses)[:SHOWN]],
+        "blocked": [_cut(group) for group in actions.blocked_groups(contract, current, statuses)[:SHOWN]],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
-        "decisions": next_steps.pending(current, services.clock.now()) if current else [],
+        "decisions": asked,
         "verification": (current.verification or {}).get("status") if current else None,
         "restoring": _restoring(state),
         "open": _open(state),
         "told": _agent_status(state),
-        "editor": _editor(services, contract, ready),
-        "uncommitted": open_attempt.uncommitted(contract, current, services.settings) if current else None,
+        "editor": next((task for task in ready[:1] if task in situation.in_editor), None),
+        "uncommitted": situation.uncommitted,
         "errors": len(wrong),
         "problems": [f"{f.place}: {f.message}" for f in wrong[:SHOWN]],
     }
+    return shown, _situation(shown, situation, state)
+
+
+def _situation(row: Mapping[str, Any], situation: Situation, state: RunState | None) -> Situation:
+    """Return the situation with what the row says of it. `state` is the newest run, perhaps of an earlier contract."""
+    if row["problems"]:
+        return dataclasses.replace(situation, standing=actions.INVALID, run=None, why=row["problems"][0])
+    if row["open"] is not None:
+        return dataclasses.replace(situation, opened=row["open"]["task"], why=row["open"]["words"])
+    if row["changed_since_run"] and state is not None:
+        words = f"continues with the changed {row['changed_part']}, at"
+        return dataclasses.replace(situation, standing=actions.CHANGED, restoring=actions.finishing(state), why=words)
+    if row["elsewhere"]:
+        words = f"work was done elsewhere, according to {row['elsewhere']['by']}; this log has none"
+        return dataclasses.replace(situation, standing=actions.ELSEWHERE, why=words)
+    return dataclasses.replace(situation, rewritten=row["rewritten"], why=row["reason"])
+
+
+def _invalid(row: dict[str, Any]) -> tuple[dict[str, Any], Situation]:
+    return {**row, "state": "invalid"}, Situation(phase=row["phase"], standing=actions.INVALID, why=row["problem"])
 
 
 def _changed_part(contract: Contract, state: RunState) -> str:
@@ -246,23 +288,12 @@ def _agent_status(state: RunState | None) -> dict[str, str] | None:
     }
 
 
-def _editor(services: Services, contract: Contract, ready: list[str]) -> str | None:
-    """Return the next task if it is built in an editor."""
-    first = ready[0] if ready else None
-    if first is None or not contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings):
-        return None
-    return first
-
-
 def _restoring(state: RunState | None) -> dict[str, str] | None:
     """Return an interrupted rollback or undo, with the command that finishes it."""
-    intended = state.restoring if state is not None else None
-    if state is None or intended is None:
+    finishing = actions.finishing(state) if state is not None else None
+    if state is None or state.restoring is None or finishing is None:
         return None
-    command = "idumb undo"
-    if intended["command"] == "rollback":
-        command = f"idumb rollback {state.phase} --to {intended['said']['to']} --yes"
-    return {"words": f"{intended['words']} was interrupted", "command": command}
+    return {"words": f"{state.restoring['words']} was interrupted", "command": str(finishing)}
 
 
 def current_run(contract: Contract, state: RunState | None) -> tuple[RunState | None, RunState | None, dict[str, str]]:
@@ -304,7 +335,7 @@ def _cut(group: dict[str, Any]) -> dict[str, Any]:
 def other_task(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
     """Return a task that is not next, with the reason, and commands that unblock it."""
     row = {**_row(contract, task, shown), "why": waiting_reason(contract, state, shown, task)}
-    ways = next_steps.unblocking(contract, state, shown, task)
+    ways = actions.unblocking(contract, state, shown, task)
     return {**row, "actions": ways} if ways else row
 
 
@@ -313,7 +344,7 @@ def waiting_reason(contract: Contract, state: RunState | None, shown: Mapping[st
     status = shown[task]
     task_state = state.tasks.get(task) if state else None
     if status in (outcome.BLOCKED, outcome.PENDING):
-        return next_steps.why_blocked(contract, state, shown, task)
+        return actions.why_blocked(contract, state, shown, task)
     if status == outcome.WAITING:
         decision_ids = ", ".join(task_state.decisions) if task_state else ""
         return f"waits for an answer: {decision_ids}" if decision_ids or task_state is None else task_state.reason
@@ -331,33 +362,30 @@ def _is_dropped(row: Mapping[str, Any]) -> bool:
     return row.get("reason") == "rolled back to start" or bool(row["tasks"].get(outcome.SKIPPED))
 
 
-def _inside(projects: tuple[str, ...]) -> dict[str, Any]:
-    from idumb.app.worktree import preconditions
-
-    why, command = preconditions.elsewhere(projects)
-    return {"command": command, "why": why}
-
-
-def _next(phases: list[dict[str, Any]], questions: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
-    """Return the next command, and why: what is under way, then what waits for a person, then what can run.
+def _next(
+    found: Sequence[tuple[dict[str, Any], Situation]], questions: Sequence[Mapping[str, Any]], *, initialised: bool
+) -> tuple[Action | None, str, str | None]:
+    """Return the next command, why, and its phase: what is under way, then what waits for a person, then what can run.
 
     Quick tasks come first. `questions` belong to no phase: consent to the agents that judge.
     """
     if not initialised:
-        return {"command": "idumb init", "why": "idumb is not set up here"}
-    left = (row for row in phases if row.get("restoring") or not (_is_done(row) or _is_dropped(row)))
-    first = min(left, key=_turn, default=None)
+        return Action("init"), "idumb is not set up here", None
+    left = [pair for pair in found if pair[0].get("restoring") or not (_is_done(pair[0]) or _is_dropped(pair[0]))]
+    first, situation = min(left, key=lambda pair: _turn(pair[0]), default=(None, None))
     if questions and (first is None or _turn(first) > _UNDER_WAY):
-        return {"command": "idumb decisions", "why": f"a question needs an answer: {questions[0]['what']}"}
-    if first is not None:
-        return {"phase": first["phase"], **_for_phase(first, first["phase"], first["state"])}
-    if not phases:
-        return {"command": None, "why": "no phase is planned; write .planning/phases/1/01-PLAN.md"}
-    there = (DROPPED, "verified")
-    elsewhere = [row["phase"] for row in phases if row["state"] not in there and not _is_dropped(row)]
+        return actions.DECISIONS, f"a question needs an answer: {questions[0]['what']}", None
+    if first is not None and situation is not None:
+        asked = tuple(question["subject"] for question in first["decisions"])
+        step = actions.available(dataclasses.replace(situation, asked=asked))[0]
+        return step, step.consequence, first["phase"]
+    if not found:
+        return None, "no phase is planned; write .planning/phases/1/01-PLAN.md", None
+    rows = [row for row, _ in found]
+    elsewhere = [row["phase"] for row in rows if row["state"] not in (DROPPED, "verified") and not _is_dropped(row)]
     more = f"; {', '.join(elsewhere)} elsewhere, according to reports" if elsewhere else ""
-    dropped = " or dropped" if any(row["state"] == DROPPED for row in phases) else ""
-    return {"command": None, "why": f"every phase is verified{dropped}{more}"}
+    dropped = " or dropped" if any(row["state"] == DROPPED for row in rows) else ""
+    return None, f"every phase is verified{dropped}{more}", None
 
 
 _UNDER_WAY = (0, True)
@@ -367,78 +395,3 @@ def _turn(row: Mapping[str, Any]) -> tuple[int, bool]:
     """Return the place of a phase among those that are not done."""
     under_way = row.get("open") or row.get("restoring") or row["state"] in (ACTIVE, INTERRUPTED)
     return 0 if under_way else 1 if row["decisions"] else 2, not numbered_phases.is_numbered(row["phase"])
-
-
-def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
-    command, why = _first_step(row, number, state) or _continuation(row, number, state)
-    return {"command": command, "why": why}
-
-
-def _unplanned(row: Mapping[str, Any], number: str) -> tuple[str, str]:
-    if row["run"]:
-        return f"idumb check-plan {number}", "it has runs, but its plan no longer exists"
-    if row["decisions"]:
-        return "idumb decisions", f"a question needs an answer: {row['decisions'][0]['what']}"
-    command = f"idumb plan-phase {number}" + ("" if row["planner"] else " --template")
-    return command, f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
-
-
-def _first_step(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
-    """Return the command that must run before the phase can continue; None if there is none."""
-    if row.get("open"):
-        return f"idumb submit {row['open']['task']}", row["open"]["words"]
-    if row.get("restoring"):
-        return row["restoring"]["command"], f"finish it first: {row['restoring']['words']}"
-    if state == "not planned":
-        return _unplanned(row, number)
-    if state == "invalid":
-        return f"idumb check-plan {number}", row.get("problem") or row["problems"][0]
-    if row.get("problems"):
-        return f"idumb check-plan {number}", row["problems"][0]
-    if row.get("rewritten"):
-        return f"idumb resume {number}", row["reason"]
-    goes_on = row.get("next") or state == PAUSED  # even if questions about failed tasks are open
-    settled = all(question["subject"] == questions.EXHAUSTED for question in row["decisions"])
-    if row["decisions"] and not (goes_on and settled):
-        return "idumb decisions", f"phase {number} needs an answer"
-    return None
-
-
-def _in_editor(row: Mapping[str, Any]) -> tuple[str, str]:
-    if row["uncommitted"]:
-        return f"idumb submit {row['uncommitted']}", "its work passed, but git refused the commit"
-    return f"idumb start {row['editor']}", "it is next, and is built in the editor"
-
-
-def _continuation(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
-    """Return the command that continues the phase, and why."""
-    if state == "completed":
-        gaps = " --gaps" if row["verification"] == "partial" else ""
-        return f"idumb verify-work {number}{gaps}", "every task is done, but the phase is not verified"
-    if state == "recorded":
-        by = row["elsewhere"]["by"]
-        return f"idumb execute-phase {number}", f"work was done elsewhere, according to {by}; this log has none"
-    if state in ("ready", "changed"):
-        word = "starts with" if state == "ready" else f"continues with the changed {row['changed_part']}, at"
-        first = row["next"][0]["id"] if row["next"] else "nothing that can run"
-        if row.get("editor"):
-            return f"idumb start {first}", f"phase {number} {word} {first}, which is built in the editor"
-        return f"idumb execute-phase {number}", f"it {word} {first}"
-    if state == PAUSED:
-        return f"idumb resume {number}", row["reason"]
-    if row.get("editor") or row.get("uncommitted"):
-        return _in_editor(row)
-    return _continuation_of_run(row, number)
-
-
-def _continuation_of_run(row: Mapping[str, Any], number: str) -> tuple[str, str]:
-    """Return the command that continues an unfinished run, and why."""
-    failed = row["tasks"].get(outcome.FAILED)
-    if failed and row["decisions"]:  # failed tasks do not keep other tasks from running
-        return f"idumb resume {number}", "other tasks can run; failed tasks need an answer (idumb decisions)"
-    if failed:
-        return f"idumb resume {number} --retry-failed", f"{failed} failed"
-    if row.get("blocked") and not row["next"] and not row["tasks"].get(outcome.WAITING):
-        groups = row["blocked"]
-        return groups[0]["actions"][0], next_steps.blocked_summary(groups)
-    return f"idumb resume {number}", row.get("reason") or "its run is not finished"

@@ -11,7 +11,7 @@ from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.contract.changed_contract import ChangesSinceLock, since_lock
 from idumb.app.contract.contract_versions import NextVersion
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
 from idumb.app.history import rollback
@@ -19,6 +19,7 @@ from idumb.app.review import consent_lines
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import amendment, plan_diff
+from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment, Overlap
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -96,7 +97,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
         ],
         "path": next_version.path,
         **plan_diff.as_dict(difference.diff),
-        "next": [f"idumb resume {state.phase}"],
+        "next": [Action.of("resume", state.phase)],
     }
     return Result(data)
 
@@ -114,7 +115,7 @@ def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
         raise Refusal(
             "amend.nothing",
             f"The plans of phase {contract.phase} have not changed since they were locked.",
-            hint="idumb amend --help",
+            hint=Action.of("amend", "--help"),
         )
     return contract, state
 
@@ -174,7 +175,7 @@ def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]
     """Return the one plan that all changes affect; with one file, a crash cannot leave half an amendment."""
     plans = [_plan_of(contract, request, change) for change in changes]
     if not plans:
-        raise InputError("amend.nothing", "No amendment is named.", hint="idumb amend --help")
+        raise InputError("amend.nothing", "No amendment is named.", hint=Action.of("amend", "--help"))
     if len({plan.path for plan in plans}) > 1:
         raise Refusal(
             "amend.several-plans",
@@ -246,7 +247,7 @@ def _confirm(
                 "contract_hash": new.hash,
                 "lines": list(next_version.changes),
                 "evidence": list(question.evidence),
-                "choices": next_actions.rows(question.choices),
+                "choices": actions.rows(question.choices),
             },
         )
 

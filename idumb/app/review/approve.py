@@ -8,12 +8,13 @@ from typing import Any
 
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import loading, plan_checks
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.review import consent_lines
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
+from idumb.domain.action import Action
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent import named_files
 from idumb.domain.consent.grant import APPROVE, Grant
@@ -140,7 +141,9 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
         ids, _, answer = text.partition("=")
         if answer not in (YES, NO):
             raise UsageError(
-                "usage", f"--answer takes QUESTION=yes or QUESTION=no, not {text!r}.", hint="idumb approve --help"
+                "usage",
+                f"--answer takes QUESTION=yes or QUESTION=no, not {text!r}.",
+                hint=Action.of("approve", "--help"),
             )
         unknown = [id for id in ids.split(",") if id not in by_id]
         if unknown:
@@ -192,7 +195,7 @@ def _unanswered(
         f"Phase {contract.phase} is strict; its self-check needs answers:"
         f" {', '.join(question.id for question in unanswered)}.",
         hint=command,
-        details=next_actions.offer(
+        details=actions.offer(
             f"Approve phase {contract.phase}",
             "idumb cannot judge these questions, so you answer them when you approve.",
             [f"{question.id}: {question.question}" for question in unanswered],
@@ -204,12 +207,12 @@ def _unanswered(
     )
 
 
-def _command(contract: Contract, approval: Grant, more: Iterable[str] = ()) -> str:
+def _command(contract: Contract, approval: Grant, more: Iterable[str] = ()) -> Action:
     """Return the command that gives exactly this approval without a terminal."""
-    accepted = "".join(f" --accept-irreversible {task}" for task in approval.accepted)
+    accepted = [word for task in approval.accepted for word in ("--accept-irreversible", task)]
     question_ids = ",".join([*(answer["question"] for answer in approval.answers), *more])
-    answered = f" --answer {question_ids}=yes" if question_ids else ""
-    return f"idumb approve {contract.phase} --hash {contract.hash}{accepted}{answered}"
+    answered = ["--answer", f"{question_ids}=yes"] if question_ids else []
+    return Action.of("approve", contract.phase, "--hash", contract.hash, *accepted, *answered)
 
 
 def _outdated_approvals(services: Services, contract: Contract, request: Request) -> tuple[Grant, ...]:
@@ -223,16 +226,16 @@ def _revoke(services: Services, agreed: Iterable[Grant], who: str) -> None:
         services.consent.record(dataclasses.replace(grant, revoked={"at": services.clock.now(), "by": who}))
 
 
-def _next(services: Services, contract: Contract) -> list[str]:
+def _next(services: Services, contract: Contract) -> list[Action]:
     """Return the next commands. An unfinished run of a changed plan is amended first."""
     state, run_command = run_lookup.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
     if state is None or state.state in CLOSED:
         return [run_command]
     if state.contract.hash == contract.hash:
-        return [f"idumb resume {contract.phase}"]
+        return [Action.of("resume", contract.phase)]
     if {p.path: p.sha256 for p in contract.plans} == dict(state.contract.plans):
         return [run_command]
-    return [f"idumb amend {contract.phase} --from-file", run_command]
+    return [Action.of("amend", contract.phase, "--from-file"), run_command]
 
 
 def revoke(services: Services, phase: str, who: str) -> Result:
@@ -247,7 +250,7 @@ def revoke(services: Services, phase: str, who: str) -> Result:
         raise Refusal(
             "approval.none",
             f"Phase {phase} has no approval to revoke.",
-            hint=f"idumb check-plan {phase}",
+            hint=Action.of("check-plan", phase),
             details={"phase": phase},
         )
     _revoke(services, agreed, who)
@@ -259,7 +262,7 @@ def revoke(services: Services, phase: str, who: str) -> Result:
             "revoked": len(approvals),
             "withdrawn": len(agreed) - len(approvals),
             "by": who,
-            "next": [] if places == [needs.ROLES] else [f"idumb approve {phase}"],
+            "next": [] if places == [needs.ROLES] else [Action.of("approve", phase)],
         }
     )
 
@@ -270,7 +273,7 @@ def _expires(services: Services, request: Request) -> str | None:
     try:
         return grants.expires_at(request.expires, services.clock.now())
     except ValueError as problem:
-        raise UsageError("usage", f"--expires: {problem}", hint="idumb approve --help") from None
+        raise UsageError("usage", f"--expires: {problem}", hint=Action.of("approve", "--help")) from None
 
 
 def _require_known(contract: Contract, request: Request) -> None:
@@ -278,7 +281,7 @@ def _require_known(contract: Contract, request: Request) -> None:
         raise UsageError(
             "usage",
             "--file needs --sign, because an approval in a file is valid only by its signature.",
-            hint="idumb approve --help",
+            hint=Action.of("approve", "--help"),
         )
     irreversible_ids = [t.id for t in needs.irreversible_tasks(contract)]
     unknown = [task for task in request.accept if task not in irreversible_ids]
@@ -287,7 +290,7 @@ def _require_known(contract: Contract, request: Request) -> None:
             "approval.not-irreversible",
             f"{', '.join(unknown)} is not an irreversible task of phase {contract.phase};"
             f" its irreversible tasks: {', '.join(irreversible_ids) if irreversible_ids else 'none'}.",
-            hint=f"idumb check-plan {contract.phase}",
+            hint=Action.of("check-plan", contract.phase),
             details={"phase": contract.phase},
         )
     if request.hash is not None and request.hash != contract.hash:
@@ -320,7 +323,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
             "approval.not-given",
             f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
             hint=question.choices[0].command,
-            details=next_actions.details(question, contract_hash=contract.hash),
+            details=actions.details(question, contract_hash=contract.hash),
         )
 
 

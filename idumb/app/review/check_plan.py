@@ -14,6 +14,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import errors, whole_numbers
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
@@ -188,7 +189,7 @@ def show_graph(services: Services, phase: str, render: Callable[[Contract, Mappi
             "plan.invalid",
             f"The plans of phase {phase} have errors, so there is no graph.",
             findings=loaded.findings,
-            hint=f"idumb check-plan {phase}",
+            hint=Action.of("check-plan", phase),
             details={"phase": phase},
         )
     state = run_lookup.latest_run(services, contract.phase)

@@ -93,10 +93,11 @@ def _workflow_lines(services: Services, plan: Plan, head: Workflow) -> Iterable[
     """Yield the definition of a run by its bytes, others with its name that do not run instead, and the inputs."""
     from idumb.domain.plans import workflow  # only workflows need it
 
+    data = dict(services.plans.plans(plan.path.rpartition("/")[0])).get(plan.path, b"")
     try:
-        data, definitions = services.plans.plan(plan.path), services.definitions.all()
-    except InputError:  # the plan was removed, or a folder of definitions cannot be read
-        data, definitions = b"", ()
+        definitions = services.definitions.all()
+    except InputError:  # a folder of definitions cannot be read
+        definitions = ()
     named = [definition for definition in definitions if definition.name == head.name]
     pinned = next((d for d in named if not d.problem and workflow.is_pinned(d.data, data)), None)
     if pinned is None:

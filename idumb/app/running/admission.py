@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.app.contract import carried_tasks, contract_versions, loading, plan_checks
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
 from idumb.app.running.run_request import Request
 from idumb.app.verify import outside_work
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, wording
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
@@ -77,11 +78,11 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
             f"Phase {contract.phase} is already verified.",
             hint=f"To run it again, first idumb rollback {contract.phase} --to start, then idumb resume"
             f" {contract.phase}.{force_hint}",
-            details=next_actions.offer(
+            details=actions.offer(
                 f"Run phase {contract.phase} again",
                 f"run {state.number} of this contract is verified",
                 [f"contract {contract.hash}"],
-                next_actions.for_verified(contract.phase, forced),
+                actions.for_verified(contract.phase, forced),
             ),
         )
     _require_unchanged_work(services, contract, state)
@@ -98,19 +99,19 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
         f"Phase {contract.phase} was already verified elsewhere: {report['path']} in HEAD says so for this contract,"
         " and this working tree has no run of it.",
         hint=f"git log -- {report['path']} shows who committed the report.{force_hint if forced else ''}",
-        details=next_actions.offer(
+        details=actions.offer(
             f"Run phase {contract.phase} again",
             f"{report['path']} in HEAD says that this contract was verified",
             [f"contract {contract.hash}", f"verified {report['created']}"],
-            next_actions.for_verified_elsewhere(report["path"], forced),
+            actions.for_verified_elsewhere(report["path"], forced),
         ),
     )
 
 
-def _forced(services: Services, contract: Contract, tasks: Sequence[str]) -> tuple[str | None, str]:
+def _forced(services: Services, contract: Contract, tasks: Sequence[str]) -> tuple[Action | None, str]:
     """Return the command with `--force`, None if it must fail because a file exists; and what it would do, in words."""
     runs = services.typed[:1] in (("execute-phase",), ("execute",))
-    command = again(services, "--force") if runs else f"idumb execute-phase {contract.phase} --force"
+    command = again(services, "--force") if runs else Action.of("execute-phase", contract.phase, "--force")
     existing = _existing_target(services, contract, tasks)
     if existing is None:
         return command, f" {command} runs it again on top of the existing work"

@@ -18,6 +18,7 @@ from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import outcome, wording
+from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import HISTORY, PHASE, SKIP, Answer, seconds_until
 from idumb.domain.errors import InputError, Refusal
@@ -72,7 +73,7 @@ def decide(services: Services, answer: Answer) -> Result:
     if question["subject"] == questions.EXHAUSTED:
         return _answer_failed_task(services, state, question, answer)
     if answer.decision in state.answers:
-        raise Refusal("decision.answered", f"{answer.decision} is already answered.", hint=f"idumb resume {phase}")
+        raise Refusal("decision.answered", f"{answer.decision} is already answered.", hint=Action.of("resume", phase))
     if question["kind"] != PHASE:  # a phase can be judged wherever its work was merged; other answers change the plan
         preconditions.require_branch(services, state)
     if question["kind"] == HISTORY and answer.choice == questions.FRESH:
@@ -105,7 +106,7 @@ def _require_open_task(state: RunState, question: Mapping[str, Any]) -> None:
         raise Refusal(
             "decision.void",
             f"{question['id']} is void: {task.id} is {task.status}. Nothing was recorded.",
-            hint=f"idumb show {task.id}",
+            hint=Action.of("show", task.id),
         )
 
 
@@ -120,7 +121,9 @@ def _require_complete(state: RunState, question: Mapping[str, Any]) -> None:
         verb = "is" if len(unfinished) == 1 else "are"
         why = f"it is about the work of phase {state.phase}, and {wording.listed(unfinished)} {verb} not done"
     raise Refusal(
-        "decision.void", f"{question['id']} is void: {why}. Nothing was recorded.", hint=f"idumb resume {state.phase}"
+        "decision.void",
+        f"{question['id']} is void: {why}. Nothing was recorded.",
+        hint=Action.of("resume", state.phase),
     )
 
 
@@ -134,7 +137,7 @@ def _require_in_time(services: Services, state: RunState, question: Mapping[str,
     raise Refusal(
         "decision.void",
         f"{question['id']} was open until {until}. Nobody answered, so the answer is no. Nothing was recorded.",
-        hint=f"idumb resume {state.phase}" if waits else f"idumb show {question['task']}",
+        hint=Action.of("resume", state.phase) if waits else Action.of("show", question["task"]),
     )
 
 
@@ -146,7 +149,7 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
         raise Refusal(
             "decision.void",
             f"{question['id']} is void: {question['task']} is {status}. Nothing was recorded.",
-            hint=f"idumb show {question['task']}",
+            hint=Action.of("show", question["task"]),
         )
     return _effect(services, state, answer, _carry_out(services, state, str(question["task"]), answer))
 
@@ -160,7 +163,7 @@ def _effect(services: Services, state: RunState, answer: Answer, effect: Result 
         "verification": None,
         "version": version if version != state.contract.version else None,
         "result": None if effect is None else effect.data,
-        "next": [f"idumb resume {state.phase}"] if effect is None else list(effect.data["next"]),
+        "next": [Action.of("resume", state.phase)] if effect is None else list(effect.data["next"]),
     }
     return Result(data, warnings=() if effect is None else effect.warnings)
 
@@ -197,12 +200,12 @@ def _carry_out(services: Services, state: RunState, task: str, answer: Answer) -
     return None
 
 
-def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> str:
+def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> Action:
     if question["subject"] == questions.TO_ACCEPT:
-        return f"idumb accept {question['task']} --why REASON"
+        return Action.of("accept", question["task"], "--why", REASON)
     if question.get("task"):
-        return f"idumb resume {phase}"
-    return "idumb next" if verified == "passed" else f"idumb verify-work {phase}"
+        return Action.of("resume", phase)
+    return Action("next") if verified == "passed" else Action.of("verify-work", phase)
 
 
 def _answer_consent(services: Services, kept: Kept, answer: Answer) -> Result:
@@ -244,7 +247,7 @@ def _run_that_asked(services: Services, decision: str) -> RunState:
         state = run_lookup.latest_run(services, phase)
         if state is not None and decision in state.decisions:
             return state
-    raise InputError("decision.unknown", f"No question has the id {decision}.", hint="idumb decisions")
+    raise InputError("decision.unknown", f"No question has the id {decision}.", hint=Action("decisions"))
 
 
 def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
@@ -253,5 +256,5 @@ def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
         raise InputError(
             "decision.bad-choice",
             f"{decision['id']} has no choice {choice!r}; choose {', '.join(choices)}.",
-            hint=f"idumb decide {decision['id']} {nearest(choice, choices) or choices[0]}",
+            hint=Action.of("decide", decision["id"], nearest(choice, choices) or choices[0]),
         )

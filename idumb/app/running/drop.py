@@ -12,6 +12,7 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
+from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 
 
@@ -34,7 +35,7 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
         tasks = tuple(t for t in tasks if t in state.tasks and state.tasks[t].status not in outcome.ENDED)
     if not tasks or task not in (None, *tasks):
         words = f"{target} cannot be dropped: nothing of it is left to do."
-        raise Refusal("drop.nothing-left", words, hint="idumb status", details={"phase": contract.phase})
+        raise Refusal("drop.nothing-left", words, hint=Action("status"), details={"phase": contract.phase})
     with operation.owned(services, "drop") as owned:
         if state is None:
             journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command="drop"))
@@ -44,7 +45,7 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
         fields = {"reason": f"dropped: {why}", "by": who, "commit": None}
         journal.write(dropped, *(journal.event("task.skipped", t, **fields) for t in tasks))
         projections.ending(services, contract, journal.state)
-    undo = f"idumb undo --yes --operation {owned.operation}"
-    going_on = ["idumb next" if task is None else f"idumb resume {contract.phase}"]
+    undo = Action.of("undo", "--yes", "--operation", owned.operation)
+    going_on = [Action("next") if task is None else Action.of("resume", contract.phase)]
     data = {"phase": contract.phase, "task": task, "tasks": list(tasks), "operation": owned.operation}
     return Result({**data, "next": [*going_on, undo]})

@@ -13,7 +13,7 @@ from typing import Any
 
 from idumb.app.attempt import record
 from idumb.app.contract import carried_tasks, contract_versions, run_lock
-from idumb.app.core import next_actions, questions, run_lookup, schedule
+from idumb.app.core import actions, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
@@ -22,6 +22,7 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import errors, outcome, paths
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import SECRET, STOPPED, UNDECLARED, Choice
 from idumb.domain.errors import IdumbError, Refusal
@@ -65,7 +66,7 @@ def rehearse(services: Services, request: Request) -> Result:
     """
     services.forget_consent()
     contract, newest = _prepared(services, request)
-    run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
+    run = Action.of(request.command, step_plan.path_of(contract.phase) or contract.phase)
     named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     with services.open_rehearsal(sorted(named_paths)) as copy, _again(services):
         rehearsal = _run(copy, contract, newest, request, sorted(named_paths))
@@ -112,7 +113,9 @@ def _again(services: Services) -> Iterator[None]:
     try:
         yield
     except IdumbError as problem:
-        problem.hint = again(services)
+        problem.step = again(services)
+        words = "run the dry run again", "nothing of it remains that could continue"
+        problem.details["choices"] = actions.rows((Choice("again", *words, again(services)),))
         raise
 
 
@@ -166,7 +169,7 @@ def _unrehearsable(task: Task) -> str:
     return ""
 
 
-def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
+def _answer(ended: _Rehearsal, policy: str, run: Action) -> Result:
     outcome_data = dict(ended.result.data)
     word = outcome_data["outcome"]
     prediction = _predicted(ended, policy)
@@ -204,7 +207,7 @@ def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
         words = f"A run would stop and ask: {what}."
         stop_failure = ("dry-run.waiting", words, f"Correct the plan, then {dry_run_command}")
         return Result(data, errors.EXIT_WAITING, ended.result.warnings, stop_failure, {**details, **question})
-    data["next"] = [f"idumb check-plan {phase}"]
+    data["next"] = [Action.of("check-plan", phase)]
     return Result(
         data,
         errors.EXIT_FAILED,
@@ -217,7 +220,7 @@ def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
 def _choices(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
     """Return the choices after a dry run that did not complete. Nothing of it remains, so nothing can be resumed."""
     correct = Choice(
-        "correct", "correct the plan", "nothing was recorded; only the plan changes", f"idumb check-plan {phase}"
+        "correct", "correct the plan", "nothing was recorded; only the plan changes", Action.of("check-plan", phase)
     )
     keep = Choice(
         "keep",
@@ -225,7 +228,7 @@ def _choices(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
         "the dry run adds them to the task and continues",
         f"{again} --on-deviation keep",
     )
-    return next_actions.rows((correct, *((keep,) if kind == UNDECLARED else ())))
+    return actions.rows((correct, *((keep,) if kind == UNDECLARED else ())))
 
 
 def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:

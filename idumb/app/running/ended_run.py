@@ -9,6 +9,7 @@ from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
+from idumb.domain.action import Action
 from idumb.domain.runs.run import COMPLETED, RunState
 
 
@@ -28,7 +29,7 @@ def answer(services: Services, phase: str, *, judged: bool) -> Result | None:
 
 
 def complete(state: RunState) -> Result:
-    return Result({"run": state.id, "phase": state.phase, "outcome": "complete", "next": ["idumb next"]})
+    return Result({"run": state.id, "phase": state.phase, "outcome": "complete", "next": [Action("next")]})
 
 
 def has_reports(services: Services, state: RunState, folder: str) -> bool:

@@ -47,7 +47,7 @@ def run(services: Services, quick_request: QuickRequest, request: Request) -> Re
     except Refusal as refusal:
         refusal.details = {**refusal.details, "plan": path, "text": text}
         if refusal.code == "consent.other-hash":
-            refusal.hint = again(services, "--approve", refusal.details["expected"])
+            refusal.step = again(services, "--approve", refusal.details["expected"])
         raise
     request = dataclasses.replace(request, phase=phase)
     services.plans.hold(phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
@@ -72,5 +72,5 @@ def _contract(services: Services, phase: str, folder: str, path: str, text: str)
     except InputError as problem:
         first_error = next(iter(finding.errors(problem.findings)), None)
         fix = _FIXES.get(first_error.code, first_error.fix) if first_error is not None else ""
-        problem.hint = f"Nothing was written. {fix or _REPHRASE}"
+        problem.step = f"Nothing was written. {fix or _REPHRASE}"
         raise

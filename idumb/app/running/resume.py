@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Collection
 
 from idumb.app.attempt import projections
@@ -18,6 +17,7 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import UNDECLARED, Answer, Decision
 from idumb.domain.errors import Refusal
@@ -151,11 +151,11 @@ def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[st
     attempted = (task for task in state.tasks.values() if task.attempt.number and _is_attempted(state, task, again))
     guided = tuple(task.id for task in attempted) or tuple(schedule.ready(contract, state))[:1]
     if not guided:
-        retry = f"idumb resume {state.phase} --retry-failed --guidance {shlex.quote(again.guidance)}"
+        retry = Action.of("resume", state.phase, "--retry-failed", "--guidance", again.guidance)
         raise Refusal(
             "resume.no-attempt",
             f"No attempt of phase {state.phase} follows, so nothing can use the guidance.",
-            hint=retry if any(t.status == outcome.FAILED for t in state.tasks.values()) else "idumb status",
+            hint=retry if any(t.status == outcome.FAILED for t in state.tasks.values()) else Action("status"),
             details={"phase": state.phase},
         )
     return guided

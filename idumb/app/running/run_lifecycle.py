@@ -9,7 +9,7 @@ from typing import TypeVar
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
-from idumb.app.core import next_actions, run_context, run_lookup, schedule
+from idumb.app.core import actions, run_context, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
@@ -18,7 +18,7 @@ from idumb.app.engine import moves, runner
 from idumb.app.roles import opinions
 from idumb.app.running import admission, run_result
 from idumb.app.running.run_request import Request
-from idumb.app.session import failure_report, next_steps, operation
+from idumb.app.session import failure_report, operation
 from idumb.app.verify import verify_work
 from idumb.app.worktree import final_state, preconditions, rewritten, task_base
 from idumb.domain import contract as contracts
@@ -36,7 +36,7 @@ T = TypeVar("T")
 def take_up(services: Services, owned: operation.Owned, contract: Contract, request: Request) -> Journal:
     """Continue the phase's unfinished run of this contract, or start a new one; return its journal."""
     state = admission.unfinished_run(services, contract, force=request.force)
-    next_actions.require_not_paused(state)
+    actions.require_not_paused(state)
     journal = owned.journal(state or RunState())
     preconditions.accept_guarded(services, journal, request.accept_git)
     if state is None:
@@ -136,7 +136,7 @@ def supervise(
         reason = run_lookup.why_stopped(services, interrupted)
         journal.write(journal.event("run.interrupted", reason=reason, by=by))
         projections.stopped(services, contract, journal.state)
-        interrupted.hint = next_actions.command(journal.state)
+        interrupted.step = actions.command(journal.state)
         interrupted.details = failure_report.of_interruption(services, journal.state, contract, reason)
         raise
     except (Refusal, WorkFailed) as refusal:
@@ -188,9 +188,9 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     contract = plan_answers.append_answers(services, journal, contract)
     statuses = schedule.statuses(contract, journal.state)
     done = schedule.settled(statuses)
-    if ending.kind == "done" and next_steps.is_stuck(statuses):
+    if ending.kind == "done" and actions.is_stuck(statuses):
         ending = dataclasses.replace(
-            ending, words=next_steps.blocked_summary(next_steps.blocked_groups(contract, journal.state, statuses))
+            ending, words=actions.blocked_summary(actions.blocked_groups(contract, journal.state, statuses))
         )
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     final = final_state.FinalState()

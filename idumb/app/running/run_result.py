@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.contract import run_lock
-from idumb.app.core import next_actions, projection_paths, schedule
+from idumb.app.core import actions, projection_paths, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import moves, runner
@@ -34,6 +34,7 @@ def build(
     if not done and not any(s in outcome.DONE for s in statuses.values()) and word == "partial":
         word = "failed"
     questions = next_steps.pending(state)
+    following = next_steps.available(contract, state, statuses, services.settings, ending.task)
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,
@@ -53,10 +54,8 @@ def build(
             services, (p.path for p in contract.plans), reports=state.commits_reports
         ),
         "decisions": questions,
-        "blocked": next_steps.blocked_groups(contract, state, statuses),
-        "next": next_steps.next_commands(
-            contract, state, statuses, ending.kind, verification, has_question=bool(questions), first=ending.task
-        ),
+        "blocked": actions.blocked_groups(contract, state, statuses),
+        "next": sorted(following, key=lambda action: action.verb != "show"),
     }
     if word == "complete":
         complete = _complete(data, verification, warnings, contract)
@@ -69,7 +68,7 @@ def build(
     if ending.task is not None and statuses.get(ending.task) == outcome.FAILED:
         failed = ending.task  # the task that ended the run may not be the first that failed
     if ending.kind == runner.EDITOR:
-        failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
+        failed = None
     failure = failure_report.structured(services, state, contract, failed)
     if failure is not None:  # a task whose commit git refused has no reason, and one that waits to be delivered runs
         waits = word == "waiting" and statuses.get(failed or "") != outcome.FAILED
@@ -77,7 +76,7 @@ def build(
     data["failure"] = failure
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
     if word == "paused":
-        data["choices"] = next_actions.rows(next_actions.for_paused(state))
+        data["choices"] = actions.rows(actions.for_paused(state))
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
     slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
+from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.run import ACTIVE, RunState
 from idumb.domain.runs.run import INTERRUPTED as RUN_INTERRUPTED
@@ -90,7 +91,7 @@ def _fence_off(services: Services, by: str, why: str) -> RunState | None:
                 continue
             run_lookup.end_processes(services, state)
             journal = owned.journal(state)
-            reason = next_actions.stopped_by(by, why)
+            reason = actions.stopped_by(by, why)
             journal.write(journal.event("run.interrupted", reason=reason, by="stop", forced=True))
             stopped = journal.state
     return stopped
@@ -125,6 +126,6 @@ def _result(
             "run": run.id if run else None,
             "phase": run.phase if run else None,
             "checkpoint": kept,
-            "next": ["idumb status" if ended == ASKED else f"idumb resume {run.phase}" if run else "idumb next"],
+            "next": [Action("status") if ended == ASKED else Action.of("resume", run.phase) if run else Action("next")],
         }
     )

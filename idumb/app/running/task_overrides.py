@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import changed_contract, loading
-from idumb.app.core import next_actions, run_lookup, schedule
+from idumb.app.core import actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, attempt_ref
@@ -18,6 +17,7 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.worktree import exposed_secrets, kept_work, preconditions, rewritten
 from idumb.domain import outcome, paths, wording
+from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
@@ -74,14 +74,15 @@ def _confirm_skip(
             "skip.not-confirmed",
             f"Nothing was changed. {question.what}.",
             hint=question.choices[0].command,
-            details=next_actions.details(question, tasks=list(blocked)),
+            details=actions.details(question, tasks=list(blocked)),
         )
 
 
 def _skip_question(contract: Contract, task: str, why: str, blocked: Sequence[str]) -> Decision:
     stay = "stays" if len(blocked) == 1 else "stay"
-    drop = f" or idumb amend {contract.phase} --drop-dependency {blocked[0]} {task}"
-    ways = f"idumb accept {task} --why REASON{drop if contract.plan_of(task).workflow is None else ''}"
+    accept = Action.of("accept", task, "--why", REASON)
+    drop = f" or {Action.of('amend', contract.phase, '--drop-dependency', blocked[0], task)}"
+    ways = f"{accept}{drop if contract.plan_of(task).workflow is None else ''}"
     means = f"{wording.listed(blocked)} {stay} blocked; {ways} lets them run"
     return Decision.confirmation(
         f"{task}.skip",
@@ -89,7 +90,7 @@ def _skip_question(contract: Contract, task: str, why: str, blocked: Sequence[st
         f"Skipping {task} leaves {wording.listed(blocked)} blocked",
         "A task that depends on a skipped task runs only after you accept that task or drop the dependency.",
         (f"{t} {contract.tasks[t].title} needs {task}" for t in blocked),
-        Choice("skip", "skip it", means, shlex.join(["idumb", "skip", task, "--why", why, "--yes"])),
+        Choice("skip", "skip it", means, Action.of("skip", task, "--why", why, "--yes")),
         "do not skip it",
         "nothing changes",
         task=task,
@@ -114,7 +115,7 @@ def _override(
         raise Refusal(
             "task.already-done",
             f"{task_id} is already {task_state.status}.",
-            hint=f"idumb show {task_id}",
+            hint=Action.of("show", task_id),
             details={"task": task_id},
         )
     confirm(contract, task_id, why)
@@ -138,11 +139,9 @@ def _override(
     statuses = schedule.statuses(contract, state)
     row = next_steps.task_row(state, contract, task_id, statuses)
     touched = list(state.tasks[task_id].work.touched)
-    blocked = next_steps.blocked_groups(contract, state, statuses)
-    next_commands = [f"idumb resume {state.phase}"]
-    if next_steps.is_stuck(statuses):  # resuming would change nothing
-        next_commands = list(dict.fromkeys(way for group in blocked for way in group["actions"]))
-    data = {"task": row, "commit": fields["commit"], "left": touched, "blocked": blocked, "next": next_commands}
+    blocked = actions.blocked_groups(contract, state, statuses)
+    following = next_steps.available(contract, state, statuses, services.settings)
+    data = {"task": row, "commit": fields["commit"], "left": touched, "blocked": blocked, "next": following}
     uncommitted = services.history.uncommitted(guarded)
     words = f"idumb does not commit what {task_id} wrote to protected paths; review it: {wording.listed(uncommitted)}"
     return Result(data, warnings=(words,) if uncommitted else ())

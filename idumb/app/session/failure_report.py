@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import next_actions, questions, run_lookup
+from idumb.app.core import actions, questions, run_lookup
 from idumb.app.core.services import Services
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
@@ -108,11 +108,11 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
     if task_state.status not in (outcome.FAILED, outcome.WAITING):
         return []
     if task_state.work.deviations:
-        return next_actions.rows(_for_strays(services, contract, state, task))
+        return actions.rows(_for_strays(services, contract, state, task))
     if task_state.status == outcome.WAITING:
         return []
     mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
-    return next_actions.rows(next_actions.for_failed(contract.phase, task, in_editor=mine))
+    return actions.rows(actions.for_failed(contract.phase, task, in_editor=mine))
 
 
 def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
         "what": f"{task_state.id} changed files it does not declare",
         "why": questions.NOT_DELIVERED,
         "evidence": list(task_state.work.deviations),
-        "choices": next_actions.rows(_for_strays(services, contract, state, task)),
+        "choices": actions.rows(_for_strays(services, contract, state, task)),
     }
 
 
@@ -135,7 +135,7 @@ def _for_strays(services: Services, contract: Contract, state: RunState, task: s
     guarded = protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
-    return next_actions.for_undeclared_changes(
+    return actions.for_undeclared_changes(
         contract.phase, task, strays, amend=widens and not kept_out, keep=not guarded and not kept_out
     )
 

@@ -14,6 +14,7 @@ from idumb.app.core import open_attempt
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.domain import wording
+from idumb.domain.action import Action
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import IdumbError, Refusal, StoreError
 from idumb.domain.runs import project_key
@@ -117,7 +118,7 @@ def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -
         words += f": idumb deinit needs your confirmation. It removes {_summed(going)}, and {copy}."
         words += f" It keeps {'; '.join(going['stays'])}"
     details = {**going, "backup": backup}
-    raise Refusal("deinit.not-confirmed", f"{words}.", hint="idumb deinit --yes", details=details)
+    raise Refusal("deinit.not-confirmed", f"{words}.", hint=Action.of("deinit", "--yes"), details=details)
 
 
 def _refs(going: Mapping[str, Any]) -> str:
@@ -140,7 +141,7 @@ def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
     what = "Remove idumb from this repository"
     why = f"This removes snapshots, checkpoints and the history of runs. {how}"
     means = "earlier runs can be rolled back or undone only after you restore the backup"
-    yes = Choice("yes", "remove idumb", means, "idumb deinit --yes")
+    yes = Choice("yes", "remove idumb", means, Action.of("deinit", "--yes"))
     no = ("keep everything", "nothing is removed")
     return Decision.confirmation("confirm", "deinit", what, why, evidence, yes, *no)
 

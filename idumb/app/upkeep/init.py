@@ -15,6 +15,7 @@ from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.upkeep.project_place import CONFIGURATION
 from idumb.domain import dependency_setup
+from idumb.domain.action import Action
 from idumb.domain.proof import gate_table, project_checkers
 from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
@@ -91,7 +92,7 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
             services.reports.write_source(path, text)
             created.append(path)
     report = import_files(services)
-    data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]}
+    data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": [Action("next")]}
     data |= {"root": services.root, "folder": folder, "project": services.folder or TOP}
     is_new = CONFIGURATION in created
     found = {"provided": list(provided), "proposed": proposed, "checkers": {n: list(c) for n, c in checkers.items()}}

@@ -12,6 +12,7 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import final_state, preconditions
 from idumb.domain import canonical_json, errors
 from idumb.domain import contract as contracts
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -52,7 +53,7 @@ def workspace(services: Services, phase: str) -> Result:
     if not broken:
         return Result(data, warnings=final.words())
     words = f"Run {state.number} of phase {state.phase} is not intact: {broken[0]}"
-    return Result(data, errors.EXIT_FAILED, final.words(), ("audit.not-intact", words, "idumb doctor"))
+    return Result(data, errors.EXIT_FAILED, final.words(), ("audit.not-intact", words, Action("doctor")))
 
 
 def _inside(name: str) -> bool:
@@ -103,7 +104,7 @@ def bundle(services: Services, phase: str) -> Result:
     if chain.broken_at is None:
         return Result(data, warnings=(words,))
     broken = f"The event log was changed: event {chain.broken_at}: {chain.why}"
-    return Result(data, errors.EXIT_FAILED, (words,), ("audit.broken", broken, "idumb doctor"))
+    return Result(data, errors.EXIT_FAILED, (words,), ("audit.broken", broken, Action("doctor")))
 
 
 def _evidence(services: Services, state: RunState, task_state: TaskState) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from idumb.app.verify.reruns import Proof, Row
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, Criterion, Task
@@ -94,7 +95,7 @@ def _run(services: Services, phase: str, run: str | None) -> RunState:
     state = run_lookup.run_of(services, run)
     if not state.id or state.phase != newest.phase:
         message = f"Phase {newest.phase} has no run {run}."
-        raise InputError("run.unknown", message, hint=f"idumb log {newest.phase}")
+        raise InputError("run.unknown", message, hint=Action.of("log", newest.phase))
     return state
 
 
@@ -111,7 +112,7 @@ def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskS
         raise Refusal(
             "prove.nothing-done",
             f"{what}, so there is no evidence to rerun.",
-            hint=f"idumb show {task}" if task else f"idumb resume {state.phase}",
+            hint=Action.of("show", task) if task else Action.of("resume", state.phase),
             details={"phase": state.phase},
         )
     return done
@@ -325,11 +326,11 @@ def _result(
     return Result(data, errors.EXIT_FAILED, tuple(warnings), failure, {"phase": state.phase})
 
 
-def _next(state: RunState, rows: Sequence[Row], wrong: Sequence[str]) -> list[str]:
+def _next(state: RunState, rows: Sequence[Row], wrong: Sequence[str]) -> list[Action | str]:
     """Return the commands that help, the likeliest first."""
     lost = [row for row in rows if row["result"] == reruns.NO_COMMIT and row["commit"]]
     if lost:
-        return [f"git branch proof-of-{lost[0]['id']} {lost[0]['commit']}", f"idumb verify-work {state.phase}"]
+        return [f"git branch proof-of-{lost[0]['id']} {lost[0]['commit']}", Action.of("verify-work", state.phase)]
     if not wrong:
-        return [f"idumb verify-work {state.phase}"]
-    return [f"idumb show {wrong[0]}", f"idumb verify-work {state.phase}"]
+        return [Action.of("verify-work", state.phase)]
+    return [Action.of("show", wrong[0]), Action.of("verify-work", state.phase)]

@@ -8,13 +8,14 @@ from typing import Any
 
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.verify import outside_work, reruns
 from idumb.app.verify.reruns import Row
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
@@ -67,7 +68,7 @@ def _nothing_done(contract: Contract) -> Refusal:
     return Refusal(
         "prove.nothing-done",
         f"Phase {contract.phase} has no run in this working tree, and no commit in the history of HEAD has its work.",
-        hint=f"idumb execute-phase {contract.phase}",
+        hint=Action.of("execute-phase", contract.phase),
         details={"phase": contract.phase},
     )
 
@@ -82,9 +83,9 @@ def _require_consent(services: Services, contract: Contract, approved: tuple[str
     ]
     commands = list(dict.fromkeys(check.command for check in checks if check.command))
     why = f"Proving phase {contract.phase} runs {len(commands)} commands of this repository"
-    agree = f"idumb prove {contract.phase} --approve {contract.hash}"
+    agree = Action.of("prove", contract.phase, "--approve", contract.hash)
     choices = [Choice("agree", "run them in a fresh clone", "nothing changes in this working tree", agree)]
-    details = next_actions.offer(why, why, commands, choices, phase=contract.phase, contract_hash=contract.hash)
+    details = actions.offer(why, why, commands, choices, phase=contract.phase, contract_hash=contract.hash)
     raise Refusal("consent.missing", f"{why}. Nothing was run.", hint=agree, details=details)
 
 
@@ -115,7 +116,7 @@ def _result(contract: Contract, head: str, rows: list[Row], criteria: list[Row],
     if not wrong:
         return Result(data, warnings=warnings)
     words = f"{wording.listed(wrong)} {'is' if len(wrong) == 1 else 'are'} not proven in a fresh clone of HEAD."
-    next_command = f"idumb check-plan {contract.phase}"
+    next_command = Action.of("check-plan", contract.phase)
     return Result(
         {**data, "next": [next_command]},
         errors.EXIT_FAILED,

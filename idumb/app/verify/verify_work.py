@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app.attempt import projections
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import changed_contract, loading
-from idumb.app.core import projection_paths, questions, run_lookup, schedule
+from idumb.app.core import actions, projection_paths, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -19,6 +19,7 @@ from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import PHASE, Decision
 from idumb.domain.errors import Refusal
@@ -66,11 +67,10 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
         kept = journal.state.reports
     data = {"phase": contract.phase, "run": state.id, "report": report, "reports": kept, "gap_plan": plan, **record}
     if plan:
-        data["next"] = [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]
+        data["next"] = [Action.of("check-plan", contract.phase), Action.of("execute-phase", contract.phase)]
     if unfinished:
-        has_questions = bool(next_steps.pending(state))
-        following = next_steps.next_commands(contract, state, statuses, "", record, has_question=has_questions)
-        data["next"] = [c for c in following if c != f"idumb verify-work {contract.phase}"]
+        following = next_steps.available(contract, state, statuses, services.settings)
+        data["next"] = [action for action in following if action.verb != "verify-work"]
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, warnings)
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
@@ -79,12 +79,12 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     return Result(data, code, warnings, failure, failure_report.of_verification(services, state, contract, record))
 
 
-def _next_command(contract: Contract, record: Mapping[str, Any]) -> str:
+def _next_command(contract: Contract, record: Mapping[str, Any]) -> Action:
     if record["status"] == "waiting" or record["decision"] is not None:
-        return "idumb decisions"
+        return actions.DECISIONS
     if record["status"] == verdict.PARTIAL:
-        return f"idumb verify-work {contract.phase} --gaps"
-    return f"idumb show {contract.order[0]}"
+        return Action.of("verify-work", contract.phase, "--gaps")
+    return Action.of("show", contract.order[0])
 
 
 def _gap_plan(services: Services, contract: Contract, record: dict[str, Any]) -> str | None:

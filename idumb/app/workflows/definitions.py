@@ -12,6 +12,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.ports.planning import DefinitionFile, ParsedPlan
 from idumb.domain import errors, finding
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
@@ -77,7 +78,7 @@ def check(services: Services, name: str) -> Result:
     return Result(
         data,
         errors.EXIT_INVALID,
-        failure=("workflow.invalid", f"The workflow {name} has {count}.", f"idumb workflow check {name}"),
+        failure=("workflow.invalid", f"The workflow {name} has {count}.", Action.of("workflow", "check", name)),
     )
 
 
@@ -132,7 +133,7 @@ def find(services: Services, name: str) -> DefinitionFile:
     raise InputError(
         "workflow.unknown",
         f"There is no workflow {name}.{f' Did you mean {near}?' if near else ''}",
-        hint=f"idumb workflow show {near}" if near else "idumb workflow list",
+        hint=Action.of("workflow", "show", near) if near else Action.of("workflow", "list"),
         details={"nearest": near} if near else {},
     )
 
@@ -146,7 +147,7 @@ def require(services: Services, name: str) -> tuple[DefinitionFile, Plan]:
             "workflow.invalid",
             f"The workflow {name} is not valid.",
             findings=parsed.findings,
-            hint=f"idumb workflow check {name}",
+            hint=Action.of("workflow", "check", name),
         )
     return definition, parsed.plan
 
@@ -158,7 +159,7 @@ def status(services: Services, name: str | None) -> Result:
         chosen = [row for row in runs if name in (row["name"], row["phase"]) or _same_run(name, row["phase"])]
         if not chosen:
             known = [*dict.fromkeys(row["name"] for row in runs), *(row["phase"] for row in runs)]
-            near = finding.did_you_mean(name, known, "idumb workflow list", "Did you mean {}?")
+            near = finding.did_you_mean(name, known, str(Action.of("workflow", "list")), "Did you mean {}?")
             raise InputError("workflow.no-run", f"No workflow {name} has run here.", hint=near)
         runs = chosen
     return Result({"runs": runs})

@@ -13,11 +13,13 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.ports.planning import DefinitionFile
 from idumb.app.reading import handoffs
-from idumb.app.running import admission, execute_phase
+from idumb.app.running import admission, dry_run, execute_phase
 from idumb.app.running.run_request import Request
 from idumb.app.workflows import definitions
 from idumb.app.worktree import preconditions
 from idumb.domain import finding, outcome
+from idumb.domain.action import Action
+from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import workflow
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
@@ -46,13 +48,33 @@ def run(
     path = f"{folder}/{workflow.PLAN}"
     loaded = loading.load_sources(services, phase, folder, [(path, data)])
     loading.runnable(services, loading.with_links(services, loaded))
-    if not services.plans.plans(folder):
-        services.reports.write_source(path, data.decode("utf-8"))
+    is_new = not services.plans.plans(folder)
+    if is_new:
+        services.plans.hold(phase, folder, [(path, data)])
     request = dataclasses.replace(request, phase=phase)
-    contract = admission.admit(services, request)
+    if request.rehearsal:
+        return dry_run.rehearse(services, request)
+    contract = _admitted(services, request, (path, data) if is_new else None)
     if document is not None and document.status == handoff.PENDING:
         handoffs.update(services, document.handoff_id, handoff.IN_PROGRESS, who, f"taken up by {phase}")
     return execute_phase.execute(services, request, contract)
+
+
+def _admitted(services: Services, request: Request, new: tuple[str, bytes] | None) -> Contract:
+    """Return the contract of the run. Its plan, if it is `new`, is written as soon as somebody agreed to it."""
+
+    def write() -> None:
+        if new is not None:
+            services.reports.write_source(new[0], new[1].decode("utf-8"))
+
+    try:
+        contract = admission.admit(services, request)
+    except Refusal as refused:
+        if not refused.code.startswith("consent."):
+            write()  # what else is missing, such as an approval, is given to the phase
+        raise
+    write()
+    return contract
 
 
 def _place(services: Services, definition: DefinitionFile, data: bytes) -> tuple[str, str]:
@@ -77,7 +99,9 @@ def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> 
     details = {"workflow": plan.title}
     unknown = next((name for name in given if name not in declared), None)
     if unknown is not None:
-        near = finding.did_you_mean(unknown, declared, f"idumb workflow show {plan.title}", "Did you mean {}?")
+        near = finding.did_you_mean(
+            unknown, declared, str(Action.of("workflow", "show", plan.title)), "Did you mean {}?"
+        )
         raise InputError("workflow.unknown-input", f"{plan.title} has no input {unknown}.", hint=near, details=details)
     for name, value in declared.items():
         if name in given:
@@ -87,7 +111,9 @@ def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> 
         if typed is None and name in (*given, *handed):
             found = given.get(name, workflow.shown(handed.get(name)))
             message = f"The input {name} is not {value.accepted}: {found[:80]!r}."
-            raise InputError("workflow.bad-input", message, hint=f"idumb workflow show {plan.title}", details=details)
+            raise InputError(
+                "workflow.bad-input", message, hint=Action.of("workflow", "show", plan.title), details=details
+            )
         if typed is None:
             message = f"{plan.title} needs the input {name}{f': {value.description}' if value.description else ''}."
             raise InputError("workflow.missing-input", message, hint=f"--input {name}=VALUE", details=details)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import Conflict
 from idumb.domain import wording
+from idumb.domain.action import Action
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.task_state import TaskState
@@ -69,11 +70,11 @@ def _changed(task: str, paths: list[str]) -> Refusal:
         "take",
         "keep your version of them, and take the rest",
         "what you did not change is written here, and idumb submit judges all of it",
-        f"idumb take {task}",
+        Action.of("take", task),
     )
     return Refusal(
         "task.changed-since",
         f"{task} was built from other files: these have changed here since: {wording.listed(paths)}",
         hint=f"idumb take {task} keeps your version and writes the rest; or move yours away, then repeat the command",
-        details={"paths": paths, "task": task, "choices": next_actions.rows((take,))},
+        details={"paths": paths, "task": task, "choices": actions.rows((take,))},
     )

@@ -9,12 +9,13 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from idumb.app.core import next_actions
+from idumb.app.core import actions
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
 from idumb.app.worktree import rewritten
 from idumb.domain import wording
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
@@ -45,7 +46,7 @@ def require_initialised(services: Services) -> None:
             why, command = elsewhere(tuple(services.inner_projects))
             raise Refusal("project.elsewhere", f"{why}, and not in {services.root}.", hint=command)
         raise Refusal(
-            "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint="idumb init"
+            "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint=Action("init")
         )
 
 
@@ -169,11 +170,10 @@ def guarded_changed(when: str, state: RunState, how: Mapping[str, str], changed:
     return Refusal(
         "git.guarded-changed",
         f"Files of git's own changed {when}: {wording.listed(guarded_words(how))}",
-        hint=f"Check and restore them, then {next_actions.command(state)}. To keep them:"
-        f" {next_actions.command(state)} {flags}",
+        hint=f"Check and restore them, then {actions.command(state)}. To keep them: {actions.command(state)} {flags}",
         details={
-            "go_on": next_actions.command(state),
-            "accept": f"{next_actions.command(state)} {flags}",
+            "go_on": actions.command(state),
+            "accept": f"{actions.command(state)} {flags}",
             "paths": list(how),
         },
     )

@@ -12,6 +12,7 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
@@ -72,7 +73,7 @@ def require_clean(context: RunContext, task: Task, ahead: Sequence[str] | None =
     in_place = contracts.in_place(context.plans[task.id], task, settings)
     if in_place and state.tasks[task.id].work.base is not None:
         return ()
-    again = f"idumb start {task.id}" if in_place else f"idumb resume {context.contract.phase}"
+    again = Action.of("start", task.id) if in_place else Action.of("resume", context.contract.phase)
     known = {*state.uncommitted(), *questions.of_user(state, task.id), *(_of_people(context, ahead) if ahead else ())}
     theirs = tuple(path for path in _uncommitted(context, declared, ahead) if path not in known)
     existing = [path for path in _ignored(context, task) if path not in known]

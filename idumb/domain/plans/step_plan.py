@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from idumb import lazy_pattern
 from idumb.domain import whole_numbers
+from idumb.domain.action import Action
 from idumb.domain.plans.plan import FileClaim, Step
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -40,10 +41,10 @@ def path_of(phase: str) -> str | None:
     return path if phase_of(path) == phase else None
 
 
-def run_command(phase: str) -> str:
+def run_command(phase: str) -> Action:
     """Return the command that runs a phase or a step plan."""
     path = path_of(phase)
-    return f"idumb execute-phase {phase}" if path is None else f"idumb execute {path}"
+    return Action.of("execute-phase", phase) if path is None else Action.of("execute", path)
 
 
 def folder_of(phase: str) -> str:

@@ -7,6 +7,7 @@ import string
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.domain.action import Action
 from idumb.domain.decision import Choice
 
 HINT = "{hint}"
@@ -23,15 +24,19 @@ def names(command: str) -> tuple[str, ...]:
     return tuple(name for _, name, _, _ in string.Formatter().parse(command) if name)
 
 
-def filled(command: str | None, hint: str | None, details: Mapping[str, Any]) -> str | None:
+def filled(command: Action | str | None, hint: Action | str | None, details: Mapping[str, Any]) -> Action | str | None:
     """Return the command with its details filled in; None if one is unknown, so that nobody runs half a command."""
-    if command is None or command == HINT:
-        return hint if command == HINT else None
+    if command is None or isinstance(command, Action):
+        return command
+    if command == HINT:
+        return hint
     values = {name: details.get(name) for name in names(command)}
     if any(value is None for value in values.values()):
         return None
-    whole = len(values) == 1 and command == f"{{{names(command)[0]}}}"  # the detail is a whole command, already quoted
-    return command.format_map({name: str(v) if whole else shlex.quote(str(v)) for name, v in values.items()})
+    words = [word.format_map(values) for word in command.split()]
+    if command == f"{{{''.join(values)}}}":  # the detail is a whole command
+        return next(iter(values.values()))
+    return Action(words[1], tuple(words[2:])) if words[0] == "idumb" else shlex.join(words)
 
 
 # fmt: off
@@ -45,6 +50,7 @@ HANDOFFS = look("list all handoffs", "idumb handoff list", "list")
 QUESTIONS = look("list the open questions", "idumb decisions", "list")
 WORKFLOWS = look("list the workflows", "idumb workflow list", "list")
 ROADMAP = look("list the phases", "idumb roadmap", "list")
+IMPORT = look("see the formats and options", "idumb import --help", "help")
 HELP = look("see the commands", "idumb --help", "help")
 
 _FIX = Choice("fix", "fix everything that is safe to fix", "idumb keeps a copy of every file it replaces",
@@ -207,7 +213,7 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     # runs and tasks
     "run.failed": (_RETRY, _TAKE_BACK, STATUS),
     "run.halted": (_RETRY, _TAKE_BACK, STATUS),
-    "run.interrupted": (STATUS, _RESUME),
+    "run.interrupted": (_RESUME,),
     "run.none": (_RUN,),
     "run.waiting": (QUESTIONS, _RESUME),
     "lock.plan-changed": (CHECK, _RUN),
@@ -239,8 +245,7 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     "prove.mismatch": (_VERIFY,),
     "prove.nothing-done": (_RESUME, STATUS),
     "verification.failed": (_VERIFY, _TAKE_BACK),
-    "verification.partial": (Choice("gaps", "plan the missing proof", "a plan for the gaps is written",
-                                    "idumb verify-work {phase} --gaps"), _VERIFY),
+    "verification.partial": (_VERIFY,),
     "verification.waiting": (QUESTIONS, _VERIFY),
     "verification.too-early": (_RESUME, _NEXT),
     # rollback and undo

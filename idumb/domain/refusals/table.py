@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from idumb.domain.action import Action
 from idumb.domain.decision import Choice
 from idumb.domain.refusals.choices import (
     CHECK,
@@ -13,8 +14,10 @@ from idumb.domain.refusals.choices import (
     GIT_STATUS,
     HANDOFFS,
     HELP,
+    IMPORT,
     LETTERS,
     QUESTIONS,
+    ROADMAP,
     ROWS,
     STATUS,
     WORKFLOWS,
@@ -35,19 +38,21 @@ class Family(NamedTuple):
 
 
 FAMILIES = (
-    Family("agent fake-model mcp script", "Start this program", "Correct the binding in .idumb/config.yaml"),
-    Family("role", "Use an agent's answer", "Run the command again, or choose another binding for that role"),
-    Family("install init project state deinit", "Set idumb up or remove it"),
-    Family("config policy prompt checks sandbox setup", "Use the configuration", "Correct the errors"),
+    Family("agent fake-model mcp script", "Start this program", "Correct the binding in .idumb/config.yaml", (DOCTOR,)),
+    Family(
+        "role", "Use an agent's answer", "Run the command again, or choose another binding for that role", (DOCTOR,)
+    ),
+    Family("install init project state deinit", "Set idumb up or remove it", ways=(DOCTOR,)),
+    Family("config policy prompt checks sandbox setup", "Use the configuration", "Correct the errors", (DOCTOR,)),
     Family("git", "Work in this repository", ways=(GIT_STATUS,)),
-    Family("checkout", "Run programs in a checkout"),
+    Family("checkout", "Run programs in a checkout", ways=(DOCTOR,)),
     Family("store audit doctor snapshots contract", "Rely on the event log", ways=(DOCTOR,)),
     Family("lock stop", "Continue the run in this working tree", ways=(STATUS,)),
-    Family("backup", "Write or use a backup", "Choose another name"),
-    Family("file system ask", "Use that path", "Check its owner and its mode, then run the command again"),
+    Family("backup", "Write or use a backup", "Choose another name", (DOCTOR,)),
+    Family("file system ask", "Use that path", "Check its owner and its mode, then run the command again", (STATUS,)),
     Family("phase plan mode template roadmap quick", "Read or write the plan", "Correct it in an editor", (CHECK,)),
-    Family("research question", "Plan the phase", "Choose another name"),
-    Family("import", "Import a plan", "Run the command again with the path of the plan"),
+    Family("research question", "Plan the phase", "Choose another name", (ROADMAP,)),
+    Family("import", "Import a plan", "Run the command again with the path of the plan", (IMPORT,)),
     Family("consent approval irreversible", "Run the phase with consent", "Approve the phase again", (CHECK,)),
     Family("amend", "Amend the plan", "Change the plan in an editor, then idumb amend --from-file", (DIFF,)),
     Family("workflow", "Run the workflow", ways=(WORKFLOWS,)),
@@ -69,7 +74,7 @@ def family(code: str) -> Family | None:
     return _BY_PREFIX.get(code.partition(".")[0])
 
 
-def complete(code: str, message: str, hint: str | None, details: Mapping[str, Any]) -> dict[str, Any]:
+def complete(code: str, message: str, hint: Action | str | None, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details with what is blocked, why, the evidence and the choices; present values are kept."""
     known = family(code)
     if known is None:
@@ -83,16 +88,19 @@ def complete(code: str, message: str, hint: str | None, details: Mapping[str, An
     }
 
 
-def _choices(code: str, known: Family, hint: str | None, details: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _choices(code: str, known: Family, hint: Action | str | None, details: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the commands that a user can choose. If there is none, what to do is the hint, in words."""
-    ways = ROWS.get(code, () if hint else known.ways)
     rows = [
         {"id": way.id, "text": way.text, "consequence": way.consequence, "command": command}
-        for way in ways
+        for way in ROWS.get(code, () if hint and (isinstance(hint, Action) or not known.hint) else known.ways)
         if (command := filled(way.command, hint, details)) is not None
     ]
-    text = hint or known.hint or "correct what the message names"
-    return rows or [{"id": "next", "text": text, "consequence": "then run the command again", "command": None}]
+    if code in ROWS and rows:
+        return rows
+    text = str(hint or known.hint or "correct what the message names")
+    command = hint if isinstance(hint, Action) else None
+    first = {"id": "next", "text": text, "consequence": "then run the command again", "command": command}
+    return [first, *rows] if hint or known.hint or not rows else rows
 
 
 def failed(message: str, details: Mapping[str, Any], *, interrupted: bool = False) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from idumb.domain import failures, wording
+from idumb.domain.action import REASON, Action
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.lazy_dataclass import dataclass
 
@@ -43,7 +44,7 @@ class Remedy:
     """`command` is None if a person must do something that no command does."""
 
     text: str
-    command: str | None = None
+    command: Action | str | None = None
 
 
 def remedies(failure: Failure) -> tuple[Remedy, ...]:
@@ -57,13 +58,13 @@ def _all(failure: Failure) -> Iterator[Remedy]:
         yield Remedy(kind.remedy)
     if failure.deviations:
         yield Remedy("It changed undeclared files: check whether they belong to the task.", _diff(failure))
-        words = " ".join(f"--accept-deviation {failure.task} {path}" for path in failure.deviations if " " not in path)
+        flags = [word for path in failure.deviations for word in ("--accept-deviation", failure.task, path)]
         if WORKFLOW_RUNS.number_of(failure.phase) is not None:  # only a person edits the plan of a workflow's run
-            words = "--from-file"
-        yield Remedy("If they do, declare them.", f"idumb amend {failure.phase} {words}" if words else None)
+            flags = ["--from-file"]
+        yield Remedy("If they do, declare them.", Action.of("amend", failure.phase, *flags))
     for subject, command in failure.checks:
         if command is None:
-            yield Remedy(f"{subject} does not hold: see the evidence.", f"idumb show {failure.task}")
+            yield Remedy(f"{subject} does not hold: see the evidence.", Action.of("show", failure.task))
         else:
             yield Remedy(
                 f"{subject} fails: run it by hand to see whether the work or the check is wrong.",
@@ -72,19 +73,19 @@ def _all(failure: Failure) -> Iterator[Remedy]:
     if failure.repeated:
         yield Remedy("Two attempts failed in the same way: change the task before you retry.")
         yield Remedy(
-            "Make the task smaller, or describe it in more detail.", f"idumb amend {failure.phase} --from-file"
+            "Make the task smaller, or describe it in more detail.", Action.of("amend", failure.phase, "--from-file")
         )
     if failure.envelope:
         names = wording.listed(failure.envelope)
-        yield Remedy(f"The last attempts ran with a different {names}.", f"idumb show {failure.task} --envelope")
+        yield Remedy(f"The last attempts ran with a different {names}.", Action.of("show", failure.task, "--envelope"))
     yield Remedy("See the changes of the task.", _diff(failure))
     if kind.stops:  # the task has not failed; it can only continue
-        yield Remedy("When you have removed the cause, continue.", f"idumb {kind.again} {failure.phase}")
+        yield Remedy("When you have removed the cause, continue.", Action.of(kind.again, failure.phase))
         return
-    yield Remedy("When you have fixed the cause, retry.", f"idumb dlq retry {failure.task}")
-    yield Remedy("Accept its work as it is.", f"idumb accept {failure.task} --why REASON")
-    yield Remedy("Skip it; tasks that depend on it stay blocked.", f"idumb skip {failure.task} --why REASON")
+    yield Remedy("When you have fixed the cause, retry.", Action.of("dlq", "retry", failure.task))
+    yield Remedy("Accept its work as it is.", Action.of("accept", failure.task, "--why", REASON))
+    yield Remedy("Skip it; tasks that depend on it stay blocked.", Action.of("skip", failure.task, "--why", REASON))
 
 
-def _diff(failure: Failure) -> str:
-    return f"idumb show {failure.task} --diff"
+def _diff(failure: Failure) -> Action:
+    return Action.of("show", failure.task, "--diff")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError
 from idumb.domain.plans import source_tasks
 from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
@@ -142,7 +143,7 @@ def _finished(source: Source, plan: SourcePlan, found: Format) -> SourcePlan:
 
 
 def _damaged(path: str, why: str) -> InputError:
-    return InputError("import.unreadable", f"{path} cannot be read: {why}", hint="idumb import --help")
+    return InputError("import.unreadable", f"{path} cannot be read: {why}", hint=Action.of("import", "--help"))
 
 
 def format_of(file: SourceFile, kind: str | None) -> Format:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from idumb import lazy_pattern
 from idumb.domain import amendment, contract
+from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
@@ -87,7 +88,7 @@ def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:
             raise InputError(
                 "task.unknown",
                 f"{plan.path} has no task {change.task}.",
-                hint="idumb graph",
+                hint=Action("graph"),
                 details={"phase": plan.phase},
             )
         if change.claim is not None:
@@ -197,7 +198,7 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
         raise InputError(
             "amend.no-dependency",
             f"{task.id} does not depend on {dependency}.",
-            hint=f"idumb show {task.id}",
+            hint=Action.of("show", task.id),
             details={"task": task.id},
         )
     remaining = [id for id in task.depends_on if id != dependency]

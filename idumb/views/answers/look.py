@@ -29,7 +29,8 @@ def show(data: phrases.Data) -> phrases.Lines:
     for decision in data.get("decisions", ()):
         lines.append(f"  asked {decision['id']}: {decision['what']}")
     lines += [f"  {a['by']} answered {a['decision']}: {a['choice']}" for a in data.get("answers", ())]
-    return [*lines, *_ways_out(data)]
+    lines += ["", "To unblock it:", *(f"  {action}" for action in data["actions"])] if data.get("actions") else []
+    return [*lines, *phrases.choices(data.get("choices", ()))]
 
 
 def plan(data: phrases.Data) -> phrases.Lines:
@@ -40,21 +41,6 @@ def watch(data: phrases.Data) -> phrases.Lines:
     done = sum(row["status"] in outcome.ENDED for row in data["tasks"])
     why = f": {data['reason']}" if data["reason"] else ""
     return [f"Phase {data['phase']}: the run is {data['state']}, {done} of {len(data['tasks'])} tasks done{why}"]
-
-
-def _ways_out(data: phrases.Data) -> list[str]:
-    """Return commands for a task that failed or changed undeclared files, the likeliest first."""
-    last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
-    strays = any(line["status"] == "undeclared" and "symbol" not in line for line in last or ())
-    if data.get("actions"):
-        return ["", "To unblock it:", *(f"  {action}" for action in data["actions"])]
-    if data["status"] != "failed" and not (strays and data["status"] == "waiting"):
-        return []
-    lines = ["", f"After you fix the cause: idumb resume {data['phase']} --retry-failed"]
-    if strays:
-        keep = f"idumb resume {data['phase']} --on-deviation keep"
-        lines.append(f"To keep the undeclared changes, or go on without them: {keep}, or leave-out")
-    return [*lines, f"To accept the task as it is: idumb accept {data['id']} --why REASON"]
 
 
 def _declared(task: phrases.Data) -> list[str]:

@@ -18,9 +18,7 @@ def ended(data: phrases.Data) -> str:
     lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {_report(data, data['summary'])}"]
-    lines += phrases.uncommitted(data)
-    offered = data["outcome"] == "partial"  # its options already contain the next commands
-    return phrases.whole([*lines, *([] if offered else phrases.commands(data))])
+    return phrases.whole([*lines, *phrases.uncommitted(data), *phrases.commands(data)])
 
 
 def _report(data: phrases.Data, path: str) -> str:
@@ -65,17 +63,9 @@ def _complete(data: phrases.Data) -> list[str]:
 
 
 def _partial(data: phrases.Data) -> list[str]:
-    phase, failed = data["phase"], _with_status(data, "failed")
-    lines = [f"Phase {phase} execution partially complete.", *_counts(data), *_stopped(data), *_failures(data, failed)]
-    goes_on = any(data.get("counts", {}).get(status) for status in ("pending", "ready", "running", "waiting"))
-    ways = [("Continue", f"idumb resume {phase}")] if goes_on and not failed else []
-    if failed:
-        ways.append(("Continue", f"idumb resume {phase} --retry-failed"))
-        ways.append(("Debug", f"idumb show {failed[0]} --debug"))
-        ways.append(("Roll back", f"idumb rollback {phase} --to start"))
-    ways.append(("Verify", f"idumb verify-work {phase} (what is done so far; the phase stays partial)"))
-    ways.append(("Halt", "nothing to do: everything is saved"))
-    return [*lines, *blocked(data), *_questions(data), "", "Options:", *phrases.columns(ways)]
+    failed = _with_status(data, "failed")
+    lines = [f"Phase {data['phase']} execution partially complete. Everything is saved.", *_counts(data)]
+    return [*lines, *_stopped(data), *_failures(data, failed), *blocked(data), *_questions(data)]
 
 
 def _questions(data: phrases.Data) -> list[str]:
@@ -140,8 +130,7 @@ def _failed(data: phrases.Data) -> list[str]:
     lines = [f"EXECUTION HALTED: Critical task {row['id']} failed after {attempts}.", "", f"Error: {error}"]
     if row.get("checkpoint") and data.get("reports") != REPORTS_NONE:  # then no file has it
         lines += ["", f"Checkpoint saved at: {row['checkpoint']}"]
-    lines += [*blocked(data), *_questions(data)]
-    return [*lines, "", f"Recommended action: idumb show {row['id']} --debug"]
+    return [*lines, *blocked(data), *_questions(data)]
 
 
 def _waiting(data: phrases.Data) -> list[str]:

@@ -8,7 +8,7 @@ from tests.support.cases import every
 
 
 def commands(failure: Failure) -> list[str]:
-    return [one.command for one in remedies(failure) if one.command]
+    return [str(one.command) for one in remedies(failure) if one.command]
 
 
 @every("kind", agent.FAILURES)

@@ -1,0 +1,463 @@
+"""The one place that knows what can be done next about a phase, a stopped run, a failed or a blocked task."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from idumb.app.core import schedule
+from idumb.app.core.questions import EXHAUSTED
+from idumb.domain import failures, outcome, paths, wording
+from idumb.domain.action import REASON, Action
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import Refusal
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import IRREVERSIBLE, STRICT
+from idumb.domain.runs import gap
+from idumb.domain.runs.run import COMPLETED, PAUSED, RunState
+from idumb.lazy_dataclass import dataclass
+
+UNPLANNED, INVALID, READY, CHANGED, ELSEWHERE = "not planned", "invalid", "ready", "changed", "recorded"
+"""The states of a phase without a run of its present contract; with a run, its state is that of the run."""
+
+NEXT = Action("next")
+DECISIONS = Action("decisions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What the next steps of a phase depend on.
+
+    - `standing`: one of the states above, or of its run. `run`: that of the present contract.
+    - `shown`: the status of every task. `first`: the task that a command was about.
+    - `opened`: the task that is open in an editor. `uncommitted`: one whose work passed and git refused the commit.
+    - `in_editor`: the tasks that are built in an editor.
+    - `restoring`: how an interrupted rollback or undo is finished.
+    - `rewritten`: the branch lost commits of the run, so that a person is asked first.
+    - `asked`: the subjects of the questions that wait for a person. `plans`: whether an agent can write a plan.
+    - `why`: why the run stopped, or why the plan cannot be used.
+    """
+
+    phase: str
+    standing: str
+    contract: Contract | None = None
+    run: RunState | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
+    first: str | None = None
+    opened: str | None = None
+    uncommitted: str | None = None
+    in_editor: frozenset[str] = frozenset()
+    restoring: Action | None = None
+    rewritten: bool = False
+    asked: tuple[str, ...] = ()
+    plans: bool = False
+    why: str = ""
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        return tuple(task for task, status in self.shown.items() if status in (outcome.READY, outcome.RUNNING))
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The failed tasks; first the one that the command was about."""
+        tasks = (task for task, status in self.shown.items() if status == outcome.FAILED)
+        return tuple(sorted(tasks, key=lambda task: task != self.first))
+
+
+def give_up(task: str) -> Action:
+    return Action.of("give-up", task, "--why", REASON)
+
+
+def available(now: Situation) -> tuple[Action, ...]:
+    """Return what a user can do now, the most likely first; each can succeed. Empty if nothing is left to do."""
+    if now.opened is not None:
+        steps: Iterable[Action] = (Action.of("submit", now.opened, consequence=now.why), give_up(now.opened))
+    elif now.restoring is not None:
+        steps = (now.restoring,)
+    elif now.run is None:
+        steps = _before_a_run(now)
+    else:
+        steps = _of_completed(now, now.run) if now.run.state == COMPLETED else _of_run(now, now.run)
+    unique: dict[str, Action] = {}
+    for step in steps:
+        unique.setdefault(str(step), step)
+    return tuple(unique.values())
+
+
+def _before_a_run(now: Situation) -> Iterator[Action]:
+    if now.standing == INVALID:
+        yield Action.of("check-plan", now.phase, consequence=now.why)
+        return
+    yield from _answer(now)
+    if now.standing == UNPLANNED:
+        template = () if now.plans else ("--template",)
+        yield Action.of("plan-phase", now.phase, *template, consequence=now.why)
+        return
+    first = now.ready[0] if now.ready else "nothing that can run"
+    word = now.why if now.standing == CHANGED else "starts with"
+    if first in now.in_editor:
+        yield Action.of("start", first, consequence=f"phase {now.phase} {word} {first}, which is built in the editor")
+        return
+    yield Action.of(
+        "execute-phase", now.phase, consequence=now.why if now.standing == ELSEWHERE else f"it {word} {first}"
+    )
+
+
+def _of_completed(now: Situation, run: RunState) -> Iterator[Action]:
+    """Every task is done."""
+    yield from _answer(now)
+    words = "every task is done, but the phase is not verified"
+    if not run.verified:
+        if run.verification is not None and gap.from_verification(run.verification):
+            yield Action.of("verify-work", now.phase, "--gaps", consequence=words)
+        yield Action.of("verify-work", now.phase, consequence=words)
+        return
+    yield NEXT
+    yield from _ways_back(now)
+
+
+def _of_run(now: Situation, run: RunState) -> Iterator[Action]:
+    """A task is left to do, or a question to answer. Questions about failed tasks do not keep others from running."""
+    if now.rewritten:
+        yield Action.of("resume", now.phase, consequence=now.why)
+        return
+    goes_on = bool(now.ready) or run.state == PAUSED
+    again = [_again(now, task) for task in now.failed[:1]]
+    if not goes_on:
+        yield from (action for action in again if action.tool is not None)
+    if not goes_on or any(subject != EXHAUSTED for subject in now.asked):
+        yield from _answer(now)
+    yield from _go_on(now, run)
+    yield from again
+    for task in now.failed[:1]:
+        yield Action.of("show", task, "--debug")
+        yield Action.of("show", task)
+        yield Action.of("accept", task, "--why", REASON)
+        yield Action.of("skip", task, "--why", REASON)
+    yield from _answer(now)
+    if goes_on and not now.failed:
+        return
+    yield from _unblock(now)
+    if any(status in outcome.DONE for status in now.shown.values()):
+        yield Action.of("verify-work", now.phase, consequence="what is done so far is judged; the phase stays partial")
+    yield from _ways_back(now)
+
+
+def _again(now: Situation, task: str) -> Action:
+    words = f"{len(now.failed)} failed"
+    if task in now.in_editor:
+        return Action.of("start", task, "--retry", consequence=words)
+    return Action.of("resume", now.phase, "--retry-failed", consequence=words)
+
+
+def _answer(now: Situation) -> Iterator[Action]:
+    if now.asked:
+        yield replace(DECISIONS, consequence=f"phase {now.phase} needs an answer")
+
+
+def _go_on(now: Situation, run: RunState) -> Iterator[Action]:
+    """Continue with tasks that can run, or that wait for something other than an answer."""
+    if now.uncommitted is not None:
+        yield Action.of("submit", now.uncommitted, consequence="its work passed, but git refused the commit")
+    elif run.state != PAUSED and now.ready and now.ready[0] in now.in_editor:
+        yield Action.of("start", now.ready[0], consequence="it is next, and is built in the editor")
+    elif now.ready or run.state == PAUSED or outcome.WAITING in now.shown.values() or _nothing_waits(now):
+        failure = run.tasks[now.first].attempt.failure if now.first in run.tasks else None
+        words = now.why or "its run is not finished"
+        if now.failed and now.asked:
+            words = "other tasks can run; failed tasks need an answer (idumb decisions)"
+        yield Action.of(failures.kind(failure).again, now.phase, consequence=words)
+
+
+def _nothing_waits(now: Situation) -> bool:
+    return not now.failed and not is_stuck(now.shown)
+
+
+def _unblock(now: Situation) -> Iterator[Action]:
+    """What unblocks tasks, if nothing else can run."""
+    if now.contract is None or now.ready:
+        return
+    groups = blocked_groups(now.contract, now.run, now.shown)
+    for group in groups:
+        yield from (replace(way, consequence=blocked_summary(groups)) for way in group["actions"])
+    if is_stuck(now.shown):
+        yield Action.of("skip", groups[0]["tasks"][0], "--why", REASON)
+
+
+def _ways_back(now: Situation) -> Iterator[Action]:
+    """The rollback of the whole phase; nothing if a completed task is irreversible, because it is refused."""
+    if now.contract is None or now.run is None or not now.run.attempted:
+        return
+    done = (now.contract.tasks[task] for task, status in now.shown.items() if status in outcome.DONE)
+    if not any(task.rollback.kind == IRREVERSIBLE and not task.is_human for task in done):
+        yield Action.of("rollback", now.phase, "--to", "start")
+
+
+# Tasks that wait for others
+
+_DONE_TO = {outcome.FAILED: "failed", outcome.SKIPPED: "was skipped"}
+
+
+def why_blocked(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
+    """`waits for T1-01 (skipped: no time)`, with the tasks in between."""
+    words = []
+    for needed in schedule.blockers(contract, shown, task):
+        task_state = state.tasks.get(needed) if state is not None else None
+        reason = task_state.reason if task_state is not None and shown[needed] in _DONE_TO else ""
+        words.append(f"{needed} ({shown[needed]}{f': {reason}' if reason else ''})")
+    return f"waits for {wording.listed(words)}"
+
+
+def unblocking(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[Action]:
+    """Return what unblocks a task and can succeed now; [] if the task is not blocked."""
+    if shown[task] != outcome.BLOCKED:
+        return []
+    causes = schedule.roots(contract, shown, task)
+    retries = any(shown[cause] == outcome.FAILED for cause in causes)
+    retry = [Action.of("resume", contract.phase, "--retry-failed")] if retries else []
+    accept = [Action.of("accept", cause, "--why", REASON) for cause in causes]
+    return [*retry, *accept, *_drop_dependency(contract, state, shown, task)]
+
+
+def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[Action]:
+    """The amendment that drops the dependency.
+
+    A strict plan is approved as a whole, so only its author changes it. Plans of workflows are never amended.
+    """
+    plan = contract.plan_of(task)
+    if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == step_plan.DIALECT or plan.workflow:
+        return []
+    droppable = [d for d in schedule.blockers(contract, shown, task) if d in contract.tasks[task].depends_on]
+    if not droppable:
+        return []
+    flags = [word for needed in droppable for word in ("--drop-dependency", task, needed)]
+    return [Action.of("amend", contract.phase, *flags)]
+
+
+def blocked_groups(contract: Contract, state: RunState | None, shown: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Each failed or skipped task that blocks others: `by`, `status`, `reason`, `tasks`, `actions`."""
+    held: dict[str, list[str]] = {}
+    for task in contract.order:
+        if shown[task] == outcome.BLOCKED:
+            for cause in schedule.roots(contract, shown, task):
+                held.setdefault(cause, []).append(task)
+    return [_group(contract, state, shown, cause, tasks) for cause, tasks in held.items()]
+
+
+def _group(
+    contract: Contract, state: RunState | None, shown: Mapping[str, str], cause: str, tasks: list[str]
+) -> dict[str, Any]:
+    task_state = state.tasks.get(cause) if state is not None else None
+    ways = [way for task in tasks for way in unblocking(contract, state, shown, task) if _is_about(way, cause)]
+    return {
+        "by": cause,
+        "status": shown[cause],
+        "reason": task_state.reason if task_state is not None else "",
+        "tasks": tasks,
+        "actions": list(dict.fromkeys(ways)),
+    }
+
+
+def _is_about(action: Action, cause: str) -> bool:
+    return cause in action.arguments or "--retry-failed" in action.arguments
+
+
+def blocked_summary(groups: list[dict[str, Any]]) -> str:
+    """One line that says why nothing more can run."""
+    return "; ".join(
+        f"{wording.listed(group['tasks'])} {'stays' if len(group['tasks']) == 1 else 'stay'} blocked,"
+        f" because {group['by']} {_DONE_TO[group['status']]}{f': {reason}' if (reason := group['reason']) else ''}"
+        for group in groups
+    )
+
+
+def is_stuck(shown: Mapping[str, str]) -> bool:
+    """Whether every unfinished task is blocked, so that nothing can run until the user decides about skipped tasks."""
+    held = {outcome.BLOCKED, *outcome.ENDED}
+    return outcome.BLOCKED in shown.values() and set(shown.values()) <= held
+
+
+def finishing(state: RunState) -> Action | None:
+    """Return what finishes an interrupted rollback or undo."""
+    intended = state.restoring
+    if intended is None:
+        return None
+    words = f"finish it first: {intended['words']} was interrupted"
+    if intended["command"] != "rollback":
+        return Action.of("undo", consequence=words)
+    return Action.of("rollback", state.phase, "--to", intended["said"]["to"], "--yes", consequence=words)
+
+
+# Choices of refusals
+
+
+def go_on(phase: str) -> Choice:
+    return Choice(
+        "go-on",
+        "continue with the plan as it is",
+        "finished tasks stay finished; the next task starts",
+        Action.of("resume", phase),
+    )
+
+
+def replan(phase: str, *, strict: bool = False) -> Choice:
+    """A strict run takes over a changed plan only after it is approved."""
+    steps = (
+        Action.of("check-plan", phase, "--diff"),
+        Action.of("approve", phase),
+        Action.of("amend", phase, "--from-file"),
+    )
+    return Choice(
+        "replan",
+        "change the plan first",
+        "edit its tasks, review the difference, and amend the run; finished tasks that did not change are kept",
+        "; ".join(str(step) for step in steps if strict or step.verb != "approve"),
+    )
+
+
+def start_fresh(phase: str) -> Choice:
+    return Choice(
+        "start-fresh",
+        "roll back all of its work and start again",
+        "a new commit restores the files from before the run; nothing is lost, and idumb undo restores the work",
+        Action.of("rollback", phase, "--to", "start"),
+    )
+
+
+def for_paused(state: RunState) -> tuple[Choice, ...]:
+    phase = state.phase
+    return (replan(phase, strict=state.mode == STRICT), go_on(phase), start_fresh(phase))
+
+
+def for_undeclared_changes(
+    phase: str, task: str, changed: Sequence[str], *, amend: bool, keep: bool
+) -> tuple[Choice, ...]:
+    """Choices after a program changed files that its task does not declare. All of its work was kept, none delivered.
+
+    `amend`: the plan can declare them. `keep`: they may be delivered.
+    """
+    flags = [word for path in changed for word in ("--accept-deviation", task, path)]
+    declares = "the plan declares them, the contract is locked again, and the task is retried"
+    proven = "they are proven and delivered with it; the plan does not change"
+    rest = "the rest is proven again without them, then delivered"
+    retried = "the builder does the task again, and learns why"
+    left_out = not any(map(paths.is_outside, changed))
+    offers = (
+        (
+            Choice("look", "see what the task changed", "nothing is written or run", Action.of("show", task, "--diff")),
+            True,
+        ),
+        (Choice("amend", "they belong to the task", declares, Action.of("amend", phase, *flags)), amend),
+        (
+            Choice(
+                "keep",
+                "they belong to the task, this once",
+                proven,
+                Action.of("resume", phase, "--on-deviation", "keep"),
+            ),
+            keep,
+        ),
+        (
+            Choice("leave-out", "go on without them", rest, Action.of("resume", phase, "--on-deviation", "leave-out")),
+            left_out,
+        ),
+        (Choice("retry", "they are wrong", retried, Action.of("resume", phase, "--retry-failed")), True),
+    )
+    return tuple(choice for choice, possible in offers if possible)
+
+
+def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
+    """Choices after a task failed and used up its attempts."""
+    again = Action.of("start", task, "--retry") if in_editor else Action.of("resume", phase, "--retry-failed")
+    return (
+        Choice("look", "see what it changed", "nothing is written or run", Action.of("show", task, "--diff")),
+        Choice("retry", "retry it", "a new attempt gets the reasons of the last failure", again),
+        Choice(
+            "take",
+            "correct it yourself",
+            "its files are put into your working tree, and idumb submit judges them",
+            Action.of("take", task),
+        ),
+        Choice(
+            "accept",
+            "accept its work as it is",
+            "the task counts as done because you accept it, and its files are committed",
+            Action.of("accept", task, "--why", REASON),
+        ),
+        Choice("skip", "skip it", "tasks that depend on it stay blocked", Action.of("skip", task, "--why", REASON)),
+        start_fresh(phase),
+    )
+
+
+def for_verified(phase: str, forced: Action | None) -> tuple[Choice, ...]:
+    """Choices to run a verified phase again. `forced` does so without a rollback, if that can succeed."""
+    return (
+        _LEAVE,
+        Choice(
+            "roll-back",
+            "roll back its work first",
+            "a new commit restores the files from before the run; idumb undo restores the work",
+            Action.of("rollback", phase, "--to", "start"),
+        ),
+        *_force(forced),
+    )
+
+
+def for_verified_elsewhere(report: str, forced: Action | None) -> tuple[Choice, ...]:
+    """The same if only a committed report says that the phase is verified: no run here could be rolled back."""
+    look = Choice(
+        "look",
+        "see who verified it",
+        "nothing is written or run; to roll back the work, revert its commits with git",
+        shlex.join(["git", "log", "--", report]),
+    )
+    return (_LEAVE, look, *_force(forced))
+
+
+_LEAVE = Choice("leave", "leave it as it is", "nothing changes", NEXT)
+
+
+def _force(command: Action | None) -> tuple[Choice, ...]:
+    words = ("force", "run it again on top of its work", "a new run of every task; the commits of the last run stay")
+    return () if command is None else (Choice(*words, command),)
+
+
+def stopped_by(by: str, why: str) -> str:
+    """The recorded reason of a stop that a person asked for."""
+    return f"stopped by {by}: {why}" if why else f"stopped by {by}"
+
+
+def details(question: Decision, **more: Any) -> dict[str, Any]:
+    """The details of a refusal that puts a question to the user."""
+    return offer(question.what, question.why, question.evidence, question.choices, **more)
+
+
+def offer(blocked: str, why: str, evidence: Iterable[str], choices: Sequence[Choice], **more: Any) -> dict[str, Any]:
+    """The details of a refusal that offers choices."""
+    return {"what": blocked, "why": why, "evidence": list(evidence), "choices": rows(choices), **more}
+
+
+def rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
+    """Choices as `error.details.choices` and `data.choices` show them: id, text, consequence, command."""
+    return [choice.row() for choice in choices]
+
+
+def command(state: RunState) -> Action:
+    """The command that continues a run; an attempt that is open in an editor is submitted first."""
+    task = state.opened
+    return Action.of("resume", state.phase) if task is None else Action.of("submit", task.id)
+
+
+def require_not_paused(state: RunState | None) -> None:
+    """Refusal `run.paused`: only `resume` continues a paused run."""
+    if state is None or state.state != PAUSED:
+        return
+    raise Refusal(
+        "run.paused",
+        f"Run {state.number} of phase {state.phase} is {state.reason or PAUSED}.",
+        hint=Action.of("resume", state.phase),
+        details={"choices": rows(for_paused(state))},
+    )

@@ -1,0 +1,301 @@
+"""Every next step that an answer names can be taken: of each state, each command is tried as a user would paste it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import choices, ended_runs, seed
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import edit, run
+from tests.support.prepared import Prepared
+from tests.support.project import Project, failing_task, making, shell, task, write
+
+EDITOR = "builder: editor\n"
+PERSON = "- **Builder:** human\n"
+
+
+def planned(sandbox: GitSandbox, *tasks: str, head: str = "", tail: str = "", settings: str = "") -> Project:
+    project = projects.create(sandbox)
+    if settings:
+        project.configure(settings)
+    project.plan([*tasks], head=head, tail=tail)
+    return project
+
+
+def ran(sandbox: GitSandbox, *tasks: str, head: str = "", tail: str = "", settings: str = "") -> Project:
+    project = planned(sandbox, *tasks, head=head, tail=tail, settings=settings)
+    assert run(project).code in (0, 1, 5)
+    return project
+
+
+def two(**more: Any) -> tuple[str, str]:
+    return making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", **more)
+
+
+def nothing_planned(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def listed_in_the_roadmap(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    assert project.quick("roadmap", "--add", "Slugs").code == 0
+    return project
+
+
+def not_set_up(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    assert project.quick("deinit", "--yes").code == 0
+    return project
+
+
+def not_started(sandbox: GitSandbox) -> Project:
+    return planned(sandbox, making("T1-01", "a.txt"))
+
+
+def wrong_plan(sandbox: GitSandbox) -> Project:
+    return planned(sandbox, making("T1-01", "a.txt"), making("T1-01", "b.txt"))
+
+
+def strict_not_approved(sandbox: GitSandbox) -> Project:
+    return planned(sandbox, making("T1-01", "a.txt"), head="mode: strict\n")
+
+
+def consent_waits(sandbox: GitSandbox) -> Project:
+    project = planned(sandbox, making("T1-01", "a.txt"))
+    assert project.quick("execute-phase", "1").code == 5
+    return project
+
+
+def work_of_a_person(sandbox: GitSandbox) -> Project:
+    return ran(sandbox, *two(fields=PERSON))
+
+
+def failed_and_asks(sandbox: GitSandbox) -> Project:
+    tasks = failing_task("T1-01", "a.txt", fields="- **On failure:** ask\n"), making("T1-02", "b.txt", after="T1-01")
+    return ran(sandbox, *tasks)
+
+
+def failed_for_good(sandbox: GitSandbox) -> Project:
+    return ran(sandbox, failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"))
+
+
+def failed_and_others_wait(sandbox: GitSandbox) -> Project:
+    tasks = failing_task("T1-01", "a.txt"), making("T1-02", "b.txt")
+    return ran(sandbox, *tasks, settings="run: {halt_after: 1, max_attempts: 1}\n")
+
+
+def strict_failed(sandbox: GitSandbox) -> Project:
+    project = planned(sandbox, *two(steps=[write("b.txt", "")]), head="mode: strict\n")
+    answers = project.answers()
+    assert project.quick("approve", "1", *answers, "--hash", project.approval()).code == 0
+    assert project.quick("execute-phase", "1").code == 1
+    return project
+
+
+def undeclared(sandbox: GitSandbox) -> Project:
+    return ran(sandbox, *two(steps=[shell("echo b > b.txt; echo c > c.txt")]))
+
+
+def uncommitted_file(sandbox: GitSandbox) -> Project:
+    project = planned(sandbox, *two(steps=[write("b.txt", "made\n")]))
+    project.repo.write("b.txt", "mine\n")
+    run(project)
+    return project
+
+
+def skipped_and_blocked(sandbox: GitSandbox) -> Project:
+    project = failed_for_good(sandbox)
+    assert project.quick("skip", "T1-01", "--why", "no time", "--yes").code == 0
+    return project
+
+
+def paused(sandbox: GitSandbox) -> Project:
+    project = planned(sandbox, *two(steps=[write("b.txt", "made\n")]))
+    with project.running("execute-phase", "1", "--approve", project.approval()) as running:
+        running.wait_for("attempt.started", "T1-01")
+        project.quick("stop", "--after-task")
+        running.end()
+    return project
+
+
+def killed(sandbox: GitSandbox) -> Project:
+    project = planned(sandbox, making("T1-01", "a.txt"), task("T1-02", after="T1-01", steps=[shell("sleep 600")]))
+    with project.running("execute-phase", "1", "--approve", project.approval()) as running:
+        running.wait_for("attempt.started", "T1-02")
+        project.quick("stop", "--force")
+        running.end()
+    return project
+
+
+def editor_ready(sandbox: GitSandbox) -> Project:
+    return planned(sandbox, *two(), head=EDITOR)
+
+
+def editor_open(sandbox: GitSandbox) -> Project:
+    project = editor_ready(sandbox)
+    assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
+    return project
+
+
+def editor_refused(sandbox: GitSandbox) -> Project:
+    project = editor_open(sandbox)
+    assert project.quick("submit", "T1-01").code == 1
+    return project
+
+
+def editor_failed(sandbox: GitSandbox) -> Project:
+    project = planned(sandbox, *two(), head=EDITOR, settings="run: {max_attempts: 1}\n")
+    assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
+    assert project.quick("submit", "T1-01").code == 1
+    return project
+
+
+def unproven_criterion(sandbox: GitSandbox) -> Project:
+    return ran(sandbox, making("T1-01", "a.txt"), tail="\n## Success Criteria\n\n- [ ] It is fast\n")
+
+
+def criterion_for_a_person(sandbox: GitSandbox) -> Project:
+    tail = "\n## Success Criteria\n\n- [ ] It is fast — human\n"
+    return ran(sandbox, making("T1-01", "a.txt"), tail=tail)
+
+
+def criterion_fails(sandbox: GitSandbox) -> Project:
+    tail = "\n## Success Criteria\n\n- [ ] It is fast — check: `false`\n"
+    return ran(sandbox, making("T1-01", "a.txt"), tail=tail)
+
+
+def not_verified(sandbox: GitSandbox) -> Project:
+    project = planned(sandbox, making("T1-01", "a.txt"))
+    assert run(project, "--no-verify").code == 0
+    return project
+
+
+def your_own_change_since(sandbox: GitSandbox) -> Project:
+    project = ended_runs.done(sandbox)
+    project.repo.write("a.txt", "mine\n")
+    project.repo.commit("mine", "a.txt")
+    project.quick("verify-work", "1")
+    return project
+
+
+def rolled_back(sandbox: GitSandbox) -> Project:
+    project = ended_runs.done(sandbox)
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    return project
+
+
+def dropped(sandbox: GitSandbox) -> Project:
+    project = failed_for_good(sandbox)
+    assert project.quick("drop", "1", "--why", "not needed", "--yes").code == 0
+    return project
+
+
+def plan_gone(sandbox: GitSandbox) -> Project:
+    project = ended_runs.failed(sandbox)
+    project.repo.remove(".planning/phases/1/01-PLAN.md")
+    return project
+
+
+def plan_changed(sandbox: GitSandbox) -> Project:
+    project = ended_runs.failed(sandbox)
+    edit(project, "grep -q good a.txt", "grep -q bad a.txt")
+    project.repo.commit("the check was wrong")
+    return project
+
+
+def verified_plan_changed(sandbox: GitSandbox) -> Project:
+    project = ended_runs.done(sandbox)
+    edit(project, "test -s a.txt", "test -f a.txt")
+    project.repo.commit("another check")
+    return project
+
+
+def another_branch(sandbox: GitSandbox) -> Project:
+    project = ended_runs.failed(sandbox)
+    project.repo.git("checkout", "-q", "-b", "elsewhere")
+    return project
+
+
+def commits_gone(sandbox: GitSandbox) -> Project:
+    project = ran(sandbox, making("T1-01", "a.txt"), failing_task("T1-02", "b.txt", after="T1-01"))
+    project.repo.git("reset", "-q", "--hard", "HEAD~2")
+    return project
+
+
+def archived(sandbox: GitSandbox) -> Project:
+    project = ended_runs.done(sandbox)
+    assert project.quick("archive").code == 0
+    return project
+
+
+def quick_task(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    project.quick("quick", "Fix it", "--files", "README.md", "--check", "false", "--builder", "human")
+    return project
+
+
+STATES: tuple[Callable[[GitSandbox], Project], ...] = (
+    nothing_planned,
+    listed_in_the_roadmap,
+    not_set_up,
+    not_started,
+    wrong_plan,
+    strict_not_approved,
+    consent_waits,
+    work_of_a_person,
+    failed_and_asks,
+    failed_for_good,
+    failed_and_others_wait,
+    strict_failed,
+    undeclared,
+    uncommitted_file,
+    skipped_and_blocked,
+    paused,
+    killed,
+    editor_ready,
+    editor_open,
+    editor_refused,
+    editor_failed,
+    unproven_criterion,
+    criterion_for_a_person,
+    criterion_fails,
+    not_verified,
+    your_own_change_since,
+    rolled_back,
+    dropped,
+    plan_gone,
+    plan_changed,
+    verified_plan_changed,
+    another_branch,
+    commits_gone,
+    archived,
+    quick_task,
+    ended_runs.done,
+    ended_runs.failed,
+    ended_runs.replaced,
+)
+
+
+def offered(project: Project) -> Iterator[str]:
+    """Yield the commands of each answer about the state."""
+    phase = project.json("status").data["next"].get("phase", "1")
+    for words in (["status"], ["next"], ["next", phase], ["decisions"], ["resume", phase], ["verify-work", phase]):
+        if words[0] not in ("resume", "verify-work"):
+            answers = [project.json(*words)]
+        else:
+            with choices.put_back(project.folder, choices.state()):
+                answers = [project.json(*words)]
+        for answer in answers:
+            yield from (way["command"] for way in answer.object["ways"])
+
+
+@pytest.mark.parametrize("state", seed.one_on_a_push(STATES, "a state of a phase"))
+def test_no_offered_command_is_refused(prepared: Prepared, state: Callable[[GitSandbox], Project]) -> None:
+    """R-ASK-1, R-RUN-7: in this state."""
+    project = prepared.get(state)
+    commands = list(dict.fromkeys(offered(project)))
+    assert {command: why for command in commands if (why := choices.refusal_of(project, command))} == {}
