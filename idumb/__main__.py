@@ -10,6 +10,8 @@ _OBJECTS = 100_000
 
 
 def main() -> None:
+    if sys.stderr is None:  # started with 2>&-; no file that is opened later may take its place
+        sys.stderr = open("/dev/null", "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     try:
         code = _run(sys.argv[1:])
     except KeyboardInterrupt:  # before `cli.main` handled errors, or during its last output

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import json
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Annotated, Any
 
 from idumb import __version__
 from idumb.app.core import actions
@@ -305,6 +306,9 @@ def serve() -> None:
             hint="pip install 'idumb[mcp]'",
         ) from missing
     from mcp.types import CallToolResult, TextContent
+    from pydantic import BeforeValidator
+
+    as_text = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else json.dumps(value))]
 
     def protocol_tool(tool: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[CallToolResult]]:
         """Wrap a tool so that an answer that is not `ok` is an error of the protocol too."""
@@ -315,6 +319,10 @@ def serve() -> None:
             text = TextContent(type="text", text=json.dumps(answer))
             return CallToolResult(content=[text], structured_content=answer, is_error=not answer["ok"])
 
+        signature = inspect.signature(tool)
+        texts = [each.replace(annotation=as_text) for each in signature.parameters.values()]
+        call.__dict__["__signature__"] = signature.replace(parameters=texts, return_annotation=CallToolResult)
+        call.__annotations__ = {**dict.fromkeys(signature.parameters, as_text), "return": CallToolResult}
         return call
 
     server = MCPServer("idumb", instructions=INSTRUCTIONS, version=__version__)

@@ -68,7 +68,9 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, 
         _write_error(f"warning: {shown(warning)}\n")
     if result.failure is not None:
         following = () if quiet else result.data.get("next", ())
-        _write_failure(*result.failure, details=result.details, following=following)
+        shown_above = {"evidence"} if result.data.get("findings") else set()
+        details = {name: value for name, value in result.details.items() if name not in shown_above}
+        _write_failure(*result.failure, details=details, following=following)
     return result.exit_code
 
 

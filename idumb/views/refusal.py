@@ -63,11 +63,13 @@ def _body(details: Mapping[str, Any]) -> Iterator[str]:
 
 def _advice(data: Mapping[str, Any], *, with_consequences: bool) -> Iterator[str]:
     """Yield what the user can do; each command once, the last line is one."""
-    hint, rows = data["hint"], data["details"].get("choices", ())
-    choices = sorted((row for row in rows if row["text"] != hint), key=lambda row: row["command"] is not None)
+    hint = data["hint"] or ""
+    rows = [row for row in data["details"].get("choices", ()) if row["text"] != hint]
+    choices = [row for row in rows if row["command"] in (None, hint) or row["command"] not in hint]
+    choices.sort(key=lambda row: row["command"] is not None)  # so that the last line is a command
     commands = [choice["command"] for choice in choices if choice["command"] is not None]
     steps = dict.fromkeys([*([hint] if data["is_command"] else []), *data["next"]])
-    if hint is not None and hint not in (*commands, *steps):
+    if hint and hint not in (*commands, *steps):
         yield f"{_STEP}next: {hint}"
     for choice in choices:
         words = f"{choice['text']}; {choice['consequence']}" if with_consequences else choice["text"]

@@ -192,7 +192,7 @@ def test_the_official_client_works_through_a_task(prepared: Prepared) -> None:
             await client.initialize()
             assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
 
-            async def call(name: str, **given: str) -> dict[str, Any]:
+            async def call(name: str, **given: Any) -> dict[str, Any]:
                 answer = await client.call_tool(name, given)
                 content = answer.structured_content
                 assert isinstance(content, dict)
@@ -201,7 +201,7 @@ def test_the_official_client_works_through_a_task(prepared: Prepared) -> None:
                 return content
 
             assert (await call("next_task"))["error"]["code"] == "session.none"
-            begun = await call("begin_session", phase="1", by="a client")
+            begun = await call("begin_session", phase=1, by="a client")  # clients send numbers, too
             assert begun["data"]["contract_hash"] == project.contract_hash()
             (project.folder / "a.txt").write_text("right\n", encoding="utf-8")
             assert (await call("submit_task", task="T1-01"))["data"]["accepted"]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idumb.cli import system_errors
 from idumb.system.files import file_systems
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import making
 
 if TYPE_CHECKING:
     import pytest
@@ -75,3 +80,14 @@ def test_a_folder_that_contains_the_repository_is_not_taken_for_the_state_direct
     (tmp_path / "repo").mkdir()
     monkeypatch.chdir(tmp_path / "repo")
     assert "state directory" not in system_errors.explain(problem(errno.EACCES, str(tmp_path))).message
+
+
+def test_a_run_needs_no_standard_error(sandbox: GitSandbox) -> None:
+    """R-OPS-3: as some daemons start it."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    command = f'exec "$0" -P -m idumb execute-phase 1 --approve {project.approval()} 2>&-'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], cwd=project.folder, stdout=subprocess.DEVNULL, check=False
+    )
+    assert (done.returncode, project.statuses()) == (0, {"T1-01": "completed"})

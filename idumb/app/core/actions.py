@@ -208,7 +208,7 @@ def why_blocked(contract: Contract, state: RunState | None, shown: Mapping[str, 
         task_state = state.tasks.get(needed) if state is not None else None
         reason = task_state.reason if task_state is not None and shown[needed] in _DONE_TO else ""
         words.append(f"{needed} ({shown[needed]}{f': {reason}' if reason else ''})")
-    return f"waits for {wording.listed(words)}"
+    return f"waits for {wording.listed(words)}" if words else "the plan has errors"
 
 
 def unblocking(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[Action]:

@@ -197,11 +197,13 @@ def _planned(
     if state is not None and state.state == DROPPED and _changed_part(contract, state) != "plan":
         current = state  # the configuration may change
     changed = state is not None and current is None
+    wrong = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
+    if wrong:  # then nothing can run
+        statuses = {t: outcome.PENDING if status == outcome.READY else status for t, status in statuses.items()}
     counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
     elsewhere = outside.lookup(contract.phase, row["folder"]) if state is None else {}
-    wrong = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
     asked = next_steps.pending(current, services.clock.now()) if current else []
     situation = next_steps.situation(contract, current, statuses, services.settings, asked)
     shown = {
