@@ -6,8 +6,7 @@ import shlex
 
 import pytest
 
-from tests.support import ended_runs, seed
-from tests.support.prepared import Prepared
+from tests.support import seed
 from tests.support.project import Project, making
 
 PLAN = ".planning/phases/1/01-PLAN.md"
@@ -78,20 +77,6 @@ def test_a_task_that_makes_the_phase_invalid_is_not_written(project: Project) ->
         answer = project.quick(*MORE, *flags, "--json")
         assert answer.code == 3, answer.out
     assert (project.folder / PLAN).read_bytes() == before
-
-
-@pytest.mark.nightly
-def test_in_a_phase_with_a_run_it_is_an_amendment(prepared: Prepared) -> None:
-    """R-LOCK-8, R-PLAN-10: shown and agreed to before it is written, unless it conflicts with completed work."""
-    project = prepared.get(ended_runs.done)
-    again = ("plan", "add-task", "1", "--task", "Again", "create a.txt", "test -e a.txt", "--yes")
-    assert project.quick(*again, "--json").error["code"] == "amend.against-done"
-    refused = project.quick(*MORE, "--depends-on", "none", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "amend.not-confirmed")
-    assert "### T1-02" not in project.read(PLAN)
-    amended = project.quick(*shlex.split(refused.error["hint"])[1:], "--json")
-    assert (amended.code, amended.data["amendment"]["version"]) == (0, 2), amended.out
-    assert "- **Depends on:** none\n- **Files:** create `more.txt`" in project.read(PLAN)
 
 
 def test_in_an_approved_phase_a_person_must_agree_that_the_approval_ends(project: Project) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from idumb.app.contract import contract_versions
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.approvals import FIELDS, STRICT, approve
 from tests.support.gitrepo import GitSandbox
@@ -280,34 +279,6 @@ def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(p
     assert project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"] == []
 
 
-@pytest.mark.nightly
-def test_a_verified_phase_stays_verified_after_a_killed_decision(verified: Project) -> None:
-    """R-LOCK-8."""
-    run_killed_before(verified, contract_versions._record, "amend", "1", "--decision", "x", "--yes")
-    refused(verified.quick("execute-phase", "1", "--json"), "phase.verified")
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("place", seed.one_on_a_push(["_write", "_record"], "a killed amendment"))
-def test_after_a_killed_amendment_force_continues_an_unfinished_run_and_repeats_a_verified_one(
-    prepared: Prepared, place: str
-) -> None:
-    """R-LOCK-8: `--force` neither hides work of an unfinished run nor fails because of an interrupted amendment."""
-    killed = getattr(contract_versions, place)
-    project = prepared.get(_halted)
-    before = run_id(project)
-    run_killed_before(project, killed, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
-    forced = project.quick("execute-phase", "1", "--force", "--no-verify", "--json")
-    assert forced.data["run"] == before, forced
-    done = prepared.get(_verified)
-    first = run_id(done)
-    run_killed_before(done, killed, "amend", "1", "--decision", "x", "--yes")
-    again = done.quick("execute-phase", "1", "--force", "--approve", done.approval(), "--json")
-    assert (again.code, again.data["run"] == first) == (0, False), again
-    symptoms = [one for check in done.quick("doctor", "--json").data["checks"] for one in check["symptoms"]]
-    assert [one for one in symptoms if one["state"] == "problem"] == []
-
-
 def linked(project: Project) -> Path:
     """Replace the plan by a symbolic link; return its target."""
     place, real = project.folder / PLAN, project.folder / ".planning/the-plan.md"
@@ -332,24 +303,6 @@ def test_a_plan_that_is_a_link_stays_a_link_and_nothing_is_written(project: Proj
     real.write_bytes(before.replace(b"create `d.txt`", b"create `d.txt`, create `c.md`"))
     assert amend(project, "--from-file", "--yes").code == 0
     assert (project.folder / PLAN).is_symlink()
-
-
-@pytest.mark.nightly
-def test_an_answer_about_a_linked_plan_is_only_recorded_with_a_note(sandbox: GitSandbox) -> None:
-    """R-LOCK-8, R-ASK-3."""
-    project = projects.create(sandbox)
-    criteria = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
-    project.plan([making("T1-01", "a.txt", criteria=criteria)])
-    assert run(project).code == 5
-    real = linked(project)
-    before = real.read_bytes()
-    (waiting,) = project.quick("decisions", "--json").data["decisions"]
-    answer = project.quick("decide", waiting["id"], waiting["choices"][0]["id"], "--json")
-    assert (answer.code, answer.data["version"]) == (0, None), answer
-    assert f"{PLAN} is a symbolic link to .planning/the-plan.md" in str(answer.object["warnings"])
-    assert (project.folder / PLAN).is_symlink()
-    assert real.read_bytes() == before
-    assert len(project.quick("log", "1", "--kind", "decision.answered", "--json").data["events"]) == 1
 
 
 def test_a_user_who_saves_the_plan_during_an_amendment_keeps_that_edit(

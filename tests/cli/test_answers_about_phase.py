@@ -68,11 +68,6 @@ def rolled_back(project: Project) -> None:
     assert not project.exists("x.py")
 
 
-def undone(project: Project) -> None:
-    """Undo the newest run or rollback, also if another command followed it."""
-    assert project.json(*project.undoing()).code == 0
-
-
 def built_again(project: Project) -> None:
     """The work is built, and the phase waits for a person."""
     assert project.resume().code == 5
@@ -112,15 +107,6 @@ def test_an_undone_rollback_brings_the_answer_back_with_the_work(project: Projec
     assert proof(project.json("verify-work", "1")) == "passed"
 
 
-@pytest.mark.nightly
-def test_an_answer_does_not_count_for_what_a_run_builds_after_an_undone_run(answered: Project) -> None:
-    """R-PLAN-12: `undo` of the run removes the work, too."""
-    undone(answered)
-    assert not answered.exists("x.py")
-    draft(answered, "second = 2\n")
-    built_again(answered)
-
-
 def added(project: Project) -> None:
     place = project.folder.parent / "task.md"
     place.write_text(making("T1-02", "y.py"), encoding="utf-8")
@@ -132,17 +118,6 @@ def test_an_answer_does_not_count_for_work_that_an_amendment_adds(answered: Proj
     added(answered)
     assert listed(answered) == []
     assert answered.json("decide", QUESTION, "yes").error["code"] == "decision.void"
-    built_again(answered)
-
-
-@pytest.mark.nightly
-def test_an_undone_rollback_does_not_bring_the_answer_back_if_an_amendment_added_work(answered: Project) -> None:
-    """R-PLAN-12, R-LOCK-8."""
-    rolled_back(answered)
-    added(answered)
-    undone(answered)
-    assert answered.json("status").data["phases"][0]["verification"] is None
-    assert listed(answered) == []
     built_again(answered)
 
 

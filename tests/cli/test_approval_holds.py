@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_approve import run_and_revoke
 from tests.cli.test_step_plans import put
 from tests.support import project as projects
 from tests.support import seed
@@ -121,16 +120,6 @@ def test_the_refusal_names_the_differences_from_a_guided_approval(project: Proje
     answer = run(project)
     refused(answer, "consent.missing")
     assert "was revoked by " in answer.error["message"]
-
-
-@pytest.mark.nightly
-def test_the_suggested_command_gives_the_missing_approval(prepared: Prepared) -> None:
-    """R-LOCK-4."""
-    project = prepared.get(_ran_guided)
-    project.repo.write(CHECK, "test -s a.txt # as before\n")
-    named = _verify(project).error["hint"]
-    assert project.quick(*shlex.split(named)[1:], "--json").code == 0
-    assert _verify(project).code == 0
 
 
 @pytest.mark.nightly
@@ -259,12 +248,3 @@ def test_guided_consent_can_be_revoked_too(project: Project) -> None:
     assert run(project, "--approve", contract(project), "--no-verify").code == 0
     approve(project)
     assert "1 approval and 1 consent withdrawn" in project.quick("approve", "1", "--revoke").out
-
-
-@pytest.mark.nightly
-def test_a_run_is_not_judged_if_its_approval_is_revoked_at_its_end(project: Project, tmp_path: Path) -> None:
-    """R-LOCK-4."""
-    _plan(project, "strict")
-    approve(project)
-    refused(run_and_revoke(project, tmp_path), "approval.revoked")
-    assert not project.events("1", "--kind", "verification.recorded")

@@ -200,20 +200,6 @@ roles: {planner: {binding: thinker}, debugger: {binding: thinker, model: big}}
 """
 
 
-@pytest.mark.nightly
-def test_an_approval_stays_valid_if_roles_outside_the_run_are_bound(project: Project) -> None:
-    """R-LOCK-4: they need their own consent; a role that is called at the end of a run voids it."""
-    project.plan([strict_task("T1-01", "a.txt")], head=STRICT)
-    approve(project)
-    project.configure(OTHERS)
-    before = contract(project)
-    project.configure(OTHERS.replace("planner", "skeptic"))
-    assert refused(run(project), "approval.void")["changed"] == ["configuration"]
-    assert contract(project) != before
-    project.configure(OTHERS)
-    may_start(project)
-
-
 def test_binding_another_role_does_not_stop_a_run_but_changing_its_settings_does(project: Project) -> None:
     """R-LOCK-4, R-LOG-7."""
     project.plan([task("T1-01", check="test -e go", steps=[shell("true")])])

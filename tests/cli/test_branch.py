@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -47,18 +45,6 @@ def test_a_run_starts_on_its_own_branch_and_takes_no_uncommitted_work_along(sand
     sandbox.git("fsck", "--strict")
 
 
-@pytest.mark.nightly
-def test_a_resumed_run_stays_on_its_branch(sandbox: GitSandbox) -> None:
-    """A killed start may have made the branch."""
-    project = _project(sandbox)
-    sandbox.git("branch", "work/one")
-    assert run(project, "--branch", "work/one", "--no-verify").code == 0
-    assert run(project, "--branch", "work/one").code == 0
-    assert sandbox.git("symbolic-ref", "--short", "HEAD") == "work/one"
-    sandbox.git("switch", "--quiet", "main")
-    assert project.quick(*project.undoing(), "--json").error["code"] == "git.other-branch"
-
-
 def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSandbox) -> None:
     """A possible one is suggested, if the name can be changed into one."""
     project = _project(sandbox)
@@ -81,17 +67,6 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
         assert sandbox.ledger() == before
         assert sandbox.kept("refs/idumb/") == {}
     assert run(project, *offered.split()).code == 0
-
-
-@pytest.mark.nightly
-def test_a_branch_before_the_first_commit(sandbox: GitSandbox) -> None:
-    project = _project(sandbox, "git:\n  branch: phase\n", first=False)
-    answer = project.quick("check-plan", "1", "--json")
-    assert answer.code == 0, answer
-    answer = run(project)
-    assert answer.code == 0, answer
-    assert sandbox.git("symbolic-ref", "--short", "HEAD") == "idumb/phase-1"
-    assert sandbox.try_git("rev-parse", "--verify", "main").returncode != 0
 
 
 def test_scope_root_keeps_a_plan_in_its_subfolder(sandbox: GitSandbox) -> None:

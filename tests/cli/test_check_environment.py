@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.support.answer import Answer
 from tests.support.plans import run
@@ -68,31 +65,6 @@ def test_a_changed_program_fails_a_task_of_a_strict_run(project: Project) -> Non
     assert project.statuses() == {"T1-01": "failed"}
     assert "/package.json" in answer.out
     assert "changed during the run" in answer.out
-
-
-@pytest.mark.nightly
-def test_a_change_by_the_last_check_leaves_a_strict_phase_unverified(project: Project, home: Path) -> None:
-    plan(project, "true", f"test -s a.txt && echo x=1 > {home}/package.json")
-    answer = strict(project)
-    assert answer.code != 0
-    assert project.statuses() == {"T1-01": "completed"}
-    assert "~/package.json changed during the run" in answer.out
-
-
-@pytest.mark.nightly
-def test_what_a_builder_changes_in_another_process_is_seen(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between `start` and `submit`, and before a kill, idumb does not run."""
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    (tmp_path / "bin").mkdir()
-    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head="builder: editor\n")
-    assert project.quick("start", "T1-01", "--by", "an agent", "--approve", project.approval()).code == 0
-    (project.folder / "a.txt").write_text("made\n")
-    (tmp_path / "bin/tool").write_text("#!/bin/sh\n")
-    (tmp_path / "bin/tool").chmod(0o755)
-    assert project.quick("submit", "T1-01").code == 0
-    assert evidence(project)["changed_programs"] == [f"{tmp_path}/bin/tool"]
 
 
 def test_checks_with_the_user_s_home_are_recorded_as_weaker(project: Project, home: Path) -> None:

@@ -37,14 +37,6 @@ def test_a_checkout_is_in_the_user_s_state_directory_private_and_kept(project: P
 
 
 @pytest.mark.nightly
-def test_the_user_s_environment_moves_checkouts(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("IDUMB_CHECKOUTS", str(tmp_path / "elsewhere"))
-    assert where(project, tmp_path).parents[1] == tmp_path / "elsewhere"
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["relative", "in the work tree", "cannot be written", "a link"])
 def test_an_unusable_folder_is_refused_at_once_and_the_variable_named(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str

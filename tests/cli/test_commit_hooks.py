@@ -7,7 +7,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making, task, write
+from tests.support.project import Project, task, write
 
 
 @pytest.fixture
@@ -50,24 +50,6 @@ def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent
     assert run(project).code == 0
     assert (calls(project), committed(project, "a.txt"), project.read("a.txt")) == (1, "HELLO", "HELLO\n")
     assert project.repo.git("status", "--porcelain") == ""
-
-
-@pytest.mark.nightly
-def test_the_words_of_a_hook_that_refuses_go_to_the_agent(project: Project) -> None:
-    by_agent(project, "grep -q 'upper case' && echo HELLO > a.txt || echo hello > a.txt")
-    hook(project, "pre-commit", "grep -q hello a.txt && { echo 'a.txt must be upper case' >&2; exit 1; }; exit 0")
-    assert run(project).code == 0
-    assert (calls(project), committed(project, "a.txt")) == (2, "HELLO")
-
-
-@pytest.mark.nightly
-def test_what_a_hook_makes_of_reports_is_not_committed(project: Project) -> None:
-    """Nothing proves it: the run has ended. R-OPS-2."""
-    project.plan([making("T1-01", "a.txt")])
-    hook(project, "pre-commit", "test ! -e .planning/phases/1/1-SUMMARY.md || { echo fixed >> a.txt; git add -A; }")
-    assert run(project).code == 0
-    assert project.subjects()[-1] == "Phase 1: reports of run 1"
-    assert (committed(project, "a.txt").strip(), project.read("a.txt").strip()) == ("made", "made")
 
 
 def test_a_hook_may_change_more_than_the_task_but_nothing_that_tasks_may_not(project: Project) -> None:

@@ -122,21 +122,3 @@ def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(proje
     assert {one["state"] for one in everything} == {"replaced"}
     assert dlq(project, "show", "nothing").error["code"] == "dead-letter.unknown"
     assert dlq(project, "retry").code == 2
-
-
-@pytest.mark.nightly
-def test_a_run_whose_agent_could_not_work_has_that_failure_s_class(sandbox: GitSandbox) -> None:
-    """R-HAND-3, R-ADAPT-6: no task failed; the attempt, its failure kind and the fix are shown all the same."""
-    project = projects.create(sandbox)
-    away = "{adapter: model, model: 'openai:m', options: {base_url: 'http://127.0.0.1:9/v1'}}"
-    project.configure(f"builder: b\nretry: {{calls: 1}}\nbindings:\n  b: {away}\n")
-    project.plan([task("T1-01", files="create `a.txt`", check="test -e a.txt")])
-    assert run(project).error["code"] == "run.halted"
-    (letter,) = dlq(project, "list", "--class", "transient").data["dead_letters"]
-    assert (letter["kind"], letter["failure"], letter["attempts"]) == ("run", "network", 1)
-    failure = project.quick("show", "T1-01", "--debug", "--json").data
-    stopped = failure["task"]
-    assert (stopped["class"], stopped["failure"], len(stopped["attempts"])) == ("transient", "network", 1)
-    assert failure["next"] == ["idumb resume 1"]
-    assert not [one for one in failure["checklist"] if "dlq retry" in (one["command"] or "")]
-    assert "idumb resume 1" in [one["command"] for one in failure["checklist"]]

@@ -20,7 +20,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, edit, run, run_id, run_killed_before, versions
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
-from tests.support.terminal import answering
 
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is *liked* — human\n"
 QUESTION = "T1-01.AC-2.1"
@@ -76,19 +75,6 @@ def test_an_answer_on_another_branch_is_refused_and_changes_no_plan(waiting: Pro
     assert waiting.read(PLAN) == before
     waiting.repo.git("switch", "--quiet", "main")
     assert decide(waiting, QUESTION, "yes").data["version"] == 2
-
-
-@pytest.mark.nightly
-def test_an_answer_at_the_terminal_is_appended_when_the_run_ends(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-ASK-2, R-ASK-3."""
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
-    answering(monkeypatch, "yes")
-    assert project.quick("execute-phase", "1", "--approve", project.approval()).code == 0
-    assert f"- **{QUESTION}**: yes, says " in project.read(PLAN)
-    assert project.repo.git("status", "--porcelain") == ""
-    assert project.quick("resume", "1", "--json").data["outcome"] == "complete"
 
 
 def test_an_answer_is_appended_later_if_the_plan_is_being_edited(waiting: Project) -> None:

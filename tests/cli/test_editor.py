@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -241,61 +240,6 @@ def test_abandoned_work_is_kept_and_removed_from_the_files(open_one: Project) ->
     assert _doctor(open_one) == []
     begun = open_one.json("start", "T1-01")
     assert (begun.code, begun.data["task"]["attempt"]) == (0, 2)
-
-
-@pytest.mark.nightly
-def test_work_that_git_refused_to_commit_can_be_submitted_again(project: Project) -> None:
-    """R-ADAPT-7: the refusal has git's message, and every command names the one that continues."""
-    hook = project.folder / ".git/hooks/pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    blocker = project.folder.parent / "held"
-    hook.write_text(f"#!/bin/sh\ntest ! -e {blocker} || {{ echo not so >&2; exit 1; }}\n")
-    hook.chmod(0o755)
-    blocker.touch()
-    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
-    put(project, "a.txt", "right\n")
-    refused = project.json("submit", "T1-01")
-    data = follows(refused, "submit")
-    assert (refused.code, refused.error["code"], data["verdict"]) == (1, "git.commit-refused", "PASS")
-    assert "not so" in refused.error["message"]
-    assert (refused.error["hint"], data["next"][0]) == ("idumb submit T1-01", "idumb submit T1-01")
-    assert project.json("next", "1").data["next"] == ["idumb submit T1-01"]
-    assert follows(project.json("status"), "status")["next"]["command"] == "idumb submit T1-01"
-    for command in ("start", "submit"):
-        again = project.json(command, "T1-01")
-        assert (again.error["code"], again.error["hint"].rpartition("then ")[2]) == (
-            "git.commit-refused",
-            "idumb submit T1-01",
-        )
-    blocker.unlink()
-    assert project.json("submit", "T1-01").data["accepted"]
-
-
-@pytest.mark.nightly
-def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbox) -> None:
-    """R-ADAPT-7: `start` continues with the existing work; before the first attempt it accepts no user changes."""
-    project = projects.create(sandbox)
-    put(project, "old.txt", "old\n")
-    sandbox.commit("old")
-    both = "create `a.txt`, create `b.txt`, modify `old.txt`"
-    project.plan([task("T1-01", files=both, check="test -s a.txt && test -s b.txt && grep -q new old.txt")], head=MINE)
-    put(project, "a.txt", "mine\n")
-    refused = project.json("start", "T1-01", "--approve", project.approval())
-    assert refused.error["code"] == "task.dirty-path"
-    assert refused.error["hint"].endswith("then idumb start T1-01")
-    assert "untracked" in refused.error["message"]
-    os.unlink(project.folder / "a.txt")
-    assert project.json("start", "T1-01").code == 0
-    put(project, "a.txt", "a\n")
-    assert project.json("submit", "T1-01").data["accepted"] is False
-    put(project, "b.txt", "b\n")
-    put(project, "old.txt", "new\n")
-    assert project.json("resume", "1").error["code"] == "run.in-editor"
-    again = project.json("start", "T1-01")
-    assert again.code == 0, again.out
-    accepted = project.json("submit", "T1-01", "--no-verify")
-    assert accepted.data["accepted"], accepted.out
-    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt", "b.txt", "old.txt"]
 
 
 def test_a_task_of_another_builder_cannot_be_started_here(sandbox: GitSandbox) -> None:

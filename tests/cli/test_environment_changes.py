@@ -13,7 +13,7 @@ import pytest
 from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, differing, kinds, parts, rewrite, shown
+from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, kinds, parts, rewrite, shown
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
@@ -26,31 +26,6 @@ def program(tmp_path: Path, project: Project) -> Path:
     rewrite(executable, BUILDER)
     project.configure(CONFIG.format(program=executable))
     return executable
-
-
-def updating(program: Path) -> str:
-    """A builder that replaces itself while it builds the first task."""
-    return (
-        BUILDER
-        + f'if [ "$IDUMB_TASK" = T1-01 ]; then sed "s/made for/changed by/" {program} > {program}.n;'
-        + f" chmod 755 {program}.n; mv {program}.n {program}; fi\n"
-    )
-
-
-@pytest.mark.nightly
-def test_a_guided_run_reports_and_records_a_change_and_continues(project: Project, program: Path) -> None:
-    """R-ENV-1: the environment is compared before every attempt."""
-    rewrite(program, updating(program))
-    project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
-    answer = project.execute("--no-verify")
-    assert answer.code == 0, answer.out
-    assert [w for w in answer.object["warnings"] if "changed after" in w] == [
-        "the agent's program changed after this run was locked"
-    ]
-    (event,) = kinds(project, "envelope.changed")
-    assert [c["part"] for c in event["changes"]] == ["program"]
-    assert differing(project, "T1-01", "T1-02") == ["program"]
-    assert differing(project, "T1-02", "T1-03") == []
 
 
 def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str, str]:
@@ -223,17 +198,3 @@ def test_a_strict_run_offers_three_choices_at_another_version_of_the_agent(
     assert "coder: the agent's program was" in answer.error["details"]["evidence"][0]
     assert len(strict.events("--kind", "attempt.started")) == count
     assert choices.refused(strict, answer) == {}
-
-
-@pytest.mark.nightly
-def test_after_a_script_of_a_check_changed_each_choice_of_a_strict_run_succeeds(project: Project) -> None:
-    """R-LOCK-4: approve it again, or restore it."""
-    project.repo.write("check.sh", "test -e ok.txt && test -s b.txt\n")
-    project.repo.commit("check")
-    second = task("T1-02", files="create `b.txt`", check="sh check.sh", after="T1-01", steps=(write("b.txt", "b\n"),))
-    project.plan([making("T1-01", "a.txt"), second])
-    halted_at_the_second_task(project, "strict")
-    project.repo.write("check.sh", "test -s b.txt # it is there\n")
-    answer = project.resume("--retry-failed")
-    assert (answer.code, len(answer.error["details"]["choices"]) > 1) == (4, True), answer.out
-    assert choices.refused(project, answer) == {}

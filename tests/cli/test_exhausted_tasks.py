@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
-from idumb.app.history import restore
 from tests.cli.test_caller_detection import CODE, mark
-from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import PLAN, edit, run, run_killed_before
+from tests.support.plans import PLAN, edit, run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
@@ -202,24 +197,6 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     assert decisions(project) == [QUESTION]
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "function", seed.one_on_a_push([restore._record, restore.publish_reports], "midway or at the end of a roll back")
-)
-def test_a_killed_roll_back_keeps_the_answer_and_its_guidance(project: Project, function: Callable[..., Any]) -> None:
-    """R-ASK-3: the next command finishes it."""
-    run_killed_before(project, function, "decide", QUESTION, "roll-back", "--guidance", "use blue")
-    assert project.quick("resume", "1", "--max-attempts", "1", "--json").code == 1
-    (answer,) = project.events("--kind", "decision.answered")
-    assert (answer["task"], answer["payload"]["choice"], answer["payload"]["guidance"]) == (
-        "T1-02", "roll-back", "use blue"
-    )  # fmt: skip
-    assert "use blue" in project.read(PLAN)
-    shown = project.quick("log", "1", "--limit", "500").out
-    assert f"answer to {QUESTION}: roll-back" in shown
-    assert "['" not in shown
-
-
 def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-2, R-ASK-3: nothing is recorded."""
     assert decide(project, QUESTION, "perhaps").error["code"] == "decision.bad-choice"
@@ -252,21 +229,6 @@ def test_any_command_on_the_task_settles_the_question(project: Project, words: t
     if words[1] == "remove":
         assert answer.data["dead_letter"]["decision"] is None
     void(project)
-
-
-@pytest.mark.nightly
-def test_at_a_terminal_the_question_comes_after_all_other_tasks(sandbox: GitSandbox) -> None:
-    """R-ASK-2, R-RUN-5: the run continues with the answer, and guidance that was typed."""
-    project = echoing(sandbox)
-    project.plan([making("T1-03", "c.txt")], name="02")
-    words = ("execute-phase", "1", "--no-verify", "--approve", project.approval())
-    code, screen = at_terminal(project, words, "retry\nuse blue")
-    assert code == 0, screen
-    assert screen.index("Your choice") > screen.index("T1-03")
-    assert "Instructions for the next attempt (empty: none)" in screen
-    assert "says: use blue" in project.read("b.txt")
-    assert decisions(project) == []
-    assert status(project)["T1-03"] == "completed"
 
 
 def dead(id: str, path: str) -> str:

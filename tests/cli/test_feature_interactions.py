@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
@@ -10,13 +9,7 @@ import pytest
 
 from tests.support import ended_runs
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making, shell, task, write
-
-
-def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
-    """A task that writes a file in which its check does not find the expected text."""
-    return task(id, files=f"create `{path}`", check=f"grep -q good {path}", steps=[write(path, content)], **more)
-
+from tests.support.project import Project, making, shell, task
 
 # -- failures that a person fixes ---------------------------------------------------------------------------------
 
@@ -102,63 +95,4 @@ def test_show_prints_the_files_of_a_killed_attempt(project: Project, tmp_path: P
 # -- people -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nightly
-def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Project) -> None:
-    """R-ADAPT-5: one answer never counts for two criteria, and after a no the old answer is about other files."""
-    for name, path in (("01", "a.txt"), ("02", "b.txt")):
-        project.plan([making(f"T1-{name}", path)], name=name,
-                     tail=f"\n## Success criteria\n\n- [ ] {path} reads well — human\n")  # fmt: skip
-
-    def decide(count: int, answer: str, then: int) -> None:
-        decisions = project.quick("decisions", "--json").data["decisions"]
-        assert len(decisions) == count
-        assert project.quick("decide", decisions[0]["id"], answer).code == 0
-        assert project.quick("verify-work", "1").code == then
-
-    assert project.execute().code == 5
-    decide(2, "yes", then=5)
-    decide(1, "no", then=1)
-    assert project.quick("verify-work", "1").code == 5
-    assert len(project.quick("decisions", "--json").data["decisions"]) == 2
-
-
 # -- hooks, policies, places --------------------------------------------------------------------------------------
-
-
-@pytest.mark.nightly
-def test_a_run_continues_with_a_changed_plan_if_commits_are_disabled(project: Project) -> None:
-    """R-RUN-12: with policy `none` the work of carried tasks is uncommitted, and it is idumb's."""
-    project.configure("git: {commit: none}\n")
-    first = making("T1-01", "a.txt", "good\n")
-    project.plan([first])
-    assert project.execute("--no-verify").code == 0
-    more = task(
-        "T1-02", files="modify `a.txt`", check="grep -q more a.txt", after="T1-01", steps=[shell("echo more >> a.txt")]
-    )
-    project.plan([first, more])
-    answer = project.execute("--no-verify")
-    assert answer.code == 0, answer.out
-
-
-@pytest.mark.nightly
-def test_a_phase_with_an_unmet_requirement_is_not_verified_silently(project: Project) -> None:
-    """R-RUN-13: a skipped task leaves its requirement open."""
-    head = "requirements:\n  REQ-1: A\n  REQ-2: B\n"
-    project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n"),
-                  failing("T1-02", "b.txt", fields="- **Requirements:** REQ-2\n")], head=head)  # fmt: skip
-    assert project.execute("--max-attempts", "1").code == 1
-    assert project.quick("skip", "T1-02", "--why", "later").code == 0
-    answer = project.resume()
-    assert (answer.code, answer.error["code"]) == (1, "verification.partial")
-    assert "REQ-2 is not met: T1-02 is skipped" in answer.error["message"]
-
-
-@pytest.mark.nightly
-def test_work_that_timed_out_and_was_skipped_is_removed_from_the_tree(project: Project) -> None:
-    """R-PLAN-3: `On timeout: skip` leaves the task out, half of its work included."""
-    slow = task("T1-01", files="create `half.txt`", steps=[write("half.txt", "h\n"), shell("exec sleep 30")],
-                fields="- **Timeout:** 1s\n- **On timeout:** skip\n")  # fmt: skip
-    project.plan([slow, making("T1-02", "b.txt")])
-    answer = project.execute()
-    assert project.statuses() == {"T1-01": "skipped", "T1-02": "completed"}
-    assert not project.exists("half.txt") or "half.txt" in json.dumps(answer.object)

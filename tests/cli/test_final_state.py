@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from idumb.app.attempt.attempt_events import call_id
 from idumb.app.core.run_context import RunContext
@@ -10,6 +10,9 @@ from idumb.app.engine import runner
 from idumb.app.engine.moves import Ending
 from tests.support.plans import run
 from tests.support.project import Project, task, write
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def workspace(project: Project) -> dict[str, object]:
@@ -59,17 +62,3 @@ def test_a_file_that_differs_from_its_task_s_result_is_reported(
     wrong = [changed, "tool.sh has mode 100755, and T1-01 left it with 100644"]
     assert (answer.code, answer.data["workspace"]["wrong"]) == (1, wrong)
     assert changed in answer.data["mismatches"]
-
-
-@pytest.mark.nightly
-def test_a_created_file_that_a_pattern_or_a_name_with_brackets_declares_is_verified_and_committed(
-    project: Project,
-) -> None:
-    """R-RUN-2, R-GIT-5."""
-    steps = [write("a.txt", "a\n"), write("pages/[id].tsx", "page\n")]
-    project.plan([task("T1-01", files="create `?.txt`, create `pages/[id].tsx`", steps=steps)])
-    answer = run(project)
-    assert answer.code == 0, answer
-    assert workspace(project) == {"wrong": [], "changed": [], "more": 0}
-    committed = project.repo.git("show", "--name-only", "--format=", "HEAD~1").splitlines()
-    assert committed == ["a.txt", "pages/[id].tsx"]

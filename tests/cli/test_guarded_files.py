@@ -82,17 +82,6 @@ def test_a_guided_run_names_what_changed_without_values_and_goes_on(project: Pro
     assert "t0ken" not in answer.out
 
 
-@pytest.mark.nightly
-def test_user_changes_between_two_commands_are_accepted(project: Project) -> None:
-    acts(project, "exit 1")
-    assert strict(project, "--max-attempts", "1").code == 1
-    project.repo.git("config", "alias.x", "y")
-    acts(project)
-    assert project.quick("resume", "1", "--retry-failed", "--no-verify", "--json").data["outcome"] == "complete"
-    project.repo.git("config", "alias.z", "y")
-    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
-
-
 def test_git_configuration_in_variables_has_no_effect(
     sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

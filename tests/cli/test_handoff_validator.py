@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from idumb.agents import handoff
 from tests.support import project as projects
 from tests.support import seed
 from tests.support.plans import run
 from tests.support.project import Project, task
 
 BUILDS = 'printf x >> "$IDUMB_REPOSITORY/../called"; printf done >> a.txt'
-MADE = task("T1-01", files="create `a.txt`", check="grep -q done a.txt")
 
 
 def configure(project: Project, *, options: str = "", more: str = "", builder: str = "builder: builds\n") -> None:
@@ -62,28 +57,3 @@ def test_the_work_waits_and_is_not_repeated(project: Project, builder: str) -> N
     assert project.read("a.txt") == "done"
     if builder:
         assert (project.folder.parent / "called").read_text(encoding="utf-8") == "x"
-
-
-class Killed:
-    """A clock that ends the process at its first wait. `subprocess` still has the real one."""
-
-    monotonic = staticmethod(time.monotonic)
-
-    def sleep(self, _: float) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-@pytest.mark.nightly
-def test_a_builder_that_runs_again_cannot_answer_an_earlier_request(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-ADAPT-2: an attempt that was cut short while the verdict was awaited leaves a question that can be read."""
-    project.plan([MADE])
-    configure(project, options=", options: {wait: 600}")
-    for command in (("execute-phase", "1", "--approve", project.approval()), ("resume", "1")):
-        with monkeypatch.context() as waiting:
-            waiting.setattr(handoff, "time", Killed())
-            assert project.quick(*command).code == 143
-    first, second = project.events("--kind", "handoff.asked")
-    assert first["payload"]["question"] == second["payload"]["question"]
-    assert first["payload"]["ticket"] != second["payload"]["ticket"]

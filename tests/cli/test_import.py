@@ -9,10 +9,7 @@ import pytest
 from idumb.cli import opened_services
 from idumb.domain.decision import Answer as UserAnswer
 from idumb.domain.decision import Decision
-from tests.crash import harness
 from tests.support import project as projects
-from tests.support import warm
-from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project
@@ -102,32 +99,6 @@ def halted(sandbox: GitSandbox) -> Project:
     project.commit_own()
     assert project.execute("--max-attempts", "1", phase="7").code == 1
     return project
-
-
-def killed(project: Project, at: str) -> Answer:
-    """Import the source again and kill the import at a point."""
-    words = ("import", SOURCE, "--yes", "--json")
-    return warm.of_this_process().run(project.start, *words, hook="tests.crash.killing:arm", given={"at": at})
-
-
-@pytest.mark.nightly
-def test_a_run_adopts_a_changed_source_as_a_whole_whenever_it_is_killed(prepared: Prepared) -> None:
-    """R-PLAN-9, F30: completed work, files and checks stay where they are; plan and contract change together."""
-    project = prepared.get(halted)
-    before = project.read(PLAN)
-    changed = TASKS.replace("T002 Make `b.txt`", "T002 Make `b.txt`\n  with care")
-    (project.folder / SOURCE).write_text(changed, encoding="utf-8")
-    assert killed(project, "after SqliteEventLog.append amendment.intended").code == harness.KILLED
-    assert project.read(PLAN) == before
-    assert killed(project, "before SqliteEventLog.append contract.amended").code == harness.KILLED
-    after = project.read(PLAN)
-    assert ("with care" in after, "test -s wanted.txt" in after) == (True, True)
-    assert project.quick("import", SOURCE, "--yes", "--json").data["written"] is False
-    (project.folder / "wanted.txt").write_text("yes\n", encoding="utf-8")
-    project.repo.commit("what the check needs")
-    resumed = project.quick("resume", "7", "--retry-failed", "--json")
-    assert (resumed.code, project.read(PLAN)) == (0, after), resumed
-    assert [e.kind for e in harness.events(project)].count("contract.amended") == 1
 
 
 def test_a_new_item_without_a_check_waits_in_the_plan_until_the_run_is_amended(prepared: Prepared) -> None:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.plans import amend, run, versions
 from tests.support.project import Project, failing_task, making
 
@@ -15,20 +13,6 @@ CHECK = "test ! -e secret.txt"
 
 def head(check: str, more: str = "") -> str:
     return f"invariants:\n  - id: INV-1\n    text: it holds\n    check: |-\n      {check}\n{more}"
-
-
-def breaking(id: str, after: str = "none") -> str:
-    """A task that breaks the invariant and does not check it."""
-    return making(id, "secret.txt", after=after, fields="- **Invariants:** none\n")
-
-
-@pytest.mark.nightly
-def test_at_the_end_too(project: Project) -> None:
-    """R-GATE-3, R-RUN-14."""
-    project.plan([breaking("T1-01")], head=head(CHECK))
-    answer = run(project)
-    assert answer.code == 1
-    assert "invariant INV-1 failed: T1-01 broke it" in answer.error["message"]
 
 
 def test_the_log_names_the_amendment_that_added_an_invariant(project: Project) -> None:

@@ -52,18 +52,6 @@ def test_status_and_doctor_say_what_is_kept_and_what_frees_it(prepared: Prepared
 
 
 @pytest.mark.nightly
-def test_doctor_counts_the_bytes_on_disk_that_only_idumb_keeps(prepared: Prepared) -> None:
-    project = prepared.get(ended_runs.done)
-    noise = bytes(byte for seed in range(40_000) for byte in (seed * 2654435761 % 2**32).to_bytes(4, "big"))
-    (project.folder / "untracked.bin").write_bytes(noise)
-    execute_second_phase(project)
-    assert str(check(project, "snapshots.kept")["found"]).endswith("On disk: 0.2 MB that only idumb keeps")
-    project.repo.git("add", "untracked.bin")
-    project.repo.commit()
-    assert str(check(project, "snapshots.kept")["found"]).endswith("On disk: 0.0 MB that only idumb keeps")
-
-
-@pytest.mark.nightly
 def test_archive_frees_the_snapshots_of_the_runs_that_it_archives(prepared: Prepared) -> None:
     project = prepared.get(ended_runs.replaced)
     first, second = runs(project)
@@ -134,24 +122,6 @@ def test_what_needs_freed_snapshots_is_refused(freed: Project, command: tuple[st
     assert error["code"] == "snapshots.freed"
     assert error["message"].startswith("The snapshots of run 1 of phase 1 were freed")
     assert freed.repo.ledger() == before
-
-
-@pytest.mark.nightly
-def test_what_needs_no_snapshots_works_after_they_were_freed(freed: Project) -> None:
-    shown = freed.quick("show", "T1-01")
-    assert "its snapshots were freed: its files cannot be shown or restored" in shown.out
-    assert freed.quick("report", "1").code == 0
-    assert freed.quick("prove", "1").code == 0
-    assert check(freed, "log.refs")["state"] == "ok"
-    assert freed.quick("doctor").code == 0
-
-
-@pytest.mark.nightly
-def test_a_changed_plan_runs_after_the_snapshots_of_its_earlier_run_were_freed(freed: Project) -> None:
-    freed.plan([making("T1-01", "a.txt"), making("T1-02", "c.txt", after="T1-01")])
-    assert freed.execute().code == 0
-    assert freed.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "snapshots.freed"
-    assert freed.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
 
 
 def test_a_run_that_is_not_finished_is_never_freed_nor_one_that_it_continues(

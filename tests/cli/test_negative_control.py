@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -118,15 +117,6 @@ def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(pro
 
 
 @pytest.mark.nightly
-def test_a_retry_on_the_same_base_runs_no_control_again(project: Project, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    built_by(project, "true", "git: {reports: none}\nchecks: {home: user}")
-    project.plan([task("T1-01", files="create `a.txt`", check=f"echo x >> {ran}; {DONE}")])
-    assert strict(project, "--max-attempts", "2").code == 1
-    assert ran.read_text().count("x") == 3, "two attempts, and one control"
-
-
-@pytest.mark.nightly
 def test_a_hanging_control_delays_no_guided_task_and_is_ended(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,17 +128,6 @@ def test_a_hanging_control_delays_no_guided_task_and_is_ended(
     assert controls(project) == {"AC-1": "not run: it had not ended when the task was judged"}
     assert not process_tree.is_alive(int(pid.read_text()))
     assert "Its control before the work was not run: it had not ended" in summary(project)
-
-
-@pytest.mark.nightly
-def test_the_base_of_a_later_task_has_the_work_of_the_earlier_one(project: Project) -> None:
-    second = task("T1-02", files="create `b.txt`", check=DONE, after="T1-01", steps=[write("b.txt", "b\n")])
-    project.configure("git: {commit: none}\n")
-    project.plan([making("T1-01", "a.txt"), second])
-    answer = strict(project)
-    assert (answer.code, controls(project)) == (1, {"AC-1": "failed"})
-    assert project.statuses() == {"T1-01": "completed", "T1-02": "ready"}
-    assert "AC-1 passed before the work too" in answer.out
 
 
 @pytest.mark.parametrize(
@@ -165,26 +144,6 @@ def test_what_a_control_leaves_does_not_decide_the_proof(project: Project, setti
     project.plan([task("T1-01", files="create `a.txt`", check=check)])
     assert execute(project, "--max-attempts", "1").code == 1
     assert controls(project) == {"AC-1": "failed"}
-
-
-def owner(project: Project) -> str:
-    """Return the process of the run, for a shell."""
-    place = project.folder / ".git/idumb/worktrees/main/owner.json"
-    return f"$(grep -o '\"pid\": *[0-9]*' {place} | grep -o '[0-9]*')"
-
-
-@pytest.mark.nightly
-def test_a_kill_during_a_control_leaves_no_process_and_the_run_continues(project: Project, tmp_path: Path) -> None:
-    pid, again = tmp_path / "pid", tmp_path / "again"
-    os.mkfifo(pid)
-    kill = f"kill -9 {owner(project)}"
-    built_by(project, f"[ -e {again} ] || {{ read p < {pid}; echo $p > {again}; {kill}; exit; }}; echo one > a.txt")
-    check = f"{DONE} || {{ [ -e {again} ] && exit 1; echo $$ > {pid}; exec tail -f /dev/null; }}"
-    project.plan([task("T1-01", files="create `a.txt`", check=check)])
-    consent = ("--approve", project.approval())
-    assert project.idumb("execute-phase", "1", *consent, "--no-verify").code == -9
-    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
-    assert not process_tree.is_alive(int(again.read_text()))
 
 
 def runs_checks(project: Project, *flags: str) -> Answer:

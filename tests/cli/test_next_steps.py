@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -78,19 +77,6 @@ def test_the_suggested_command_restores_a_deleted_plan(project: Project) -> None
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
 
 
-@pytest.mark.nightly
-def test_without_log_and_copy_doctor_names_the_remaining_option(verified: Project, home: Path) -> None:
-    shutil.rmtree(verified.repo.git_dir / "idumb")
-    shutil.rmtree(home / "state/idumb")
-    assert verified.quick("resume", "1", "--json").error["hint"] == "idumb doctor --fix"
-    checks = verified.quick("doctor", "--fix", "--json").data["checks"]
-    lost = next(check for check in checks if check["code"] == "store.opens")
-    assert lost["symptoms"][0]["fix"] == "idumb doctor --fix --accept-loss"
-    assert verified.quick(*lost["symptoms"][0]["fix"].split()[1:]).code == 0
-    assert _run(verified) == 4  # the report in HEAD calls it verified
-    assert _run(verified, "--force", "--no-verify") in {0, 1}
-
-
 def test_a_git_folder_moved_away_during_a_run_is_not_created_again(project: Project) -> None:
     """Moved back, it would land inside the newly created one."""
     steps = [shell('mv "$IDUMB_REPOSITORY/.git" "$IDUMB_REPOSITORY/away"'), write("a.txt", "a\n")]
@@ -125,15 +111,6 @@ def test_documents_of_a_run_on_another_branch_do_not_block_it(prepared: Prepared
     assert answer.code == 0
     assert "checkpoint" not in str(answer.data["fixed"])
     project.repo.git("switch", "--quiet", "work")
-
-
-@pytest.mark.nightly
-def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(verified: Project) -> None:
-    verified.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", "b\n", after="T1-01")])
-    consent = verified.quick("check-plan", "1", "--json").data["contract_hash"]
-    answer = verified.quick("execute-phase", "1", "--approve", consent, "--no-verify")
-    assert answer.code == 0
-    assert "cannot restore it" not in answer.err
 
 
 def test_a_hook_that_refuses_without_a_message_is_named(project: Project) -> None:

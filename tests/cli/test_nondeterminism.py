@@ -9,7 +9,7 @@ import pytest
 from tests.support import project as projects
 from tests.support import seed
 from tests.support.answer import Answer
-from tests.support.envelopes import BUILDER, CONFIG, built, kinds, rewrite
+from tests.support.envelopes import CONFIG, built, kinds, rewrite
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
@@ -68,15 +68,6 @@ def test_the_same_request_with_another_result_is_reported_and_refused_in_determi
     assert row["reason"].startswith("not deterministic: T1-01.txt differ from run")
     assert [found["refused"] for found in kinds(once, "nondeterminism.found")].count(True) == 1
     assert len(kinds(once, "nondeterminism.found")) == 2
-
-
-@pytest.mark.nightly
-def test_the_same_result_is_not_reported(project: Project) -> None:
-    """R-ENV-2."""
-    rewrite(program_of(project), BUILDER)
-    run_and_roll_back(project)
-    assert resumed(project, "--deterministic").code == 0
-    assert kinds(project, "nondeterminism.found") == []
 
 
 @pytest.mark.parametrize("base", seed.one_on_a_push([True, False], "what differs"))

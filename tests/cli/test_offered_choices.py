@@ -66,27 +66,6 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("deed", "ways"),
-    seed.one_on_a_push(
-        [
-            ("echo x > stray.txt", ["look", "keep", "leave-out", "retry"]),
-            ("echo '# x' >> web.yaml", ["look", "leave-out", "retry"]),
-        ],
-        "a step's change",
-    ),
-)
-def test_after_a_step_changed_undeclared_files(project: Project, deed: str, ways: list[str]) -> None:
-    """R-ASK-1, R-PLAN-7: idumb never writes a step plan, so no choice widens it."""
-    step_plan(project, write("a.txt", "a"), shell(deed), write("b.txt", "b"))
-    failed = project.json("execute", "web.yaml")
-    assert offered(failed) == ways
-    assert choices.refused(project, failed) == {}
-    again = project.json("execute", "web.yaml")
-    assert given(again) == given(failed) or choices.refused(project, again) == {}
-
-
-@pytest.mark.nightly
 def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> None:
     """R-ASK-1, R-LOCK-8: completed steps cannot be amended, so a new run is offered, after a rollback."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"), write("b.txt", "b"))

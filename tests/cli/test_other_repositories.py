@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.support import acp_agent, chat_server, seed
 from tests.support import project as projects
-from tests.support.chat_server import ChatServer
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
@@ -98,50 +95,6 @@ def test_what_an_agent_does_in_a_submodule_stays_in_its_copy(project: Project, s
     assert files(project) == before
 
 
-@pytest.mark.nightly
-def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(project: Project) -> None:
-    """R-GIT-7: the agent only reads it."""
-    GitSandbox.create(project.folder / "vendor/in").write("a.txt", "mine\n")
-    before = files(project)
-    intent = {"intent": "try"}
-    tried = chat_server.calls(
-        ("write_file", {"path": f"{SUB}/lib.txt", "content": "gone\n", **intent}),
-        ("edit_file", {"path": f"{SUB}/lib.txt", "find": "mine", "replace": "gone", **intent}),
-        ("delete_file", {"path": f"{SUB}/new.txt", **intent}),
-        ("move_file", {"from": f"{SUB}/new.txt", "to": "vendor/new.txt", **intent}),
-        ("write_file", {"path": "vendor/in/a.txt", "content": "gone\n", **intent}),
-        ("read_file", {"path": f"{SUB}/lib.txt"}),
-        ("write_file", {"path": "vendor/a.txt", "content": "made\n", **intent}),
-    )
-    project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
-    with ChatServer(tried, chat_server.text("Done.")).serving() as server:
-        project.configure(
-            "builder: one\nbindings: {one: {adapter: model, model: 'openai-chat:m',"
-            f" options: {{base_url: '{server.url}'}}}}}}\n"
-        )
-        answer = run(project, "--no-verify")
-        results = [m["content"] for m in server.requests[-1].body["messages"] if m["role"] == "tool"]
-    assert answer.code == 0, answer
-    assert ["is protected by vendor/" in words for words in results] == [True] * 5 + [False] * 2
-    assert "lib" in results[5]
-    assert files(project) == before
-    assert project.read("vendor/in/a.txt") == "mine\n"
-    assert project.read("vendor/a.txt") == "made\n"
-
-
-@pytest.mark.nightly
-def test_an_acp_agent_s_write_into_a_submodule_is_refused(project: Project) -> None:
-    """R-GIT-7."""
-    before = files(project)
-    script = json.dumps([sys.executable, acp_agent.__file__, "write", f"{SUB}/lib.txt", "write", "vendor/a.txt"])
-    project.configure(f"builder: one\nbindings: {{one: {{adapter: acp, argv: {script}}}}}\n")
-    project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
-    answer = run(project, "--no-verify")
-    assert answer.code == 0, answer
-    assert files(project) == before
-    assert project.read("vendor/a.txt") == "made\n"
-
-
 def test_a_repository_that_an_agent_made_is_not_lost_silently(sandbox: GitSandbox) -> None:
     """R-GIT-5."""
     project = projects.create(sandbox)
@@ -150,15 +103,3 @@ def test_a_repository_that_an_agent_made_is_not_lost_silently(sandbox: GitSandbo
     ended = project.execute("--no-verify")
     assert ended.code == 1
     assert "it created repositories, which cannot be delivered: lib" in ended.data["tasks"][0]["reason"]
-
-
-@pytest.mark.nightly
-def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Project, tmp_path: Path) -> None:
-    """R-GIT-7."""
-    project.plan([projects.making("T1-01", "a.txt", content="")])
-    assert run(project, "--max-attempts", "1").code == 1
-    more = tmp_path / "more.md"
-    more.write_text(projects.making("T1-02", f"{SUB}/more.txt"), encoding="utf-8")
-    answer = project.quick("amend", "1", "--add-task", str(more), "--why", "more", "--yes", "--json")
-    assert answer.code == 3, answer
-    assert "path.other-repository" in answer.out

@@ -253,18 +253,6 @@ def test_neither_a_dry_run_nor_a_wrong_hash_leaves_a_question(project: Project) 
 
 
 @pytest.mark.nightly
-def test_one_question_covers_the_phase_and_its_judges(judged: Project) -> None:
-    """R-ASK-1, R-ADAPT-5: by decide."""
-    question = open_question(judged)
-    (row,) = judged.quick("decisions", "--json").data["decisions"]
-    assert row["what"].endswith(", and ask the verifier and the skeptic")
-    assert [line.partition(":")[0] for line in row["evidence"][-2:]] == ["verifier", "skeptic"]
-    assert decide(judged, question, "run").code == 0
-    done = run(judged)
-    assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
-
-
-@pytest.mark.nightly
 def test_one_hash_agrees_to_the_phase_and_its_judges(judged: Project) -> None:
     """R-ASK-1, R-ADAPT-5: `check-plan` and the refusal show it; that of the contract alone is another."""
     checked, details = judged.quick("check-plan", "1", "--json").data, run(judged).error["details"]
@@ -277,15 +265,6 @@ def test_one_hash_agrees_to_the_phase_and_its_judges(judged: Project) -> None:
     assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
     again = judged.quick("verify-work", "1", "--approve", one, "--json")
     assert again.code == 0, again
-
-
-@pytest.mark.nightly
-def test_a_person_at_the_terminal_is_asked_once_for_both(judged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-ASK-1, R-ADAPT-5."""
-    screen = answering(monkeypatch, "run")
-    assert judged.quick("execute-phase", "1").code == 0
-    assert screen.getvalue().count("Your choice") == 1
-    assert "and ask the verifier and the skeptic" in screen.getvalue()
 
 
 @pytest.mark.nightly

@@ -48,16 +48,3 @@ def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(pla
     events = planning.project.events("--kind", "role.asked")
     assert [e["payload"]["role"] for e in events] == ["planner", "planner", "plan-checker"]
     assert events[1]["payload"]["usage"]["tokens_out"] == 70
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("fault", "code"), [("refused", "role.declined"), ("unauthorized", "role.not-logged-in")])
-def test_a_model_without_an_answer_ends_the_rounds_with_its_reason(
-    planning: PlanningProject, fault: str, code: str
-) -> None:
-    """R-ADAPT-4: a failure that is not about the plan is not retried."""
-    with fake_model.serving(rule("Plan phase 2", {"say": GOOD, "fault": fault})) as served:
-        bind(planning, served.address)
-        answer = planning.run("plan-phase", "2")
-    assert (answer.code, answer.error["code"], answer.data["rounds"]) == (1, code, 1)
-    assert not planning.project.exists(PLAN)

@@ -365,19 +365,3 @@ def test_again_restarts_the_planner_from_its_draft_with_the_person_s_guidance(pl
     assert "A person read the last draft and says: Drop T2-07." in first
     assert "on:** T2-07" in first
     assert planning.project.read(PLAN) == GOOD
-
-
-@pytest.mark.nightly
-@pytest.mark.usefixtures("one_round")
-def test_a_question_about_a_plan_is_void_if_the_plan_exists_or_a_later_one_is_asked(planning: PlanningProject) -> None:
-    """R-ASK-2: no plan is overwritten."""
-    first = unsettled(planning, planner=[GOOD], plan_checker=[OBJECTION])
-    second = unsettled(planning, planner=[GOOD], plan_checker=[OBJECTION])
-    void = planning.project.quick("decide", first["id"], "take", "--json")
-    assert (void.code, void.error["code"], void.error["hint"]) == (4, "decision.void", "idumb decisions")
-    (planning.place / "mine.md").write_text(GOOD + "\n")
-    assert planning.project.quick("plan-phase", "2", "--from", str(planning.place / "mine.md")).code == 0
-    assert open_questions(planning) == []
-    void = planning.project.quick("decide", second["id"], "take", "--json")
-    assert (void.code, void.error["code"]) == (4, "decision.void")
-    assert "exists now" in void.error["message"]

@@ -123,14 +123,6 @@ def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Pat
     assert _runs(tmp_path) == 0
 
 
-@pytest.mark.nightly
-def test_without_lock_files_each_tree_is_prepared(project: Project, tmp_path: Path) -> None:
-    project.configure(f"checkout: {{prepare: ['echo run >> {tmp_path}/runs; touch made.log']}}\n")
-    _plan(project, "test -e made.log", "a.txt", "b.txt")
-    assert run(project, "--no-verify").code == 0
-    assert _runs(tmp_path) == 2
-
-
 def virtual_environment(project: Project) -> str:
     """A wheel is an archive, so that the installation needs no pip."""
     (project.repo.root / "wheels").mkdir()

@@ -61,17 +61,6 @@ def test_only_new_errors_of_the_project_s_checkers_fail_the_task(project: Projec
     assert (row["result"], row["output"], row["command"]) == ("passed", "reports nothing new; 1 as before", lint)
 
 
-@pytest.mark.nightly
-def test_by_default_no_checker_runs_and_at_level_0_it_only_reports(project: Project) -> None:
-    project.configure(f"gates: {{lint: {{run: {LINT}}}}}\n")
-    change(project, OLD + "import re\n")
-    assert run(project, "--no-verify").code == 0
-    (lint,) = of_gate(project, "lint")
-    assert (lint["result"], lint["level"]) == ("failed", 0)
-    assert str(lint["output"]).startswith("a.py:6: F401 imported but unused")
-    assert of_gate(project, "types") == []
-
-
 def test_a_checker_that_is_not_installed_is_not_a_pass(project: Project) -> None:
     project.configure("gates: {types: {level: 1, run: no-such-checker .}}\n")
     change(project, "x = 1\n")

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
 
 STATE = ".idumb/brain/state.json"
@@ -84,21 +82,6 @@ def test_all_projections_are_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
     assert fixed(project)
     assert brain(project) == before
     assert fixed(project) == []
-
-
-@pytest.mark.nightly
-def test_projections_are_rebuilt_after_archiving_and_under_another_plan(prepared: Prepared) -> None:
-    """R-LOG-4: earlier runs of a phase keep their lines; the locked plans are in the git folder."""
-    project = prepared.get(ended_runs.replaced)
-    assert [line["run"] for line in state(project)["history"]] == list(
-        dict.fromkeys(e["run"] for e in project.events("--kind", "run.started"))
-    )
-    assert project.json("archive", "--keep-runs", "1").data["moved"] > 0
-    before = brain(project)
-    (project.folder / ".planning/phases/1/01-PLAN.md").write_text("# Nothing yet\n", encoding="utf-8")
-    forget(project)
-    fixed(project)
-    assert brain(project) == before
 
 
 @pytest.mark.nightly

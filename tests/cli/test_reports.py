@@ -145,29 +145,3 @@ SUMMARY = ".planning/phases/1/1-SUMMARY.md"
 def _set_aside(project: Project) -> list[str]:
     folder = project.repo.common_dir / "idumb/set-aside"
     return [path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()]
-
-
-@pytest.mark.nightly
-def test_a_quick_plan_of_the_log_is_resumed_amended_and_written(sandbox: GitSandbox) -> None:
-    """R-RUN-3: nothing but the log and what the run keeps is needed."""
-    agent = "builder: agent\nbindings:\n  agent: {adapter: command, argv: ['false']}\n"
-    project = _project(sandbox, configuration=agent)
-    arguments = ("Fix it", "--files", "README.md", "--check", "grep -q fixed README.md")
-    refused = project.quick("quick", *arguments, "--json")
-    approve = ("--approve", refused.error["details"]["consent_hash"])
-    failed = project.quick("quick", *arguments, *approve)
-    assert failed.code == 1
-    assert "Checkpoint saved" not in failed.out
-    assert "idumb report Q1" in failed.out
-    assert "Q1" in {row["phase"] for row in project.quick("status", "--json").data["phases"]}
-    (project.folder / "README.md").write_text("fixed\n", encoding="utf-8")
-    accepted = project.quick("accept", "TQ1-01", "--why", "I did it", "--json")
-    assert accepted.code == 0, accepted.out
-    assert project.quick("resume", "Q1").code == 1  # a person's word is no proof
-    assert not project.exists(".planning/quick")
-    removal = project.quick("deinit", "--json").error["details"]["stays"]
-    assert removal[1].endswith("no file has (idumb report PHASE --write, before deinit, writes them): of phase Q1")
-    assert project.quick("report", "Q1", "--write").code == 0
-    assert project.quick("deinit", "--json").error["details"]["stays"][1] == "the plans and reports in .planning/"
-    assert project.read(".planning/quick/001-fix-it/01-PLAN.md") == project.quick("show", "TQ1-01", "--plan").out
-    assert project.json("doctor").code == 0

@@ -147,24 +147,6 @@ def test_without_commits_by_policy(project: Project) -> None:
     assert "\nstatus: passed\n" in project.read(report)
 
 
-@pytest.mark.nightly
-def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_path: Path) -> None:
-    """The run's work so far is in no commit, but it is in the clone that `resume` makes."""
-    project.configure("git: {commit: none}\n")
-    door = tmp_path / "door"
-    project.plan(
-        [
-            making("T1-01", "a.txt"),
-            making("T1-02", "b.txt", after="T1-01", fields=f"- **Verify:** `test -e a.txt`, `test -e {door}`\n"),
-        ]
-    )
-    assert run(project, "--max-attempts", "1", "--no-verify").code == 1
-    door.touch()
-    answer = project.resume("--retry-failed", "--no-verify")
-    assert answer.code == 0, answer.out
-    assert project.read("b.txt") == "made\n"
-
-
 # -- at a terminal ------------------------------------------------------------------------------------------------
 
 

@@ -176,16 +176,6 @@ def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project:
     assert plan == project.read(PLAN)
 
 
-@pytest.mark.nightly
-def test_a_squash_of_the_work_changes_nothing(halted: Project) -> None:
-    project = halted
-    project.repo.git("reset", "-q", "--soft", "HEAD~3")
-    project.repo.git("commit", "-qm", "squashed")
-    assert project.json("status").data["phases"][0]["tasks"]["completed"] == 2
-    assert "no longer on" not in project.quick("doctor").out
-    assert project.resume("--retry-failed", "--no-verify").code == 0
-
-
 def test_a_verified_phase_stays_verified_and_says_that_commits_were_rewritten(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     assert project.execute().code == 0

@@ -136,20 +136,6 @@ def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_s
     assert recorded(project) == ["bwrap"]
 
 
-@pytest.mark.nightly
-@needs_bwrap
-def test_a_dry_run_is_in_the_sandbox_too(project: Project) -> None:
-    user = project.folder
-    script = f"echo x > src/x.txt; echo x > {user}/src/planted; echo x > {user}/.git/planted; echo x > top.txt"
-    builder(project, script, "create `src/x.txt`", "test -f src/x.txt", sandbox="bwrap")
-    answer = project.quick("execute-phase", "1", "--dry-run", "--approve", project.approval(), "--require-sandbox")
-    assert answer.code == 0, answer
-    assert "Sandbox: bwrap." in answer.err
-    assert not (user / "src/planted").exists()
-    assert not (user / ".git/planted").exists()
-    assert project.read("top.txt") == "top\n"
-
-
 def test_a_wrong_sandbox_is_an_error_with_its_line(project: Project) -> None:
     project.configure("builder: steps\nsandbox: always\n")
     answer = project.quick("check-plan", "1", "--json")

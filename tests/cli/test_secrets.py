@@ -277,41 +277,6 @@ def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_cal
     assert ended["builder"]["output"].count("as [redacted:value:") == len(names)
 
 
-@pytest.mark.nightly
-def test_files_with_a_secret_name_of_a_killed_attempt_are_not_there_for_the_next(project: Project) -> None:
-    """R-LOG-3, R-LOG-6."""
-    script = """mkdir -p out; p="out/$API_TOKEN.txt"
-went="$IDUMB_REPOSITORY/../went"
-if [ -e "$went" ]; then [ -e "$p" ] && echo there > out/plain.txt || echo gone > out/plain.txt; exit; fi
-touch "$went" "$p"
-kill -9 $(grep -o '"pid": *[0-9]*' "$IDUMB_REPOSITORY/.git/idumb/worktrees/main/owner.json" | grep -o '[0-9]*')
-"""
-    made_by(project, script)
-    project.plan([built(files="create `out/*.txt`", check="test -f out/plain.txt")])
-    killed = project.idumb("execute-phase", "1", "--approve", project.approval())
-    assert killed.code == -9
-    done = project.quick("resume", "1", "--no-verify", "--json")
-    assert done.code == 0, done.out
-    assert project.read("out/plain.txt") == "gone\n"
-    assert shown_in_records(project, VALUE, killed, done) == []
-
-
-@pytest.mark.nightly
-def test_a_secret_equal_to_idumb_s_own_words_changes_no_question(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-LOG-3, R-ASK-2: an answer finds its question, so that a no is heard."""
-    monkeypatch.setenv("OTHER_KEY", "T1-01.secret")
-    monkeypatch.setenv("MORE_KEY", "secret")
-    bound(project, ("a.py", "VALUE\n"), more="environment: [PATH, OTHER_KEY, MORE_KEY]\n")
-    project.plan([built()])
-    assert run(project, "--max-attempts", "1", "--no-verify").code == 5
-    assert project.quick("decide", "T1-01.secret.1", "no").code == 0
-    project.quick("resume", "1", "--max-attempts", "1", "--json")
-    assert project.statuses()["T1-01"] != "completed"
-    assert "Task T1-01" not in project.subjects()
-
-
 def built_by_hand(project: Project, files: str, written: dict[str, str]) -> None:
     """Let a person write these files for a task that fails, so that they stay."""
     bound(project)
@@ -357,19 +322,3 @@ def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_chang
         assert project.exists(name) is not existed
         assert shown_in_records(project, VALUE, refused, done) == []
     assert project.read(name) == "x\n"
-
-
-@pytest.mark.nightly
-def test_a_name_or_value_that_head_contains_is_not_a_failure(project: Project) -> None:
-    """R-LOG-3: the path, and the value in another name or file, are in the history and cannot be kept out of it."""
-    project.repo.write_all({f"src/{VALUE}.py": "x = 1\n", "old.py": f"key = '{VALUE}'\n"})
-    project.repo.commit("as it was")
-    bound(project, (f"src/{VALUE}.py", "x = 2\n"), (f"tests/{VALUE}.py", "VALUE\n"))
-    project.plan([built(files="modify `src/*.py`, create `tests/*.py`", check="test -d tests")])
-    done = run(project, "--max-attempts", "1", "--no-verify")
-    assert done.code == 0, done.out
-    assert VALUE in project.repo.git("ls-tree", "-r", "--name-only", "HEAD:tests")
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not project.exists("tests")
-    assert project.quick(*project.undoing()).code == 0
-    assert project.exists(f"tests/{VALUE}.py")

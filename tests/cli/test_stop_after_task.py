@@ -14,7 +14,7 @@ from tests.support import project as projects
 from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making, shell, task
+from tests.support.project import Project, shell, task
 
 WAYS = ["replan", "go-on", "start-fresh"]
 WHY = "the plan is\x1b[31m out\nof date"
@@ -69,15 +69,6 @@ def test_the_current_task_is_finished_and_the_reason_is_kept(stopped: Project) -
         ("go-on", "idumb resume 1"),
         ("start-fresh", "idumb rollback 1 --to start"),
     ]
-
-
-@pytest.mark.nightly
-def test_a_stopped_run_starts_again_from_the_beginning(stopped: Project) -> None:
-    """R-RUN-12: a fresh start, and a run of the changed plan."""
-    assert stopped.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not stopped.exists("b.txt")
-    stopped.plan([making("T1-01", "a.txt")])
-    assert stopped.execute("--no-verify").code == 0
 
 
 def test_a_stopped_run_adopts_the_changed_plan_and_continues_with_resume_alone(stopped: Project) -> None:

@@ -60,12 +60,3 @@ def test_settings_of_an_agent_beside_the_local_ones_stay_protected(project: Proj
     ended = project.quick("execute-phase", "2", "--approve", project.approval("2"), "--json")
     assert ended.code != 0
     assert ".claude/settings.json" in ended.error["message"]
-
-
-@pytest.mark.nightly
-def test_packages_that_the_builder_installed_prove_nothing(project: Project) -> None:
-    project.plan([task("T1-01", files="create `a.py`", check="test -s node_modules/p/index.js")])
-    configure(project, "echo a > a.py; mkdir -p node_modules/p; echo x > node_modules/p/index.js")
-    ended = run(project)
-    assert ended.code == 1
-    assert "provide" not in ended.out

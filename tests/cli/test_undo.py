@@ -180,15 +180,6 @@ def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
 
 
 @pytest.mark.nightly
-def test_an_undo_can_be_undone_repeatedly(ran: Project) -> None:
-    effects = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
-    for effect, exists in zip(effects, (False, True, False), strict=True):
-        done = ran.json(*ran.undoing())
-        assert (done.code, done.data["what"], ran.exists("p1b.txt")) == (0, effect, exists)
-    assert ran.subjects()[-3:] == [f"Undo: {effect}" for effect in effects]
-
-
-@pytest.mark.nightly
 def test_operation_undoes_an_earlier_phase_and_keeps_the_newest_run(two: Project) -> None:
     first, second = operations(two)
     error = undo(two, "--operation", first).error

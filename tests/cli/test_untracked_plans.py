@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, failing_task, making
+from tests.support.project import Project, making
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 CONFIGURATION = ".idumb/config.yaml"
@@ -44,16 +44,6 @@ def test_check_plan_names_new_plans_until_they_are_committed(project: Project) -
     commit(project, untracked)
     assert project.json("check-plan", "1").data["untracked"] is None
     assert "Not committed" not in project.quick("check-plan", "1").out
-
-
-@pytest.mark.nightly
-def test_the_end_of_a_failed_run_names_them_too(project: Project) -> None:
-    """R-PLAN-1: the reports are in git, so the plan should be."""
-    project.plan([failing_task("T1-01", "a.txt")], commit=False)
-    ended = project.execute("--max-attempts", "1")
-    assert (ended.code, ended.data["untracked"]["paths"]) == (1, [CONFIGURATION, PLAN])
-    commit(project, ended.data["untracked"])
-    assert project.resume("--retry-failed", "--max-attempts", "1").data.get("untracked") is None
 
 
 def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Project) -> None:

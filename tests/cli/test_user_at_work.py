@@ -226,12 +226,6 @@ def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Pro
 
 
 @pytest.mark.nightly
-def test_a_control_runs_on_that_version_too(project: Project) -> None:
-    begun(project, script="echo more > d/page.txt", settings="checks: {control: before}\n")
-    assert "passed before the work too" in answered(project, "mine").error["message"]
-
-
-@pytest.mark.nightly
 def test_a_save_between_the_answer_and_the_delivery_is_a_question_again(project: Project) -> None:
     """R-GIT-6: his first version is in the snapshot, the second at its path."""
     begun(project, script="sed -i s/^/more-/ d/src.txt; echo three > $IDUMB_REPOSITORY/d/src.txt")

@@ -7,6 +7,7 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
+from tests.support.engine_run import EngineRun, task
 
 CONTRACT = Contract("1", "1", (), {}, (), {}, "c" * 64)
 DONE = {"T1-01": outcome.COMPLETED}
@@ -54,3 +55,12 @@ def test_nothing_makes_an_unfinished_run_pass() -> None:
     partial = verdict.of_unfinished_run("passed", "every check passed", unfinished)
     assert partial == ("partial", "1 task is not done: T1-02 (blocked); every check passed", [])
     assert verdict.of_unfinished_run("failed", "AC-1 failed", unfinished)[0] == "failed"
+
+
+def test_a_requirement_is_met_by_completed_tasks_only() -> None:
+    """R-RUN-13."""
+    tasks = (task("A", requirements=("REQ-1",)), task("B", requirements=("REQ-2",)))
+    texts = {"REQ-1": "one", "REQ-2": "two", "REQ-3": "three"}
+    contract = EngineRun(*tasks, plan={"requirements": texts}).contract
+    rows = verdict.requirements(contract, {"A": outcome.COMPLETED, "B": outcome.SKIPPED})
+    assert {row["id"]: row["met"] for row in rows} == {"REQ-1": True, "REQ-2": False, "REQ-3": False}
