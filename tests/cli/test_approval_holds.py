@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from pathlib import Path
 
@@ -120,22 +119,6 @@ def test_the_refusal_names_the_differences_from_a_guided_approval(project: Proje
     answer = run(project)
     refused(answer, "consent.missing")
     assert "was revoked by " in answer.error["message"]
-
-
-@pytest.mark.nightly
-def test_the_final_judges_of_a_strict_run_need_the_approval_too(project: Project) -> None:
-    """R-LOCK-4: the last task stays done; the changed script does not run."""
-    _plan(project, "strict")
-    approve(project)
-    hook = project.folder / ".git/hooks/post-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\nprintf {shlex.quote(EDITED)} > {shlex.quote(str(project.folder / CHECK))}\n")
-    hook.chmod(0o755)
-    assert refused(run(project), "approval.void")["changed"] == ["files"]
-    assert not project.exists("ran.log")
-    assert project.statuses() == {"T1-01": "completed"}
-    assert not project.events("1", "--kind", "verification.recorded")
-    assert project.exists(".planning/phases/1/1-SUMMARY.md")
 
 
 @MODES

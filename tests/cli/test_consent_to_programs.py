@@ -133,7 +133,7 @@ def test_consent_at_the_terminal_covers_the_program_that_was_shown(
     assert project.quick("check-plan", "1", "--json").data["consent"] is True
 
 
-@pytest.mark.parametrize("by", ["consent", "approval"])
+@pytest.mark.parametrize("by", seed.one_on_a_push(["consent", "approval"], "agreed by"))
 def test_consent_to_an_amendment_covers_no_other_program(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:

@@ -68,14 +68,6 @@ def test_a_dropped_phase_is_not_what_comes_next_and_undo_takes_it_up_again(stopp
     assert stopped.json("status").data["phases"][0]["state"] == "dropped"
 
 
-@pytest.mark.nightly
-def test_a_dropped_phase_is_taken_up_again_only_by_undo(stopped: Project) -> None:
-    assert (dropped(stopped, "1").code, dropped(stopped, "2").code) == (0, 0)
-    assert stopped.json("status").data["next"]["why"] == "every phase is verified or dropped"
-    for command in (("rollback", "1", "--to", "start", "--yes"), ("amend", "1", "--from-file", "--yes")):
-        assert stopped.json(*command).error["code"] == "phase.dropped", command
-
-
 def test_a_phase_that_never_ran_can_be_dropped_and_its_changed_plan_runs_again(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")])
     assert dropped(project, "1").code == 0

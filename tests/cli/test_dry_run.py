@@ -151,18 +151,6 @@ def test_a_dry_run_of_a_verified_phase_needs_force(prepared: Prepared) -> None:
         assert "execute-phase" not in words or "--dry-run" in words
 
 
-@pytest.mark.nightly
-def test_checks_of_a_dry_run_have_what_the_configuration_provides(project: Project) -> None:
-    """R-RUN-3, R-RUN-11: git ignores it, so no copy has it. HEAD is detached."""
-    project.repo.write_all({".gitignore": "data/\n", "data/x": "x\n"})
-    project.repo.commit("ignore", ".gitignore")
-    project.configure("checkout: {provide: [data]}\n")
-    needing = task("T1-01", files="create `a.txt`", check="test -s data/x", steps=[write("a.txt", "a\n")])
-    project.plan([needing])
-    project.repo.git("checkout", "--quiet", "--detach")
-    assert statuses(rehearse(project)) == {"T1-01": "completed"}
-
-
 def test_an_interrupted_dry_run_leaves_nothing(project: Project) -> None:
     """R-RUN-11."""
     step = shell("kill -INT $PPID; tail -f /dev/null")
@@ -233,28 +221,3 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
     assert real.error["code"] == "consent.missing"
     assert "dry" not in json.dumps(real.error["details"])
     assert "--dry-run" not in str(real.error["hint"])
-
-
-@pytest.mark.nightly
-def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox) -> None:
-    """R-RUN-11, R-GIT-5: both wait for an answer, or both take the file into the task.
-
-    R-RUN-7, R-ASK-1: nothing of the copy is left, so no choice of the dry run needs a run, and each can succeed.
-    """
-    project = projects.create(sandbox)
-    steps = [write("a.txt", "made\n"), shell("echo x > stray.txt")]
-    project.plan([making("T1-01", "a.txt", steps=steps)])
-    report = rehearse(project)
-    details = report.error["details"]
-    assert (report.error["code"], details["status"], details["step_id"]) == ("dry-run.waiting", "waiting", "T1-01")
-    assert (details["evidence"], details["run"]) == (["stray.txt"], None)
-    assert {event["kind"] for event in details["audit_trail"]} > {"attempt.started", "step.finished"}
-    commands = {row["id"]: row["command"] for row in details["choices"]}
-    assert set(commands) == {"correct", "keep"}
-    assert project.json(*commands["correct"].split()[1:]).code == 0
-    accepted = project.json(*commands["keep"].split()[1:], "--approve", project.approval())
-    assert (accepted.code, [f["path"] for f in accepted.data["dry_run"]["files"]]) == (0, ["a.txt", "stray.txt"])
-    assert project.json("decisions").data["decisions"] == []
-    run = project.execute()
-    assert run.code == report.code == 5
-    assert (run.data["outcome"], run.data["reason"]) == (report.data["outcome"], report.data["reason"])

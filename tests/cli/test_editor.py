@@ -283,13 +283,6 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Proje
     assert follows(broken, "audit")["broken"] == ["a.txt is not as T1-01 left it"]
 
 
-def test_work_from_an_editor_can_be_rolled_back_and_restored(done_one: Project) -> None:
-    assert done_one.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not done_one.exists("a.txt")
-    assert done_one.json(*done_one.undoing()).code == 0
-    assert (done_one.read("a.txt"), done_one.json("start", "T1-02").code) == ("right\n", 0)
-
-
 def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:
     """The task of a strict plan is begun, and its file written; return the contract's hash, too."""
     project = projects.create(sandbox)

@@ -62,21 +62,6 @@ def test_after_a_rollback_uncommitted_user_changes_are_refused_again(prepared: P
     assert (answer.code, (answer.error or {}).get("code")) == (4, "task.dirty-path")
 
 
-def test_tests_that_must_fail_before_the_work_run_again_after_a_rollback(project: Project) -> None:
-    """R-GATE-3, R-GIT-5: what they leave is not the builder's."""
-    test = "touch cache.bin && test -e a.txt -o -e done.txt"
-    tests = f"- **Tests:**\n  - `{test}` — fails before, passes after: a is there\n"
-    project.plan([making("T1-01", "a.txt", fields=tests)])
-    answer = project.execute("--no-verify")
-    assert (answer.code, answer.data["tasks"][0]["files"]) == (0, ["a.txt"]), answer.out
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    project.repo.write("done.txt", "")
-    project.repo.commit("done", "done.txt")
-    answer = project.resume()
-    assert answer.code == 1
-    assert "must fail before" in answer.data["tasks"][0]["reason"]
-
-
 def test_show_prints_the_files_of_a_killed_attempt(project: Project, tmp_path: Path) -> None:
     """R-LOG-6, R-GIT-2: they are in no tree of the user's, and the next attempt starts without them."""
     note = tmp_path / "again"

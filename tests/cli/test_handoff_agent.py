@@ -86,21 +86,6 @@ def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(pr
     assert set(project.statuses().values()) == {"completed"}
 
 
-@pytest.mark.nightly
-def test_an_old_answer_is_not_reused_for_the_same_failure(project: Project) -> None:
-    """R-ADAPT-2: each attempt asks again, also after `--retry-failed`; no attempt repeats a known failure."""
-    folder = requests(project)
-    names: set[str] = set()
-    for _ in range(2):
-        names |= set(answered(folder, "I did nothing."))
-        project.quick("resume", "1", "--max-attempts", "2", "--json")
-    assert project.statuses()["T1-01"] == "failed"
-    assert len(names) == 2
-    assert project.quick("resume", "1", "--retry-failed", "--json").code == 5
-    assert project.statuses()["T1-01"] == "waiting"
-    assert len(answered(folder, "I did nothing.")) == 1
-
-
 def test_a_handoff_folder_that_tasks_could_write_is_reported_and_refused(sandbox: GitSandbox) -> None:
     """R-ADAPT-2: tasks could write their own answers there; nothing is started to detect it."""
     project = projects.create(sandbox)

@@ -46,13 +46,6 @@ def test_files_hidden_by_new_rules_are_undeclared_changes(project: Project, scri
     assert [words for words in ended.object["warnings"] if "git ignores, because of" in words], ended
 
 
-def test_rules_that_hide_nothing_are_a_change_too(project: Project) -> None:
-    steps = [write("a.txt", "a\n"), shell("mkdir d; echo '*.x' > d/.gitignore; echo b > b.txt")]
-    project.plan([making("T1-01", "a.txt", steps=steps)])
-    assert run(project, "--no-verify").code == 5
-    assert undeclared(project) == ["b.txt", "d/.gitignore"]
-
-
 @pytest.mark.nightly
 def test_files_kept_by_a_later_command_are_committed_and_rolled_back_with_their_rules(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])

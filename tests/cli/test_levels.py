@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from idumb.domain import agent
@@ -23,18 +22,8 @@ def reviewed(project: Project, place: Path, level: int) -> None:
     project.plan([making("T1-01", "a.txt")])
 
 
-def test_a_validator_of_a_higher_level_blocks_the_task(project: Project, tmp_path: Path) -> None:
-    """R-GATE-6, R-GATE-3, R-RUN-3."""
-    reviewed(project, tmp_path, 1)
-    answer = project.execute("--max-attempts", "1")
-    assert answer.code == 1
-    assert "validator reviewer failed" in answer.data["tasks"][0]["reason"]
-    rules = {rule["name"]: rule for rule in answer.data["lock_in"]["levels"]}
-    assert rules["validator"]["level"] == 1
-
-
 def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> None:
-    """R-GATE-6, R-GATE-1: how strict the limits gate is; the plan's limits hold for each task without its own."""
+    """R-GATE-6, R-GATE-1, R-RUN-3: how strict it is; the limits of the plan hold for a task without its own."""
     two = task(
         "T1-01",
         files="create `a.txt`, create `b.txt`",
@@ -53,22 +42,6 @@ def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> No
     assert [(e["subject"], e["result"], e.get("level")) for e in evidence if "limit" in e["subject"]] == [
         ("limit files", "failed", 0)
     ]
-
-
-def test_a_timed_out_check_or_validator_never_counts_as_passed(project: Project, tmp_path: Path) -> None:
-    """R-GATE-6: both say that all is well only after their time."""
-    os.mkfifo(tmp_path / "fifo")
-    program = tmp_path / "reviewer"
-    program.write_text(f"#!/bin/sh\nread line < {tmp_path}/fifo\nexit 0\n", encoding="utf-8")
-    program.chmod(0o755)
-    limits = "run: {check_timeout: 1s, validator_timeout: 1s}\n"
-    project.configure(CONFIG.format(program=program, level=1) + limits)
-    slow = making("T1-01", "a.txt", criteria=f"  - [ ] it ends — check: `read line < {tmp_path}/fifo`\n")
-    project.plan([slow, making("T1-02", "b.txt")])
-    answer = project.execute("--max-attempts", "1")
-    assert answer.code == 1
-    assert "AC-1 timed_out" in answer.data["tasks"][0]["reason"]
-    assert "validator reviewer timed_out" in answer.data["tasks"][1]["reason"]
 
 
 OTHERS = [role for role in agent.ROLES if role != agent.VALIDATOR]

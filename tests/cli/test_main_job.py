@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.support import doctor as doctors
+from tests.support import ended_runs
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
@@ -138,9 +139,8 @@ def test_a_verified_phase_runs_again_only_with_force(project: Project) -> None:
     assert len(set(project.trailers("Idumb-Run"))) == 2
 
 
-def test_resume_of_a_verified_phase_has_nothing_to_do_and_records_nothing(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
+def test_resume_of_a_verified_phase_has_nothing_to_do_and_records_nothing(prepared: Prepared) -> None:
+    project = prepared.get(ended_runs.done)
     recorded = project.events()
     assert project.json("resume", "1").data["outcome"] == "complete"
     assert project.events() == recorded

@@ -65,19 +65,6 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
     assert given(again) == given(failed) or choices.refused(project, again) == {}
 
 
-@pytest.mark.nightly
-def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> None:
-    """R-ASK-1, R-LOCK-8: completed steps cannot be amended, so a new run is offered, after a rollback."""
-    step_plan(project, write("a.txt", "a"), shell("exit 3"), write("b.txt", "b"))
-    assert project.json("execute", "web.yaml").code == 1
-    write_steps(project, write("a.txt", "b"))
-    refused = project.json("resume", "web.yaml")
-    assert refused.error["code"] == "run.contract-changed"
-    assert offered(refused) == ["look", "approve", "put-back", "start-fresh"]
-    assert choices.refused(project, refused) == {}
-    assert "amend" not in str(refused.error["hint"])
-
-
 def test_a_changed_step_plan_offers_the_ways_to_adopt_it(project: Project) -> None:
     """R-ASK-1, R-RUN-12: a strict plan is approved before the run adopts the change."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"))

@@ -211,15 +211,3 @@ def test_no_command_touches_a_byte_or_an_index_entry_of_the_neighbour(both: Both
         assert not repo.try_git("fsck", "--no-dangling").returncode, commands
     assert (web.folder / "empty").is_dir()
     assert {path for path in before if path.startswith("apps/web/")} <= work_tree(repo.root).keys()
-
-
-def test_the_top_of_the_repository_stays_as_it_was_for_existing_projects(sandbox: GitSandbox) -> None:
-    """Names of refs and state do not change."""
-    sandbox.write("a/x.txt", "x\n")
-    sandbox.commit()
-    project = Project(sandbox, sandbox.root)
-    assert project.quick("init").code == 0
-    project.plan([TASKS[0]])
-    assert run(project, "--no-verify").code == 0
-    assert {name.split("/")[3] for name in sandbox.kept()} == {"main"}
-    assert "Idumb-Project" not in sandbox.git("log", "--format=%B")

@@ -123,13 +123,6 @@ def test_a_check_that_changes_what_it_judges_fails(project: Project, check: str)
     assert "which it should judge" in {row["id"]: row["reason"] for row in answer.data["tasks"]}["T1-02"]
 
 
-def test_what_a_check_leaves_never_enters_the_user_s_folder(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt", fields="- **Verify:** `mkdir out && touch out/x here.txt`\n")])
-    assert project.execute("--no-verify").code == 0
-    assert not project.exists("out")
-    assert not project.exists("here.txt")
-
-
 @pytest.mark.parametrize(("hook", "code"), [("a.txt", 0), ("bad", 1)])
 def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hook: str, code: int) -> None:
     """R-RUN-3: a formatter is welcome; of one that breaks the work, nothing is committed."""

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 from pathlib import Path
-from unittest.mock import ANY
 
 import jsonschema
 import pytest
@@ -17,14 +16,13 @@ from tests.support import ended_runs, warm
 from tests.support.answer import Answer
 from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import edit, run
+from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell, task, write
 from tests.support.project import edit as edit_step
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/prove.json").read_text(encoding="utf-8"))
 HEAD = "success_criteria: ['A is there — check: `test -s a.txt`', 'It reads well — opinion']\n"
-HUMAN = "  - [ ] it holds — check: `test -s b.txt`\n  - [ ] it is liked — human\n"
 SUMMARY = ".planning/phases/1/1-SUMMARY.md"
 
 
@@ -220,37 +218,6 @@ def test_a_submodule_is_filled_from_the_local_copy_and_named_if_there_is_none(pr
     assert any(w.startswith("submodule sub: this machine does not have its commit") for w in answer.object["warnings"])
 
 
-@pytest.mark.nightly
-def test_it_works_in_a_linked_worktree_of_a_shallow_clone(project: Project, tmp_path: Path) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    project.repo.git("clone", "--quiet", "--depth=1", f"file://{project.folder}", str(tmp_path / "shallow"))
-    shallow = GitSandbox(tmp_path / "shallow")
-    for name, value in (("user.name", "Pat Tester"), ("user.email", "pat@example.invalid")):
-        shallow.git("config", name, value)
-    shallow.git("worktree", "add", "--quiet", "-b", "other", str(tmp_path / "other"))
-    there = Project(GitSandbox(tmp_path / "other"), tmp_path / "other")
-    assert run(there, "--no-verify").code == 0
-    assert results(prove(there)) == {"T1-01": "proven"}
-
-
-@pytest.mark.nightly
-def test_the_locked_plan_counts_and_what_it_no_longer_has_is_not_run(project: Project) -> None:
-    second = ", {id: INV-2, text: B never is, check: test ! -e b.txt}"
-    head = f"invariants: [{{id: INV-1, text: A stays, check: test -s a.txt}}{second}]\n"
-    done(project, making("T1-01", "a.txt"), head=head)
-    first = prove(project).data
-    edit(project, "check: test -s a.txt}", "check: test -f a.txt}")
-    edit(project, second, "")
-    project.commit_own()
-    assert checks(prove(project)) == dict.fromkeys(("AC-1", "invariant INV-1", "invariant INV-2"), "same")
-    assert run(project).code == 0  # a new run, which carries the task
-    answer = prove(project)
-    assert answer.data["run"] != first["run"]
-    assert checks(answer) == {"AC-1": "same", "invariant INV-1": "changed_command", "invariant INV-2": "not_run"}
-    assert "recorded for another command: test -s a.txt" in answer.data["tasks"][0]["checks"][1]["why"]
-    assert prove(project, "--run", first["run"]).data == {**first, "tasks": ANY, "criteria": ANY}
-
-
 def test_nothing_runs_without_consent_or_without_evidence(project: Project, home: Path) -> None:
     project.plan([making("T1-01", "a.txt", criteria=f"  - [ ] ran — check: `touch {home}/ran`\n")])
     assert project.quick("prove", "1", "--json").error["code"] == "prove.nothing-done"
@@ -270,22 +237,6 @@ def test_nothing_runs_without_consent_or_without_evidence(project: Project, home
     for arguments in (("2",), ("2", "T2-01")):
         nothing = project.quick("prove", *arguments, "--json")
         assert (nothing.code, nothing.error["code"]) == (4, "prove.nothing-done")
-
-
-@pytest.mark.nightly
-def test_a_change_that_a_hook_rewrote_still_proves_that_something_changed(project: Project) -> None:
-    builder = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, 'echo Made > README.md']}\n"
-    project.configure(builder)
-    hook = project.repo.common_dir / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nsed -i s/Made/made/ README.md && git add README.md\n", encoding="ascii")
-    hook.chmod(0o755)
-    asked = project.quick("quick", "Say it", "--files", "README.md", "--json").error["details"]
-    made = project.quick("quick", "Say it", "--files", "README.md", "--approve", asked["consent_hash"], "--json")
-    assert made.code == 0, made
-    assert project.repo.git("show", "HEAD:README.md") == "made"
-    answer = project.quick("prove", made.data["phase"], "--json")
-    assert (answer.code, [*results(answer).values()]) == (0, ["proven"])
 
 
 def test_a_missing_object_is_reported(proven: Project) -> None:

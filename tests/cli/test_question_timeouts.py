@@ -11,7 +11,6 @@ from tests.support.answer import Answer
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell
 
-JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
 STRAYING = making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])
 
 
@@ -31,16 +30,6 @@ def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> N
     assert code == 5, shown
     assert "No answer within 1.0s: no answer." in shown
     assert waiting(project) == ["T1-01.deviation.1"]
-    assert project.json("status").data["owner"] is None
-
-
-def test_a_question_of_a_run_becomes_a_pending_decision(project: Project, screen: io.StringIO) -> None:
-    """R-ASK-2, R-ASK-3: the run ends, and the working tree is free for the person who answers."""
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED), making("T1-02", "b2.txt", after="T1-01")])
-    stopped = run(project)
-    assert stopped.code == 5, stopped
-    assert waiting(project) == ["T1-01.AC-2.1"]
-    assert screen.getvalue().count("No answer within") == 1
     assert project.json("status").data["owner"] is None
 
 

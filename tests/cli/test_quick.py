@@ -235,19 +235,6 @@ class Person:
         return UserAnswer(decision.id, {"consent": "run", "stopped": "skip"}.get(decision.kind, self._judged), "pat")
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("judged", "code"), [("yes", 0), ("no", 1)])
-def test_at_a_terminal_a_person_sees_the_plan_and_judges_the_change(
-    project: Project, monkeypatch: pytest.MonkeyPatch, judged: str, code: int
-) -> None:
-    person = Person(judged)
-    monkeypatch.setattr(opened_services, "_asker", lambda *_, **__: person)
-    assert project.quick("quick", "Fix the typo").code == code
-    assert person.asked[-1].kind == ("judge" if judged == "yes" else "stopped")
-    assert [d.kind for d in person.asked[:2]] == ["consent", "judge"]
-    assert "modified README.md" in person.asked[1].evidence
-
-
 def test_without_consent_nothing_is_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person("yes")
     monkeypatch.setattr(person, "ask", lambda decision: UserAnswer(decision.id, "no", "pat"))

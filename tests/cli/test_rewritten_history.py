@@ -10,7 +10,6 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
-from tests.support.terminal import answering
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 
@@ -56,23 +55,6 @@ def test_a_done_task_whose_commit_the_branch_lost_is_named_and_asked_about(halte
     assert project.json("decide", question["id"], "again").code == 0
     ended = project.resume("--retry-failed", "--no-verify")
     assert (ended.code, project.read("c.txt")) == (0, "made\nmade\n")
-
-
-def test_a_person_looks_again_at_work_that_was_lost(project: Project) -> None:
-    looks = task("T1-02", after="T1-01", criteria="  - [ ] good — human\n", fields="- **Kind:** human-verify\n")
-    project.plan([making("T1-01", "a.txt"), looks, task("T1-03", check="false", after="T1-02", steps=[shell("true")])])
-    assert project.execute("--max-attempts", "1").code == 5
-    assert project.json("decide", "T1-02.work.1", "yes").code == 0
-    assert project.resume("--max-attempts", "1").code == 1
-    plan = project.read(PLAN)
-    project.repo.git("reset", "-q", "--hard", "HEAD~1")
-    project.repo.write(PLAN, plan)
-    assert project.resume("--retry-failed").code == 5
-    (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
-    assert project.json("decide", question["id"], "again").code == 0
-    waits = project.resume("--retry-failed")
-    assert (waits.code, waits.error["code"], project.exists("a.txt")) == (5, "run.waiting", True)
-    assert project.statuses()["T1-02"] == "waiting"
 
 
 def about_history(project: Project) -> Any:
@@ -149,15 +131,6 @@ def test_a_run_starts_afresh(reset: Project) -> None:
     assert project.statuses()["T1-01"] == "ready"
     assert project.resume("--max-attempts", "1").code == 1
     assert (project.read("a.txt"), project.read("b.txt")) == ("made\n", "made\n")
-
-
-def test_a_run_starts_afresh_at_a_terminal(reset: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = reset.events()[-1]["seq"]
-    shown = answering(monkeypatch, "fresh", "")
-    reset.quick("resume", "1", "--max-attempts", "1", "--no-verify")
-    assert "start fresh" in shown.getvalue()
-    begun = [e["task"] for e in reset.events() if e["kind"] == "attempt.started" and e["seq"] > before]
-    assert begun == ["T1-01", "T1-02", "T1-03"]
 
 
 def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project: Project) -> None:

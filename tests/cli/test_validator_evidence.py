@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import pytest
 
 from tests.support import project as projects
-from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.project import Project, task, write
+from tests.support.project import task, write
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/evidence.json").read_text(encoding="utf-8"))
 OPINIONS = "  - [ ] it is friendly — opinion\n  - [ ] it is short — opinion\n"
@@ -39,32 +37,6 @@ class Scene:
         last = [e for e in evidence if e["subject"] == "validator judge"][-1]
         jsonschema.validate(last, SCHEMA)
         return dict(last)
-
-
-def waits(project: Project, answer: Answer) -> dict[str, Any]:
-    """The one question that a task waits for; no attempt is used up by it."""
-    assert answer.code == 5, answer
-    assert (answer.data["tasks"][0]["status"], answer.data["tasks"][0]["attempts"]) == ("waiting", 0)
-    (decision,) = project.quick("decisions", "--json").data["decisions"]
-    assert decision["why"] in answer.data["tasks"][0]["reason"]
-    return dict(decision)
-
-
-@pytest.mark.nightly
-def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3: it prints nothing and exits with 0; a person's yes completes the task, a no fails the attempt."""
-    scene = Scene(sandbox, home)
-    decision = waits(scene.project, run(scene.project))
-    assert decision["why"] == "The validator judge says PASS and shows no evidence, and nothing else proves this task."
-    assert (decision["kind"], decision["evidence"][:2]) == ("judge", ["PASS without evidence", "it is friendly"])
-    assert [choice["id"] for choice in decision["choices"]] == ["yes", "no"]
-    assert scene.evidence()["result"] == "opinion"
-    assert waits(scene.project, scene.project.quick("resume", "1", "--json"))["id"] == decision["id"]
-    assert scene.project.quick("decide", decision["id"], "yes", "--json").code == 0
-    done = scene.project.quick("resume", "1", "--json")
-    assert (done.code, scene.project.statuses()) == (0, {"T1-01": "completed"}), done
-    assert "only by the tasks' own checks" not in done.out
-    assert "validators and people" in done.data["verification"]["reason"]
 
 
 CHECKED = "  - [ ] it is there — check: `test -s a.txt`\n"

@@ -210,19 +210,6 @@ def test_a_phase_without_a_proven_task_has_not_passed(sandbox: GitSandbox) -> No
     assert project.quick("check-plan", "1", "--json").code == 0
 
 
-@pytest.mark.nightly
-def test_a_pass_names_the_tasks_that_a_person_accepted(sandbox: GitSandbox) -> None:
-    """R-ADAPT-5."""
-    project = projects.create(sandbox)
-    project.plan([WRONG, making("T1-02", "b.txt")])
-    assert run(project, "--max-attempts", "1", "--no-verify").code == 1
-    assert project.quick("accept", "T1-01", "--why", "so", "--json").code == 0
-    ended = project.quick("resume", "1", "--json")
-    assert (ended.code, ended.data["verification"]["status"]) == (0, "passed")
-    reason = "only by the tasks' own checks; the phase itself declares no check"
-    assert ended.data["verification"]["reason"] == f"{reason}; T1-01 was accepted by a person, not proven"
-
-
 OPINION = """\
 success_criteria:
   - 'b is there — check: `test -s b.txt`'
@@ -294,16 +281,6 @@ def test_answering_yes_counts_only_for_the_judged_files(on_an_opinion: Project) 
     assert "The files have changed since the verification" in decided.object["warnings"][0]
     again = verify(project)
     assert (again.code, again.data["status"], again.data["decision"] != decision) == (1, "partial", True)
-
-
-@pytest.mark.nightly
-def test_a_dry_run_of_a_plan_that_a_person_must_confirm_does_not_fail(sandbox: GitSandbox) -> None:
-    """R-RUN-11: a run would ask, and no decision is left pending here."""
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "b.txt")], head=OPINION)
-    predicted = run(project, "--dry-run")
-    assert (predicted.code, predicted.data["verification"]["status"]) == (0, "partial")
-    assert project.quick("decisions", "--json").data["decisions"] == []
 
 
 def _in_part(sandbox: GitSandbox) -> Project:

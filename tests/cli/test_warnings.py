@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.support import project as projects
@@ -46,12 +44,3 @@ def test_a_refusal_includes_its_warnings(project: Project) -> None:
     answer = project.execute()
     assert answer.error["code"] == "task.dirty-path"
     assert any("debug.log" in words for words in answer.object["warnings"])
-
-
-def test_files_outside_all_snapshots_are_a_note_among_the_events(project: Project) -> None:
-    leave_out(project)
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--events")
-    lines = [json.loads(line) for line in answer.out.splitlines()]
-    notes = "\n".join(line["payload"]["text"] for line in lines if line["kind"] == "note")
-    assert [words for words in NAMED if words not in notes] == []
-    assert next(line["seq"] for line in lines if line["kind"] != "note") == 1

@@ -11,10 +11,9 @@ from tests.support import project as projects
 from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, shell, task
+from tests.support.project import Project, task
 
 TYPO, FIXED = "Teh fox\n", "The fox\n"
-POLICIES = ("task", "none")
 WORKS = {"modify": "README.md", "create": "new.txt"}
 
 
@@ -71,22 +70,3 @@ def test_what_a_person_does_before_the_answer_is_the_work_of_the_task(project: P
     assert project.json(*project.undoing()).code == 0
     assert project.read(path) == FIXED
     assert project.read("notes.txt") == "mine\n"
-
-
-def appending(id: str, line: str) -> str:
-    return task(id, files="modify `README.md`", check="test -s README.md", steps=[shell(f"echo {line} >> README.md")])
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("policy", seed.one_on_a_push(POLICIES, "a continued file"))
-def test_a_person_continues_a_file_that_another_task_changed_meanwhile(project: Project, policy: str) -> None:
-    """R-GIT-3: the phase is verified, and a rollback takes the tasks back in the order of their work."""
-    asked(project, by_hand("modify", "README.md"), appending("T1-02", "more"), policy=policy)
-    assert project.resume().code == 5
-    project.repo.write("README.md", f"{FIXED}more\n")
-    answer = answered(project)
-    assert answer.code == 0, answer.out
-    assert project.json("rollback", "1", "--to", "T1-02", "--yes").code == 0
-    assert project.read("README.md") == f"{TYPO}more\n"
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.read("README.md") == TYPO

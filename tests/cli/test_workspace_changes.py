@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
-from tests.support import ended_runs
 from tests.support.answer import Answer
-from tests.support.prepared import Prepared
 from tests.support.project import Project, shell, task, write
 
-
-def _reports(project: Project) -> int:
-    return project.repo.git("log", "--format=%s").count("reports of run")
+if TYPE_CHECKING:
+    import pytest
 
 
 def _resume(project: Project, *flags: str) -> Answer:
@@ -40,15 +37,6 @@ def test_the_next_resume_finishes_a_partial_delivery(project: Project, monkeypat
     answer = _resume(project)
     assert answer.code == 0, answer.out
     assert (project.read("a.txt"), project.read("b.txt")) == (delivered, delivered)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("again", ["resume", "verify-work"])
-def test_a_command_that_changes_nothing_commits_no_reports(prepared: Prepared, again: str) -> None:
-    project = prepared.get(ended_runs.failed if again == "resume" else ended_runs.done)
-    reports = _reports(project)
-    assert project.quick(again, "1", "--json").code == (1 if again == "resume" else 0)
-    assert _reports(project) == reports
 
 
 def test_an_ignored_file_that_only_a_pattern_declares_is_not_overwritten(project: Project) -> None:

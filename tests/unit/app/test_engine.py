@@ -271,6 +271,7 @@ def test_a_person_is_asked_only_about_work_whose_files_passed() -> None:
 
 
 def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> None:
+    """R-GATE-3."""
     run = EngineRun(task("A", tests=(TestIntent("test -f README", "fails", "passes"),)))
     run.run()
     assert run.calls == []

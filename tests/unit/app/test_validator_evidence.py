@@ -1,4 +1,4 @@
-"""What a validator's answer proves, and when a person is asked: it proves only what it shows (R-RUN-3)."""
+"""What a validator's answer proves, and when a person is asked: it proves only what it shows (R-RUN-3, R-GATE-3)."""
 
 from __future__ import annotations
 
