@@ -5,19 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Mapping
-
-import pytest
 
 from idumb.domain.errors import InputError
 from idumb.domain.plans.source_tasks import SourcePlan
 from idumb.markdown.importers import registry
-from idumb.markdown.importers.source_files import SourceFiles
 from tests.format import test_importers
 from tests.hostile import test_mutated_plans
-from tests.support import corpus
 from tests.support.cases import every
 
 SPEC, OPEN, KITTY = "specs/001-a/tasks.md", "openspec/changes/x/tasks.md", "kitty-specs/001-a/tasks.md"
@@ -68,33 +63,6 @@ def test_whatever_happens_to_a_source_what_matches_is_used_or_listed() -> None:
         with contextlib.suppress(InputError):
             _, found = counts(path, {"": changed})
             assert found["matched"] == found["used"] + found["listed"], changed
-
-
-# Where each kind of source is in the corpus.
-_SOURCES = {"speckit": "tasks.md", "openspec": "tasks.md", "taskmaster": "tasks.json", "backlog": "tasks",
-            "speckitty": "tasks.md", "gsd": "*PLAN.md", "idumb": "*PLAN.md", "plain": "*.md"}  # fmt: skip
-
-
-def over_the_corpus() -> dict[str, Counter[str]]:
-    """Return the counts of every source in the corpus, by importer."""
-    total: dict[str, Counter[str]] = {}
-    for folder, pattern in _SOURCES.items():
-        for place in sorted((corpus.CORPUS / folder).rglob(pattern)):
-            path = str(place.relative_to(corpus.CORPUS))
-            files = SourceFiles(str(corpus.CORPUS), path, lambda name: (corpus.CORPUS / name).read_bytes())
-            with contextlib.suppress(InputError):
-                kind, found = counts(path, files)
-                total[kind] = total.get(kind, Counter()) + found + Counter(sources=1)
-    return total
-
-
-@pytest.mark.nightly
-def test_over_the_corpus_nothing_that_matches_is_lost() -> None:
-    if not corpus.CORPUS.is_dir():
-        pytest.skip(f"{corpus.CORPUS} is not there: PLAN_CORPUS names another folder")
-    total = over_the_corpus()
-    assert {kind: found for kind, found in total.items() if found["matched"] != found["used"] + found["listed"]} == {}
-    assert len(total) >= 7
 
 
 @every(
@@ -354,10 +322,3 @@ def test_todos_without_content_and_states_that_say_more_than_done_are_listed() -
     )
     plan = read("x.plan.md", f"---\ntodos:\n{done_one}  - id: b\n{cancelled}---\n- [ ] d\n")
     assert (done(plan), list(waits(plan)), listed(plan)) == (["a"], ["a", "c"], [6, 9, 11])
-
-
-if __name__ == "__main__":
-    for kind, found in over_the_corpus().items():
-        sys.stdout.write(
-            f"{kind}: {found['sources']} sources, {found['matched']} = {found['used']} + {found['listed']}\n"
-        )

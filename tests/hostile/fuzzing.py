@@ -44,11 +44,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, plan_text, shell, task, write
 
 ROOT = Path(__file__).parents[2]
-OUTSIDE = ROOT.parent / "shared"
 SECONDS = 1.0
 _LARGEST_SEED = 64 * 1024
 _LARGEST_READ = 16 * 1024 * 1024
-_MOST_OUTSIDE = 400
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 STEPS: Mapping[str, Any] = {
@@ -105,12 +103,8 @@ SUMMARY = '---\nphase: "1"\nrun: r1\nstatus: completed\ntasks: {completed: 3, fa
 ADDED = task("T1-09", files="create `z.txt`", check="test -s z.txt", steps=[write("z.txt", "z\n")])
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
-    """The seed texts. `outside` are other authors' plans; empty if they are not available."""
-
-    plans: tuple[str, ...]
-    outside: tuple[str, ...]
+Material = Sequence[str]
+"""Texts of plans to begin from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +167,12 @@ def _state() -> Path:
     return Path(os.environ["XDG_STATE_HOME"])
 
 
-def material() -> Material:
+def material() -> tuple[str, ...]:
     """Half of the own plans are legal ones of phase 1 in full dress, so that more of them come past the parser."""
     own = [*(ROOT / "tests" / "format" / "cases").glob("*.md"), *(ROOT / ".planning").rglob("*.md")]
     shown = (ROOT / "docs" / "plan-format.md").read_text(encoding="utf-8")
     texts = [plan_text(TASKS), *re.findall(r"^````markdown\n(.*?)^````$", shown, re.DOTALL | re.MULTILINE)] * 100
-    outside = sorted(OUTSIDE.glob("format-cases/*.md")) + sorted(OUTSIDE.glob("corpus/**/*.md"))
-    step = max(1, len(outside) // _MOST_OUTSIDE)
-    return Material((*texts, *_texts(sorted(own))), tuple(_texts(outside[::step])))
+    return (*texts, *_texts(sorted(own)))
 
 
 def _texts(files: Sequence[Path]) -> list[str]:
@@ -204,14 +196,9 @@ def _drawn(contract: Contract, statuses: Mapping[str, str] | None) -> str:
 
 
 def plan(bench: Bench, chosen: random.Random, material: Material) -> Fuzzed:
-    data = mutated(material.plans, chosen)
+    data = mutated(material, chosen)
     mode = chosen.choice((None, "strict"))
     return Fuzzed("mutated plan", bench.fresh, bench.fresh.folder / PLAN, data, _checked("1", mode))
-
-
-def foreign(bench: Bench, chosen: random.Random, material: Material) -> Fuzzed:
-    data = mutated(material.outside or material.plans, chosen)
-    return Fuzzed("plan of another author", bench.fresh, bench.fresh.folder / PLAN, data, _checked("1"))
 
 
 def made_up(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
@@ -344,8 +331,8 @@ def _amendment(bench: Bench, chosen: random.Random, material: Material) -> Fuzze
 
 
 KINDS = (
-    *(plan, foreign, made_up, configuration, _step_plan),
-    *(plan, foreign, made_up, _policy, _step_plan),
+    *(plan, made_up, configuration, _step_plan),
+    *(plan, made_up, _policy, _step_plan),
     *(plan, _roadmap, _report, _signed_approval, _kept_approval, _amended_file, _amendment),
 )
 
@@ -452,7 +439,6 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     place = folder / "work"
     place.mkdir()
     bench, sources = Bench(place), material()
-    tally.note("plans of other authors to begin from", len(sources.outside))
     for number, kind in zip(range(size or 0), itertools.cycle(KINDS), strict=False):
         chosen = random.Random(f"{seed}/{number}")
         case = kind(bench, chosen, sources)

@@ -30,14 +30,9 @@ def test_any_file_content_gives_a_result_or_an_error() -> None:
     programme.on_a_push(PROGRAMME)
 
 
-@pytest.mark.skipif(not fuzzing.OUTSIDE.is_dir(), reason=f"no plans of other authors at {fuzzing.OUTSIDE}")
-def test_plans_of_other_authors_are_among_the_seeds() -> None:
-    assert len(fuzzing.material().outside) > 100
-
-
 def test_a_seed_and_a_number_reproduce_a_case(tmp_path: Path) -> None:
-    sources = fuzzing.Material(("# A plan\n\nIt has words.\n",), ())
-    results = {mutated(sources.plans, random.Random("3/17")) for _ in range(3)}
+    sources = ("# A plan\n\nIt has words.\n",)
+    results = {mutated(sources, random.Random("3/17")) for _ in range(3)}
     assert len(results) == 1
 
 
@@ -102,7 +97,7 @@ def test_the_harness_detects(fault: str, tmp_path: Path, monkeypatch: pytest.Mon
     module, name, fake, kind = PLANTED[fault]
     bench, tally = fuzzing.Bench(tmp_path / "work"), Tally()
     monkeypatch.setattr(module, name, fake(getattr(module, name)))
-    case = fuzzing.made_up(bench, random.Random(1), fuzzing.Material(("",), ()))
+    case = fuzzing.made_up(bench, random.Random(1), ("",))
     fuzzing.carry_out(case, bench, tally, "planted")
     assert {failure.kind for failure in tally.failures} == {kind}
 
@@ -110,7 +105,7 @@ def test_the_harness_detects(fault: str, tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_command_prints_one_complete_answer(tmp_path: Path) -> None:
     """One object and no traceback, in a separate process; the command changes nothing."""
     bench, sources = fuzzing.Bench(tmp_path), fuzzing.material()
-    for number, kind in enumerate((fuzzing.plan, fuzzing.made_up, fuzzing.foreign, fuzzing.configuration)):
+    for number, kind in enumerate((fuzzing.plan, fuzzing.made_up, fuzzing.configuration)):
         case = kind(bench, random.Random(f"cli/{number}"), sources)
         was = case.path.read_bytes()
         case.path.write_bytes(case.data)
