@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_537,
     "the root": 199,
 }
-TESTS = 76_178
+TESTS = 76_079
 
 
 def test_no_room_is_above_its_budget() -> None:
