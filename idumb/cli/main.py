@@ -59,6 +59,7 @@ _GROUPS = {
         "init": "Set up idumb in this repository.",
         "install": "Install idumb's slash commands for an agent host.",
         "doctor": "Check everything that runs depend on, and fix what is safe.",
+        "config": "List, read and change settings.",
         "backup": "Write a backup of the event log, or check one.",
         "archive": "Move the events of finished runs to compressed files.",
         "deinit": "Remove idumb from this repository.",

@@ -106,6 +106,66 @@ def doctor_command(fix: bool, accept_loss: bool) -> Result:
         return doctor.doctor(services, maintenance.health_checks(services, accept_loss=accept_loss), fix=fix)
 
 
+config_command = options.Group(
+    "config",
+    """List, read and change settings.
+
+    Those of the project are in .idumb/config.yaml. Yours, which no repository can set, are in
+    ~/.config/idumb/config.yaml.
+    """,
+)
+
+
+@options.command("list", group=config_command)
+@click.option("--all", "every", is_flag=True, help="Include settings that have their default.")
+def list_settings_command(every: bool) -> Result:
+    """List settings with their values and where these come from."""
+    from idumb.cli import configuring
+
+    with options.services() as services:
+        return configuring.listed(services, every=every)
+
+
+@options.command("get", group=config_command)
+@click.argument("name")
+def get_setting_command(name: str) -> Result:
+    """Show the value of a setting, such as run.max_attempts."""
+    from idumb.cli import configuring
+
+    with options.services() as services:
+        return configuring.one(services, name)
+
+
+@options.command("explain", group=config_command)
+@click.argument("name")
+def explain_setting_command(name: str) -> Result:
+    """Show what a setting accepts, its default, its value and its file."""
+    from idumb.cli import configuring
+
+    with options.services() as services:
+        return configuring.one(services, name)
+
+
+@options.command("set", group=config_command, person=True)
+@click.argument("name")
+@click.argument("value")
+def set_setting_command(name: str, value: str) -> Result:
+    """Change a setting in its file. VALUE is written as in YAML; no other byte changes."""
+    from idumb.cli import configuring
+
+    with options.services(writes=True) as services:
+        return configuring.change(services, name, value)
+
+
+@options.command("path", group=config_command)
+def config_path_command() -> Result:
+    """Show where the files of settings are."""
+    from idumb.cli import configuring
+
+    with options.services() as services:
+        return configuring.paths(services)
+
+
 @options.command("backup")
 @click.argument("file", type=click.Path())
 @click.option("--verify", is_flag=True, help="Check the file instead of writing it.")

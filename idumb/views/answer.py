@@ -15,7 +15,18 @@ SCHEMA = 1
 
 # The commands that each module answers. A module is imported only when its command runs.
 _MODULES = {
-    "set_up": ("init", "install", "doctor", "backup", "archive", "deinit", "schema", "help"),
+    "set_up": (
+        "init",
+        "install",
+        "doctor",
+        "config",
+        "config explain",
+        "backup",
+        "archive",
+        "deinit",
+        "schema",
+        "help",
+    ),
     "plan": (
         "plan",
         "plan discuss",
@@ -63,6 +74,7 @@ _FUNCTIONS = {
     "check-plan --diff": "plan_diff",
     **{f"show --{view}": view for view in ("plan", "diff", "transcript", "envelope", "usage", "debug")},
     "plan": "new_plan",
+    "config explain": "setting",
     "plan discuss": "discuss",
     "plan research": "research",
     "import": "import_plan",

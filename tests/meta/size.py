@@ -16,7 +16,10 @@ _SEE = (
     "app/reading/watch.py",
     "cli/watching.py",
     "domain/notice.py",
+    "markdown/settings/setting_edit.py",
+    "markdown/settings/setting_list.py",
     "markdown/settings/user_file.py",
+    "cli/configuring.py",
     "system/processes/notices.py",
 )
 """What shows runs to others: pages, live boards, notices."""

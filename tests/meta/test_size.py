@@ -10,8 +10,8 @@ BUDGETS = {
     "app, engine rooms": 7_990,
     "app, use cases": 9_975,
     "composition": 729,
-    "cli, views": 5_176,
-    "see and steer": 649,
+    "cli, views": 5_241,
+    "see and steer": 832,
     "git": 4_791,
     "store": 1_877,
     "system": 2_330,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_537,
     "the root": 199,
 }
-TESTS = 76_079
+TESTS = 76_149
 
 
 def test_no_room_is_above_its_budget() -> None:

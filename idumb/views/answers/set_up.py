@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 
@@ -165,6 +166,28 @@ def backup(data: phrases.Data) -> phrases.Lines:
         return [f"{where} is intact only up to event {data['events']}."]
     ours = [] if data["of_this_log"] else [" It is not a backup of this repository's log."]
     return [f"{where}: {data['events']} events, every hash checked, head {data['head'][:12]}.", *ours]
+
+
+def config(data: phrases.Data) -> phrases.Lines:
+    """Return a line for each setting: name, value, source; without any, the files."""
+    if not data["settings"]:
+        absent = {False: "  (not written yet)", True: ""}
+        return phrases.columns([(f["file"], f"{f['path']}{absent[f['exists']]}") for f in data["files"]], "")
+    return phrases.columns([(s["name"], _written(s), s["source"]) for s in data["settings"]], "")
+
+
+def setting(data: phrases.Data) -> phrases.Lines:
+    """Return everything that is known of one setting."""
+    (one,) = data["settings"]
+    default = "nothing" if one["default"] is None else json.dumps(one["default"])
+    place = next(f["path"] for f in data["files"] if f["file"] == one["file"])
+    rows = (("value", _written(one)), ("from", one["source"]), ("accepts", one["accepted"]), ("default", default))
+    return [one["name"], *phrases.columns([*rows, ("file", place)], "  ")]
+
+
+def _written(one: phrases.Data) -> str:
+    default = "" if one["default"] is None else json.dumps(one["default"])
+    return str(one["value"]) if one["value"] is not None else default or "-"
 
 
 def archive(data: phrases.Data) -> phrases.Lines:

@@ -1,0 +1,113 @@
+"""The settings of the repository and of the user, as `idumb config` shows and changes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from idumb.app.core import run_lookup
+from idumb.app.core.result import Result
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.finding import did_you_mean
+from idumb.domain.runs.run import CLOSED
+from idumb.markdown.settings import configuration, setting_edit, setting_list, setting_values, user_file
+from idumb.markdown.settings.setting_list import Setting
+from idumb.system.files import atomic_write, named_files, private_folders
+
+if TYPE_CHECKING:
+    from idumb.app.core.services import Services
+
+
+def listed(services: Services, *, every: bool) -> Result:
+    """Return the settings that a file sets; with `every`, all."""
+    found = [one for one in _settings(services) if every or one.value is not None]
+    return Result({"settings": [_row(one) for one in found], "files": _files(services)})
+
+
+def one(services: Services, name: str) -> Result:
+    return Result({"settings": [_row(_named(services, name))], "files": _files(services)})
+
+
+def paths(services: Services) -> Result:
+    return Result({"settings": [], "files": _files(services)})
+
+
+def change(services: Services, name: str, value: str) -> Result:
+    """Write one setting into its file. Every other byte stays; a value that its row does not accept is refused."""
+    setting = _named(services, name)
+    place = user_file.path() if setting.of_user else os.path.join(services.root, configuration.PATH)
+    shown = place if setting.of_user else configuration.PATH
+    before = _data(place) or b""
+    after = setting_edit.with_setting(before, shown, name.split("."), value)
+    read: Any = user_file.read if setting.of_user else configuration.read
+    findings = read(after, shown)[1]
+    if findings:
+        raise setting_values.rejected("config.invalid", findings, f"idumb config explain {name}")
+    if _others(before, setting) != _others(after, setting):
+        words = f"{value!r} is more than one value of YAML, so nothing was written."
+        raise InputError("config.invalid", words, hint=f"idumb config explain {name}")
+    if setting.of_user:
+        private_folders.make(os.path.dirname(place))
+        atomic_write.write(place, after)
+    else:
+        services.reports.write_source(configuration.PATH, after.decode("utf-8"))
+    return Result(one(services, name).data, warnings=() if setting.of_user else tuple(_unfinished(services)))
+
+
+def _others(data: bytes, setting: Setting) -> list[tuple[str, str | None]]:
+    """Return the values of all other settings of the file."""
+    files = (None, data) if setting.of_user else (data, None)
+    return [(one.name, one.value) for one in setting_list.every(*files) if one.name != setting.name]
+
+
+def _unfinished(services: Services) -> Iterator[str]:
+    """Yield a line for each run that continues only with the configuration that it started with."""
+    for phase in services.log.phases():
+        state = run_lookup.latest_run(services, phase)
+        if state is not None and state.state not in CLOSED:
+            words = f"Run {state.number} of phase {phase} is not finished, and continues only with the settings before"
+            yield f"{words}; idumb execute-phase {phase} starts a new one, which keeps what is done"
+
+
+def _settings(services: Services) -> Sequence[Setting]:
+    return setting_list.every(_data(os.path.join(services.root, configuration.PATH)), _data(user_file.path()))
+
+
+def _named(services: Services, name: str) -> Setting:
+    settings = {one.name: one for one in _settings(services)}
+    if name in settings:
+        return settings[name]
+    below = [known for known in settings if known.startswith(f"{name}.")]
+    if below:
+        raise InputError(
+            "config.section", f"{name} is a section. Its settings: {', '.join(below)}.", hint="idumb config list --all"
+        )
+    raise InputError(
+        "config.unknown-setting",
+        f"There is no setting {name}; {did_you_mean(name, settings, 'idumb config list --all names them')}",
+        hint="idumb config list --all",
+    )
+
+
+def _row(setting: Setting) -> dict[str, Any]:
+    row = setting._asdict()
+    file = "user" if row.pop("of_user") else "project"
+    return {**row, "file": file}
+
+
+def _files(services: Services) -> list[dict[str, Any]]:
+    project = os.path.join(services.root, configuration.PATH)
+    rows = (("project", project), ("user", user_file.path()))
+    return [{"file": name, "path": path, "exists": os.path.exists(path)} for name, path in rows]
+
+
+def _data(path: str) -> bytes | None:
+    try:
+        return named_files.read(path, configuration.MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        raise Refusal(
+            "config.unreadable", f"{path} cannot be read: {problem.strerror}", hint=f"ls -l {path}"
+        ) from problem

@@ -1,0 +1,67 @@
+"""`idumb config`: settings are listed with their source, and changed without touching anything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.plans import halted
+from tests.support.project import Project
+
+PLACE = ".idumb/config.yaml"
+EDITS = [
+    ("", "run.max_attempts", "5", "run:\n  max_attempts: 5\n"),
+    ("# mine", "run.max_attempts", "5", "# mine\nrun:\n  max_attempts: 5\n"),
+    ("git: {hooks: true}  # why\n", "git.hooks", "false", "git: {hooks: false}  # why\n"),
+    ("git: {hooks: true}\n", "git.commit", "none", "git: {commit: none, hooks: true}\n"),
+    ("git:\n    hooks: true # a\n\n", "git.commit", "none", "git:\n    commit: none\n    hooks: true # a\n\n"),
+    ("run:\n", "run.halt_after", "2", "run: {halt_after: 2}\n"),
+    ("run:\r\n  halt_after: 1\r\n", "run.max_attempts", "2", "run:\r\n  max_attempts: 2\r\n  halt_after: 1\r\n"),
+    ("git: {}\n", "roles.planner.ceiling.tokens", "9", "git: {}\nroles:\n  planner:\n    ceiling:\n      tokens: 9\n"),
+    ("protected: [a]\n", "protected", "[a, 'b c/**']", "protected: [a, 'b c/**']\n"),
+]
+
+
+def test_a_setting_is_changed_and_no_other_byte(project: Project) -> None:
+    for before, name, value, after in EDITS:
+        (project.folder / PLACE).write_bytes(before.encode())
+        changed = project.json("config", "set", name, value)
+        assert changed.code == 0, changed.out
+        assert (project.folder / PLACE).read_bytes().decode() == after
+        (row,) = project.json("config", "get", name).data["settings"]
+        assert (row["value"], row["source"].partition(":")[0]) == (value, PLACE)
+
+
+def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) -> None:
+    text = "protected:\n  - a\n  - b\n"
+    (project.folder / PLACE).write_text(text, encoding="utf-8")
+    refused = {
+        ("run.max_attempts", "many"): "config.invalid",
+        ("run.max_atempts", "3"): "config.unknown-setting",
+        ("run", "3"): "config.section",
+        ("protected", "[c]"): "config.not-editable",
+        ("git.hooks", "true\nrun: {halt_after: 1}"): "config.invalid",
+    }
+    for (name, value), code in refused.items():
+        assert project.json("config", "set", name, value).error["code"] == code
+        assert (project.folder / PLACE).read_text(encoding="utf-8") == text
+    assert "run.max_attempts" in project.json("config", "set", "run.max_atempts", "3").error["message"]
+
+
+def test_the_user_s_settings_are_in_a_file_of_his_own(project: Project, home: Path) -> None:
+    (project.folder / PLACE).write_text("run: {halt_after: 2}\n", encoding="utf-8")
+    assert project.json("config", "set", "notify.desktop", "true").code == 0
+    rows = {row["name"]: row for row in project.json("config", "list").data["settings"]}
+    assert rows.keys() == {"run.halt_after", "notify.desktop"}
+    assert rows["notify.desktop"]["file"] == "user"
+    assert str(home) in rows["notify.desktop"]["source"]
+    every = {row["name"]: row for row in project.json("config", "list", "--all").data["settings"]}
+    assert (every["run.max_attempts"]["default"], every["run.max_attempts"]["source"]) == (3, "default")
+    shown = project.quick("config", "explain", "run.max_attempts").out
+    assert "a whole number of at least 1" in shown
+    assert [row["file"] for row in project.json("config", "path").data["files"]] == ["project", "user"]
+
+
+def test_a_change_says_which_runs_continue_only_with_the_settings_before(project: Project) -> None:
+    halted(project)
+    (words,) = project.json("config", "set", "run.max_attempts", "5").object["warnings"]
+    assert "Run 1 of phase 1 is not finished" in words
