@@ -6,7 +6,6 @@ It has an index, a configuration and attributes of its own, and shares only the 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from idumb.domain import errors
 from idumb.git import git_program, guarded_files
 from idumb.git.discover import Repository
 from idumb.system import clock
-from idumb.system.files import private_folders
+from idumb.system.files import file_locks, private_folders
 
 INDEX = "index"
 _FILES = {
@@ -104,8 +103,7 @@ class ShadowFolder(OwnFolder):
 
     def _wait_for(self, descriptor: int) -> None:
         for _ in range(_TRIES):
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if file_locks.lock(descriptor):
                 return
             clock.SystemClock().pause(_PAUSE)
         git_program.refuse_pipes(self._place.root)

@@ -6,6 +6,7 @@ The lock decides. The card tells whose it is, and whether that process can be se
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.system import host_identity
-from idumb.system.files import atomic_write
+from idumb.system.files import atomic_write, file_locks
 
 RUNNING = "running"
 STOPPED = "stopped"
@@ -23,8 +24,6 @@ ELSEWHERE = "elsewhere"
 """Some process has the lock, and none that can be seen from here: it is in another container, or on another machine."""
 
 _CARD, _LOCK = "owner.json", "owner.lock"
-
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class OwnerLock:
@@ -37,46 +36,29 @@ class OwnerLock:
 
     def holds(self) -> bool:
         # A forked process shares the descriptor, not the right to write.
-        if self._process != os.getpid():
-            return False
-        try:
-            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._descriptor))
-        except OSError:
-            return False
+        return self._process == os.getpid() and file_locks.is_at(self._path, self._descriptor)
 
     def release(self) -> None:
-        """Release explicitly: a program may have inherited the descriptor by mistake."""
         if self._process == os.getpid():
-            import filelock
-
-            with contextlib.suppress(OSError):
-                filelock.unlock_descriptor(self._descriptor)
-        os.close(self._descriptor)
+            file_locks.release(self._descriptor)
+        else:
+            os.close(self._descriptor)
 
 
 def take(path: str) -> OwnerLock | None:
     """Return the lock, or None while another process holds it. Raises OSError, and StoreError without locks."""
-    while True:
-        descriptor = os.open(path, _FLAGS, 0o600)
-        try:
-            if not _locked(descriptor, path):
-                os.close(descriptor)
-                return None
-            lock = OwnerLock(path, descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if lock.holds():
-            return lock
-        lock.release()  # replaced between opening and locking
+    with _refusals(path):
+        descriptor = file_locks.take(path)
+    return None if descriptor is None else OwnerLock(path, descriptor)
 
 
 def replace(path: str) -> OwnerLock:
     """Take the lock from its holder: put a new file, locked by this process, at the path."""
     fresh = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
-    descriptor = os.open(fresh, _FLAGS | os.O_EXCL, 0o600)
+    with _refusals(path):
+        descriptor = file_locks.take(fresh)
+    assert descriptor is not None  # noqa: S101 - nobody else knows the name
     try:
-        _locked(descriptor, path)
         os.rename(fresh, path)
     except BaseException:
         os.close(descriptor)
@@ -86,13 +68,10 @@ def replace(path: str) -> OwnerLock:
     return OwnerLock(path, descriptor)
 
 
-def _locked(descriptor: int, path: str) -> bool:
-    import errno
-
-    import filelock
-
+@contextlib.contextmanager
+def _refusals(path: str) -> Iterator[None]:
     try:
-        return filelock.lock_descriptor(descriptor, blocking=False)
+        yield
     except OSError as error:
         if error.errno in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
             raise StoreError("lock.unsupported", f"this file system has no locks: {os.path.dirname(path)}") from error

@@ -109,20 +109,8 @@ class Redactor:
         return tuple((name, where) for where, name in sorted(places))
 
     def variables_in(self, pieces: Iterable[bytes], names: frozenset[str]) -> frozenset[str]:
-        """Return the given variables whose values occur in the bytes; read no further than the last one found."""
-        sought: dict[str, list[bytes]] = {name: [] for name in names}
-        for spelling, name in self._names.items():
-            if name in sought:
-                sought[name].append(spelling.encode("latin-1"))
-        longest = max((len(needle) for each in sought.values() for needle in each), default=1)
-        text = b""
-        for piece in pieces:
-            text += piece
-            sought = {name: each for name, each in sought.items() if not any(needle in text for needle in each)}
-            if not sought:
-                break
-            text = text[max(len(text) - longest + 1, 0) :]
-        return names - sought.keys()
+        """Return the given variables whose values occur in the bytes."""
+        return names.intersection(name for name, _ in self.find(pieces))
 
     def value(self, value: Any) -> Any:
         """Return a JSON value with every string redacted, including keys.

@@ -8,7 +8,6 @@ sandbox can write.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import stat
@@ -18,7 +17,7 @@ from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git.discover import Repository
 from idumb.system import clock, host_identity
-from idumb.system.files import atomic_write, private_folders, user_folders
+from idumb.system.files import atomic_write, file_locks, private_folders, user_folders
 
 MOST = 4
 """Pairs of checkouts of one repository."""
@@ -99,13 +98,9 @@ def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iter
 
 def _locked(user: Repository, number: int, held: Callable[[str], None]) -> int | None:
     path = os.path.join(_state(user), f"{number}.lock")
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        held(os.read(lock, 100).decode("ascii", "replace"))
-        os.close(lock)
-        return None
+    lock = file_locks.take(path)
+    if lock is None:
+        held(_read(path))
     return lock
 
 

@@ -19,6 +19,7 @@ from idumb.system.files import shipped_files
 ROLES = ("builder", "validator")
 
 _BLOCK = 1 << 20
+_LONGEST = 4096
 
 
 class LocalToolchain:
@@ -143,32 +144,11 @@ class NamedFiles:
 
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
         """Folders that are or are below a link, and their targets: relative to the root, or absolute if outside."""
-        seen: dict[str, bool | None] = {"": False}
         root = os.path.realpath(self._root)
-        targets = {}
-        for folder in folders:
-            if self._is_behind_link(folder, seen):
-                targets[folder] = _place_of(os.path.realpath(os.path.join(root, folder)), root)
-        return targets
-
-    def _is_behind_link(self, folder: str, seen: dict[str, bool | None]) -> bool:
-        """Return whether the folder or a parent is a link; each is checked once, and none below an absent one."""
-        above = ""
-        for name in folder.split("/"):
-            above = f"{above}/{name}" if above else name
-            if above not in seen:
-                seen[above] = _is_link(os.path.join(self._root, above))
-            if seen[above] is not False:
-                return bool(seen[above])
-        return False
-
-
-def _is_link(path: str) -> bool | None:
-    """Return whether a path is a link; None if nothing is there."""
-    try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
-    except (OSError, ValueError):
-        return None
+        possible = (folder for folder in folders if len(folder) < _LONGEST)  # nothing exists at a longer path
+        real = {folder: os.path.realpath(os.path.join(root, folder)) for folder in possible}
+        behind = {folder: place for folder, place in real.items() if place != os.path.normpath(f"{root}/{folder}")}
+        return {folder: _place_of(place, root) for folder, place in behind.items()}
 
 
 def _place_of(real: str, root: str) -> str:

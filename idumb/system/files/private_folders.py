@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Iterator, Sequence
+
+from idumb.system.files import file_locks
 
 MANIFESTS = (
     ".git",
@@ -173,7 +174,7 @@ def lock(top: str) -> tuple[str, int]:
     while True:
         number += 1
         folder = os.path.join(top, str(number))
-        descriptor = _taken(folder + _LOCK, create=True)
+        descriptor = file_locks.take(folder + _LOCK)
         if descriptor is not None and try_to_remove(folder):
             return folder, descriptor
         if descriptor is not None:
@@ -197,7 +198,7 @@ def abandoned(top: str) -> Iterator[str]:
         return
     held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
     for name in sorted(name for name in held | set(names) if name.isdecimal()):
-        descriptor = _taken(os.path.join(top, name + _LOCK), create=False) if name in held else None
+        descriptor = file_locks.take(os.path.join(top, name + _LOCK), create=False) if name in held else None
         if name in held and descriptor is None:
             continue
         try:
@@ -205,23 +206,6 @@ def abandoned(top: str) -> Iterator[str]:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
-
-
-def _taken(path: str, *, create: bool) -> int | None:
-    """Return the descriptor of a locked file; None if another process has it, or is removing it."""
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_ino == os.stat(path).st_ino:
-            return descriptor
-    except OSError:
-        pass
-    os.close(descriptor)
-    return None
 
 
 def remove(folder: str) -> bool:

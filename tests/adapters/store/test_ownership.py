@@ -20,6 +20,7 @@ from idumb.app.ports.process import StopRequest
 from idumb.domain.errors import Refusal
 from idumb.store import connection, owner_card, ownership
 from idumb.system import host_identity
+from idumb.system.files import file_locks
 from idumb.system.processes import process_tree
 from tests.adapters.store.opened import OpenedLog, code_of
 from tests.meta import source
@@ -305,14 +306,14 @@ def test_a_lock_file_that_is_replaced_before_it_is_locked_is_not_the_lock(
 ) -> None:
     path = str(tmp_path / "lock")
     winners: list[owner_card.OwnerLock] = []
-    locked = owner_card._locked
+    lock = file_locks.lock
 
-    def late(descriptor: int, place: str) -> bool:
+    def late(descriptor: int) -> bool:
         monkeypatch.undo()
         winners.append(owner_card.replace(path))
-        return locked(descriptor, place)
+        return lock(descriptor)
 
-    monkeypatch.setattr(owner_card, "_locked", late)
+    monkeypatch.setattr(file_locks, "lock", late)
     assert owner_card.take(path) is None
     assert [winner.holds() for winner in winners] == [True]
 
