@@ -17,7 +17,6 @@ from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
 from idumb.git import (
-    branch,
     discover,
     git_program,
     guarded_files,
@@ -205,7 +204,7 @@ class GitHistory:
         if (present := self.head().branch) != name:
             return f"HEAD is on {present or 'no branch'}, and no longer on {name or 'a detached commit'}"
         full = open_repository.branch_of(self.repository)
-        return branch.advance(self._place, self.repository, full, commit, expected, message, own)
+        return own_refs.advance(self._place, self.repository, full, commit, expected, message, own)
 
     def unfollow(self, tree: str) -> None:
         head = self.head_tree() or tree_objects.EMPTY_TREE
@@ -216,7 +215,7 @@ class GitHistory:
 
         Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
-        branch.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
+        own_refs.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         head = open_repository.head_of(self.repository)

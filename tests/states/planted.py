@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from idumb.app.history import restore_conflicts
-from idumb.git import branch, git_program, shadow, shadow_folder
+from idumb.git import git_program, refs, shadow, shadow_folder
 from idumb.git.history import GitHistory
 from idumb.git.restore import write_back
 
@@ -18,13 +18,13 @@ FAULTS = ("add all", "no compare and swap", "times only")
 
 def put(fault: str) -> None:
     if fault == "add all":
-        _advance = branch.advance
+        _advance = refs.advance
 
         def careless(place: Any, *arguments: Any, **options: Any) -> Any:
             git_program.write(place.root, ["add", "--all"])
             return _advance(place, *arguments, **options)
 
-        branch.advance = careless
+        refs.advance = careless
     elif fault == "no compare and swap":
         write_back._conflict = lambda *_, **__: None
         restore_conflicts._changed = lambda *_: []
