@@ -11,7 +11,6 @@ import hashlib
 import json
 import operator
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -171,11 +170,8 @@ def remove(root: str, path: str) -> None:
         return
     if stat.S_ISDIR(os.lstat(place).st_mode):
         private_folders.require_no_mounts(place)
-    with opened(root, os.path.dirname(path)) as folder:
-        name = os.path.basename(path)
-        shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
-        with contextlib.suppress(FileNotFoundError):
-            private_folders.remove_at(name, folder)
+    with opened(root, os.path.dirname(path)) as folder, contextlib.suppress(FileNotFoundError):
+        private_folders.remove_at(os.path.basename(path), folder)
 
 
 def _let_time_pass(place: str, newest: int) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from idumb.domain import paths
-from idumb.git.restore import path_state
-from idumb.system.files import private_folders
+from idumb.system.files import atomic_write, private_folders
 
 GIT = ".git"
 
@@ -43,7 +42,7 @@ def remove(root: int, others: Sequence[Other]) -> tuple[list[str], tuple[str, ..
     removed = [other.path for other in others if not other.cache]
     for path in removed:
         above, _, name = path.rpartition("/")
-        folder = path_state.open_folder(root, filter(None, above.split("/")))
+        folder = atomic_write.open_folder(root, filter(None, above.split("/")))
         try:
             private_folders.remove_at(name, folder)
         finally:
@@ -57,7 +56,7 @@ def found(root: int, kept: Kept) -> Iterator[Other]:
     stack = [("", "")]
     while stack:
         folder, cache = stack.pop()
-        opened = path_state.open_folder(root, filter(None, folder.split("/")))
+        opened = atomic_write.open_folder(root, filter(None, folder.split("/")))
         try:
             with os.scandir(opened) as entries:
                 rows = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]

@@ -9,13 +9,13 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
 from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM
+from idumb.system.files import atomic_write
 
-FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
 
 
@@ -55,37 +55,10 @@ class Step(NamedTuple):
     present: Present
 
 
-def open_folder(top: int, parts: Iterable[str], gained: set[str] | None = None) -> int:
-    """Return a descriptor of a folder below `top`; the caller closes it. Only real folders are followed.
-
-    With `gained`, missing folders are created, and the folders that gained an entry are added to it.
-    """
-    here, path = os.dup(top), ""
-    for part in parts:
-        try:
-            below = _open_part(here, part, path, gained)
-        finally:
-            os.close(here)
-        here, path = below, f"{path}/{part}".lstrip("/")
-    return here
-
-
-def _open_part(here: int, part: str, path: str, gained: set[str] | None) -> int:
-    try:
-        return os.open(part, FOLDER_FLAGS, dir_fd=here)
-    except FileNotFoundError:
-        if gained is None:
-            raise
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(part, dir_fd=here)
-    gained.add(path)
-    return os.open(part, FOLDER_FLAGS, dir_fd=here)
-
-
 @contextlib.contextmanager
 def parent(top: int, parts: list[str], gained: set[str] | None = None) -> Iterator[int]:
     """Return a descriptor of the folder that holds the last of `parts`."""
-    folder = open_folder(top, parts[:-1], gained)
+    folder = atomic_write.open_folder(top, parts[:-1], gained)
     try:
         yield folder
     finally:
@@ -96,7 +69,7 @@ def look(top: int, path: str) -> Present:
     """Return the present state of one path below the open folder `top`."""
     parts = path.split("/")
     try:
-        folder = open_folder(top, parts[:-1])
+        folder = atomic_write.open_folder(top, parts[:-1])
     except FileNotFoundError:
         return Present(None, None)
     except OSError:

@@ -1,4 +1,4 @@
-"""Writes files whole or not at all: to a temporary name, then renamed into place."""
+"""Writes files whole or not at all: to a temporary name, then renamed into place. Folders are opened without links."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import os
 
 TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write(path: str, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
@@ -65,6 +67,34 @@ def create(path: str, data: bytes, *, mode: int = 0o600) -> None:
         sync(folder)
     finally:
         os.close(folder)
+
+
+def open_folder(top: int, parts: Iterable[str], gained: set[str] | None = None) -> int:
+    """Return a descriptor of a folder below the open folder `top`; the caller closes it. No link is followed.
+
+    No link is followed: the OSError for one in the way, or for a file, has its name. With `gained`, missing folders are
+    created, and the folders that gained an entry are added to it.
+    """
+    here, path = os.dup(top), ""
+    for part in parts:
+        try:
+            below = _entered(here, part, path, gained)
+        finally:
+            os.close(here)
+        here, path = below, f"{path}/{part}".lstrip("/")
+    return here
+
+
+def _entered(here: int, part: str, path: str, gained: set[str] | None) -> int:
+    try:
+        return os.open(part, _FOLDER, dir_fd=here)
+    except FileNotFoundError:
+        if gained is None:
+            raise
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(part, dir_fd=here)
+    gained.add(path)
+    return os.open(part, _FOLDER, dir_fd=here)
 
 
 def sync_folder(path: str) -> None:

@@ -136,14 +136,12 @@ class FileReports:
 
 def open_folder(root: int, parts: Sequence[str], path: str, *, create: bool = False) -> int:
     """Return a descriptor of the folder `parts` below a descriptor. Raises LinkInTheWay with the whole `path`."""
-    folder = os.dup(root)
-    for part in parts:
-        try:
-            below = _enter(folder, part, path, create=create)
-        finally:
-            os.close(folder)
-        folder = below
-    return folder
+    try:
+        return atomic_write.open_folder(root, parts, set() if create else None)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
+            raise LinkInTheWay(path, str(error.filename)) from error
+        raise
 
 
 def _parts(path: str) -> list[str]:
@@ -155,18 +153,6 @@ def _parts(path: str) -> list[str]:
 
 def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
-
-
-def _enter(folder: int, part: str, path: str, *, create: bool) -> int:
-    if create:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(part, dir_fd=folder)
-    try:
-        return os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-    except OSError as error:
-        if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
-            raise LinkInTheWay(path, part) from error
-        raise
 
 
 def _read(folder: int, path: str) -> str | None:
