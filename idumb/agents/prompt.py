@@ -173,9 +173,7 @@ def _condition(condition: Condition) -> str:
 
 
 def _invariants(task: Task, plan: Plan) -> str:
-    ids = None if task.invariants is None else set(task.invariants)
-    held = (i for i in plan.invariants if ids is None or i.id in ids)
-    return _bullets(f"{i.id}: {i.text} — {_code(i.check)}" for i in held)
+    return _bullets(f"{i.id}: {i.text} — {_code(i.check)}" for i in plan.invariants_of(task))
 
 
 def _non_goal(text: str, where: Iterable[str]) -> str:

@@ -277,8 +277,7 @@ def standing(task: Task, status: str) -> str:
 def is_checked(plan: Plan, task: Task) -> bool:
     """Whether idumb itself proves the task by a check, and not only by an opinion or a person."""
     own = {CHECK, VERIFY, STEPS, CHANGED} & set(proofs(task).values())
-    has_invariants = task.invariants is None or task.invariants
-    return bool(own or task.verify or task.tests or task.postconditions or (plan.invariants and has_invariants))
+    return bool(own or task.verify or task.tests or task.postconditions or plan.invariants_of(task))
 
 
 def consent_paths(contract: Contract) -> tuple[str, ...]:

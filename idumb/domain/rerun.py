@@ -33,12 +33,11 @@ class Check:
 def checks_of_task(task: Task, plan: Plan) -> tuple[Check, ...]:
     """Return the checks of a task in the order of an attempt: criteria, Verify, tests, invariants, postconditions."""
     proofs = contracts.proofs(task)
-    chosen = None if task.invariants is None else set(task.invariants)
     return (
         *(Check(c.id, c.text, c.command) for c in task.acceptance if proofs[c.id] == CHECK and c.command),
         *(Check(f"verify {i}", command, command) for i, command in enumerate(task.verify, 1)),
         *(Check(f"test {i} after", t.intent or t.command, t.command) for i, t in enumerate(task.tests, 1)),
-        *(Check(f"invariant {i.id}", i.text, i.check) for i in plan.invariants if chosen is None or i.id in chosen),
+        *(Check(f"invariant {i.id}", i.text, i.check) for i in plan.invariants_of(task)),
         *(_postcondition(f"postcondition {i}", c) for i, c in enumerate(task.postconditions, 1)),
     )
 

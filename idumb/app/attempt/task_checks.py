@@ -66,9 +66,7 @@ def check_after(services: Services, checks: Checks, task: Task, plan: Plan, tree
         elif criterion.id in own:
             with interrupts.armed():
                 yield own.pop(criterion.id).run(checks, limit, tree)
-    chosen = None if task.invariants is None else set(task.invariants)
-    kept = [i for i in plan.invariants if chosen is None or i.id in chosen]
-    invariants = [OwnCheck(f"invariant {i.id}", i.text, i.check) for i in kept]
+    invariants = [OwnCheck(f"invariant {i.id}", i.text, i.check) for i in plan.invariants_of(task)]
     conditions = [check for check in own.values() if check.condition is not None]
     for check in (*(c for c in own.values() if c.condition is None), *invariants, *conditions):
         with interrupts.armed():

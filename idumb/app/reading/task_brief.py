@@ -93,7 +93,6 @@ def brief(
 def _proofs(task: Task, plan: Plan) -> dict[str, Any]:
     """Return the checks and questions that will judge the work."""
     proof = contracts.proofs(task)
-    invariant_ids = None if task.invariants is None else set(task.invariants)
     return {
         "acceptance": [
             {
@@ -109,9 +108,5 @@ def _proofs(task: Task, plan: Plan) -> dict[str, Any]:
         "tests": [dataclasses.asdict(test) for test in task.tests],
         "preconditions": [dataclasses.asdict(c) for c in task.preconditions],
         "postconditions": [dataclasses.asdict(c) for c in task.postconditions],
-        "invariants": [
-            {"id": i.id, "text": i.text, "check": i.check}
-            for i in plan.invariants
-            if invariant_ids is None or i.id in invariant_ids
-        ],
+        "invariants": [{"id": i.id, "text": i.text, "check": i.check} for i in plan.invariants_of(task)],
     }

@@ -35,7 +35,7 @@ _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test"
 
 def hidden_failures(case: Case) -> Hits:
     """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
-    for plan, task, _, (command, line, field) in ground.proving(case):
+    for plan, task, _, command, line, field in ground.proving(case.contract):
         for hidden in hiding.find(command)[:1]:
             why, fix = (text.format(by=short(hidden.by)) for text in _WAYS[hidden.way])
             if hidden.pipefail:
@@ -49,7 +49,7 @@ def sure(case: Case) -> Hits:
     """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
     present = case.present
     makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
-    for plan, task, _, (command, line, field) in ground.proving(case):
+    for plan, task, _, command, line, field in ground.proving(case.contract):
         why = "" if hiding.find(command) else hiding.why_sure(command)
         missing = [path for path in hiding.must_lack(command) if not makes(path)]
         if present is not None and missing and present.on_disk.isdisjoint(missing):
@@ -78,7 +78,7 @@ def of_other_tasks(case: Case) -> Hits:
 
 def unclosed(case: Case) -> Hits:
     """Find checks that no shell can run, such as `test -s "a.txt`."""
-    for plan, task, _, (command, line, field) in ground.proving(case):
+    for plan, task, _, command, line, field in ground.proving(case.contract):
         if mark := commands.read(command).unclosed:
             yield plan, task, Hit(command, {"mark": mark}, field=field, line=line)
 
@@ -86,12 +86,12 @@ def unclosed(case: Case) -> Hits:
 def placeholders(case: Case) -> Hits:
     """Find commands that are still to be written, such as `TBD`, in checks and in steps."""
     stepped = (
-        (plan, task, 0, (steps.command_of(step), step.line, "steps"))
+        (plan, task, 0, steps.command_of(step), step.line, "steps")
         for plan, task in case.pairs
         for step in task.steps
         if step.tool == "run"
     )
-    for plan, task, _, (command, line, field) in (*ground.proving(case), *stepped):
+    for plan, task, _, command, line, field in (*ground.proving(case.contract), *stepped):
         if ground.PLACEHOLDER.match(command):
             yield plan, task, Hit(command, field=field, line=line)
 
@@ -135,9 +135,8 @@ def _own_checks(case: Case, plan: Plan, task: Task) -> tuple[_OwnCheck, ...]:
     written = ledger.written_paths(task.files)
     if not written or validator_of(plan, task, case.settings) is not None:
         return ()
-    chosen = None if task.invariants is None else set(task.invariants)
     checks = [row for row in ground.checks(task) if row[2] != "preconditions"]
-    checks += [(i.check, 0, "invariants") for i in plan.invariants if chosen is None or i.id in chosen]
+    checks += [(invariant.check, 0, "invariants") for invariant in plan.invariants_of(task)]
     covers = paths.cover(written)
     own = [_own_check(row, written, covers) for row in checks]
     if any(check is None and not _is_presence(row[0]) for check, row in zip(own, checks, strict=True)):

@@ -238,7 +238,7 @@ def programs_of_checks(case: Case) -> Hits:
     makes = paths.cover([p for t in case.contract.tasks.values() for p in ledger.written_paths(t.files)])
     prepared = case.settings.checkout.prepare
     reported: set[tuple[str | None, str, str, int]] = set()
-    for plan, task, number, (command, line, field) in proving(case):
+    for plan, task, number, command, line, field in proving(case.contract):
         if (task is not None and task.id in present.done) or PLACEHOLDER.match(command):
             continue
         for program in programs(command):
@@ -251,14 +251,17 @@ def programs_of_checks(case: Case) -> Hits:
             yield plan, task, Hit(command, words, field=field, line=line, certain=first and not prepared)
 
 
-def proving(case: Case) -> Iterator[tuple[Plan, Task | None, int, tuple[str, int, str]]]:
-    """Yield each command that proves something, with its number among those of its task or plan: see `checks`."""
-    for plan in case.contract.plans:
+def proving(contract: Contract) -> Iterator[tuple[Plan, Task | None, int, str, int, str]]:
+    """Yield each command that proves something: plan, task, its number among theirs, command, line and field.
+
+    A line of 0 is that of the field.
+    """
+    for plan in contract.plans:
         rows = [(invariant.check, 0, "invariants") for invariant in plan.invariants]
         rows += [(c.command, c.line, "success_criteria") for c in plan.success_criteria if c.command]
-        yield from ((plan, None, number, row) for number, row in enumerate(rows))
+        yield from ((plan, None, number, *row) for number, row in enumerate(rows))
         for task in plan.tasks:
-            yield from ((plan, task, number, row) for number, row in enumerate(checks(task)))
+            yield from ((plan, task, number, *row) for number, row in enumerate(checks(task)))
 
 
 def _runs_at_once(command: str, program: str) -> bool:
@@ -291,12 +294,7 @@ def named_programs(contract: Contract) -> frozenset[str]:
 
 def check_commands(contract: Contract) -> tuple[str, ...]:
     """Return the command of every check of the contract, each once."""
-    listed: list[str] = []
-    for plan in contract.plans:
-        listed += [invariant.check for invariant in plan.invariants]
-        listed += [criterion.command for criterion in plan.success_criteria if criterion.command]
-        listed += [command for task in plan.tasks for command, _, _ in checks(task)]
-    return tuple(dict.fromkeys(listed))
+    return tuple(dict.fromkeys(command for _, _, _, command, _, _ in proving(contract)))
 
 
 # Sentences of templates/plan.md and templates/phase-plan.md that the author of a plan has to replace.

@@ -348,6 +348,11 @@ class Plan:
     def is_foreign(self) -> bool:
         return self.dialect in FOREIGN
 
+    def invariants_of(self, task: Task) -> tuple[Invariant, ...]:
+        """Return the invariants that must hold after a task: those that it names, or all."""
+        named = task.invariants
+        return self.invariants if named is None else tuple(each for each in self.invariants if each.id in named)
+
     def finding(
         self, code: str, field: str = "", found: str = "", *, task: Task | None = None, severity: str = "",
         line: int = 0, accepted: str = "", fix: str = "", words: Mapping[str, object] = MappingProxyType({}),
