@@ -28,7 +28,6 @@ _VERB = lazy_pattern.compile(
 _LABEL = lazy_pattern.compile(r"\(?[A-Za-z][\w/, -]{0,40}[):]?\s+(?=`(?:[^`\s(]*/[^`\s(]*|[^`\s(]*\.[A-Za-z]\w{0,5})`)")
 _VERBS = {"delete": "delete", "remove": "delete", "read": "read", "inspect": "read"}
 _BETWEEN = lazy_pattern.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
-_BACKWARD_NOTE = lazy_pattern.compile(r"\s*\)([^()]*)\(\s+")  # in brackets at the end of a text, read from its end
 _REMARK = lazy_pattern.compile(r"(?<!\s)\s+(?:—|–|--?|#)\s")
 _DELETED = frozenset({"delete", "deleted", "remove", "removed"})
 _NUMBER = lazy_pattern.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
@@ -203,15 +202,15 @@ def _split(part: Part) -> Iterator[Part]:
 
 
 def _without_notes(text: str) -> tuple[str, list[str]]:
-    """Return a line without a remark after a dash and without the notes in brackets at its end, and these notes."""
-    remark, note = _REMARK.search(text), _BACKWARD_NOTE.match(text[::-1])
-    if remark and not (note and len(text) - note.end() < remark.start()):
-        text = text[: remark.start()]
-    backward, notes, end = text[::-1], [], 0
-    while note := _BACKWARD_NOTE.match(backward, end):
-        notes.append(note[1][::-1].strip().casefold())
-        end = note.end()
-    return text[: len(text) - end], notes
+    """Return a text without a remark after a dash and without the notes in brackets at its end, and these notes."""
+    bare, notes = text.rstrip(), list[str]()
+    remark = _REMARK.search(bare)
+    if remark and not (bare.endswith(")") and -1 < bare.rfind(" (") < remark.start()):
+        bare = bare[: remark.start()]
+    while bare.endswith(")") and (at := bare.rfind(" (")) >= 0 and not {"(", ")"}.intersection(bare[at + 2 : -1]):
+        notes.append(bare[at + 2 : -1].strip().casefold())
+        bare = bare[:at].rstrip()
+    return bare, notes
 
 
 def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | None:

@@ -26,7 +26,6 @@ _STRAY = lazy_pattern.compile(r"[-*+][ \t]+\[[ xX]\][ \t]|[ \t]{0,3}- id:")
 _SECTION = lazy_pattern.compile(
     r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE
 )
-_CODE = lazy_pattern.compile(r"(?<![ \t])[ \t]*`(est|time):[^`]*`", re.IGNORECASE)
 _KIND = lazy_pattern.compile(
     r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE
 )
@@ -81,8 +80,8 @@ def _task(rows: list[Line], id: str, title: str, problems: Problems) -> TaskDraf
         body.pop()
     last = body[-1] if body else head
     kind = _KIND.match(title)
-    words = _CODE.sub("", title[kind.end() :] if kind else title)
-    draft = TaskDraft(head.at, last.at + len(last.text), checks.clean(words) or id, id=id.strip("."))
+    words = checks.clean(title[kind.end() :] if kind else title)
+    draft = TaskDraft(head.at, last.at + len(last.text), words or id, id=id.strip("."))
     draft.kind = drafts.kind_of(kind[1].lower(), head.at, problems) if kind else draft.kind
     draft.spans["title"] = (head.at, head.at + len(head.text))
     text = checks.block("\n".join(row.text for row in body))

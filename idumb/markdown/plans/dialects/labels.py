@@ -22,7 +22,6 @@ _BOLD = lazy_pattern.compile(
     r"[ \t]*(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*"
 )
 _BARE = lazy_pattern.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
-_KEY = lazy_pattern.compile(r"(?P<indent>[ \t]*)(?P<label>depends_on|files|verify|acceptance)[ \t]*:[ \t]*")
 _BOXED = lazy_pattern.compile(r"[ \t]*[-*+][ \t]+\[.\]")
 _NOTE = lazy_pattern.compile(r"(?<![ \t])[ \t]*\([^()]*\)")
 _CHECK = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+check:\s*(`.*`)\s*$")
@@ -153,7 +152,7 @@ def heading(line: str) -> tuple[int, str] | None:
 def _label(row: Line) -> _Label | None:
     if head := heading(row.text):
         return _Label(_BY_LABEL.get(_plain(head[1]).strip(" :*"), ""), row.at, len(row.text), 0, head[0])
-    for pattern in (_BOLD, _BARE, _KEY) if ":" in row.text else ():
+    for pattern in (_BOLD, _BARE) if ":" in row.text else ():
         match = pattern.match(row.text)
         if match:
             indent = len(match["indent"])
