@@ -26,7 +26,8 @@ class Stream(Protocol):
 class Transcript:
     """The transcript of one call, in a file that is created with the first line.
 
-    A second call in the same role of an attempt continues its file.
+    A second call in the same role of an attempt continues its file. What cannot be written is not kept: no work is lost
+    to its transcript.
     """
 
     def __init__(self, path: str, make_stream: Callable[[], Stream]) -> None:
@@ -37,6 +38,7 @@ class Transcript:
         self._room = HALF
         self._tail = bytearray()
         self._left_out = 0
+        self._failed = False
 
     def line(self, words: str) -> None:
         """Add one short line."""
@@ -44,21 +46,29 @@ class Transcript:
 
     def __call__(self, data: bytes) -> None:
         """Add output as it is."""
-        if self._file is None or self._stream is None:
-            self._file, self._stream = self._open(), self._make_stream()
-        self._keep(self._file, self._stream.feed(data))
+        if self._failed:
+            return
+        try:
+            if self._file is None or self._stream is None:
+                self._file, self._stream = self._open(), self._make_stream()
+            self._keep(self._file, self._stream.feed(data))
+        except OSError:
+            self._failed = True
 
     def close(self) -> str | None:
-        """Return the file's path, or None if there was no line."""
+        """Return the file's path, or None if there was no line, or none could be written."""
         if self._file is None or self._stream is None:
             return None
-        with self._file:
-            self._keep(self._file, self._stream.finish())
-            self._shorten()
-            if self._left_out:
-                self._file.write(f"\n[{self._left_out} bytes in between were not kept]\n".encode("ascii"))
-            self._file.write(self._tail)
-        return self._path
+        try:
+            with self._file:
+                self._keep(self._file, self._stream.finish())
+                self._shorten()
+                if self._left_out:
+                    self._file.write(f"\n[{self._left_out} bytes in between were not kept]\n".encode("ascii"))
+                self._file.write(self._tail)
+        except OSError:
+            self._failed = True
+        return None if self._failed else self._path
 
     def _keep(self, file: IO[bytes], data: bytes) -> None:
         head, rest = data[: self._room], data[self._room :]
