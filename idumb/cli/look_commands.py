@@ -18,7 +18,7 @@ def _view() -> Result:
     cached = status_view.saved(os.getcwd())
     if cached is not None:
         return Result(cached)
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return Result(status_view.refresh(services))
 
 
@@ -177,7 +177,7 @@ def log_command(**filters: Any) -> Result:
     """
     from idumb.app.reading import event_history
 
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return event_history.list_events(services, **filters)
 
 
@@ -212,7 +212,7 @@ def verify_command() -> Result:
     """
     from idumb.app.reading import event_history
 
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return event_history.audit(services)
 
 

@@ -208,13 +208,19 @@ def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 
 
 @contextlib.contextmanager
-def services(*, progress: bool = False, writes: bool = False) -> Iterator[Container]:
-    """Yield the services of the repository that contains the current folder; see `opened_services`."""
+def services(*, progress: bool = False, writes: bool = False, initialised: bool = True) -> Iterator[Container]:
+    """Yield the services of the repository that contains the current folder; see `opened_services`.
+
+    `initialised`: whether the command needs a repository in which idumb is set up (`state.not-initialised`).
+    """
+    from idumb.app.worktree import preconditions
     from idumb.cli import opened_services
 
     forms = {name: flag(name) for name in ("as_json", "events")}
     with opened_services.opened(**forms, progress=progress, writes=writes) as container:
         container.typed = _typed(click.get_current_context().find_root().obj or ())
+        if initialised:
+            preconditions.require_initialised(container)
         yield container
 
 

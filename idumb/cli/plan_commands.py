@@ -187,7 +187,7 @@ def check_plan_command(
             raise click.UsageError("--diff compares the plans; it takes none of --hash, --mode and --run-checks.")
         from idumb.app.contract import changed_contract
 
-        with options.services() as services:
+        with options.services(initialised=False) as services:
             return _with_next(services, changed_contract.show(services, options.phase_id(phase, services.root)))
     import gc
 
@@ -195,7 +195,7 @@ def check_plan_command(
         gc.disable()
     from idumb.app.review import check_plan
 
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         path = options.plan_file(phase, services.root)
         if path is not None and options.phase_of_file(path) is None:
             return check_plan.check_file(services, path, expected=expected, mode=mode)
@@ -383,7 +383,7 @@ def graph_command(phase: str, form: str) -> Result:
     from idumb.app.review import check_plan
     from idumb.views import graph as views
 
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return check_plan.show_graph(services, options.phase_id(phase, services.root), getattr(views, form))
 
 

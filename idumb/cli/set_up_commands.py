@@ -31,7 +31,7 @@ def init_command(here: bool) -> Result:
     from idumb.system.files import shipped_files
 
     texts = {f".planning/{name}": shipped_files.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         place = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
         current = "" if place == init.TOP else place
         chosen = project_place.choose(services, current, here=here)
@@ -71,7 +71,7 @@ def install_command(host: str | None, scope: str, remove: bool, listing: bool, d
     if scope == "project" and not remove:
         from idumb.app.worktree import preconditions
 
-        with options.services() as services:
+        with options.services(initialised=False) as services:
             preconditions.require_supported(services)
     places = maintenance.command_folders(here, BY_NAME[host], user=scope == "user")
     if remove:
@@ -100,7 +100,7 @@ def doctor_command(fix: bool, accept_loss: bool) -> Result:
 
     with contextlib.ExitStack() as stack:
         try:
-            services = stack.enter_context(options.services(progress=fix))
+            services = stack.enter_context(options.services(progress=fix, initialised=False))
         except Refusal as refusal:
             return doctor.outside(refusal, maintenance.machine_checks())
         return doctor.doctor(services, maintenance.health_checks(services, accept_loss=accept_loss), fix=fix)
@@ -178,7 +178,7 @@ def backup_command(file: str, verify: bool) -> Result:
     from idumb.app.upkeep import log_files
 
     path = os.path.abspath(file)
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return log_files.verify_backup(services, path) if verify else log_files.back_up(services, path)
 
 
@@ -195,7 +195,7 @@ def archive_command(before: str | None, keep_runs: int) -> Result:
     Moves the runs that newer ones replaced, each to a file of its own, which is read back before its events leave the
     database. `idumb audit verify` still checks them; other commands do not show them. Their snapshots are freed.
     """
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return log_files.archive(services, before=before, keep_runs=keep_runs)
 
 
@@ -218,7 +218,7 @@ def deinit_command(backup: str | None, keep: bool, **flags: Any) -> Result:
     from idumb.app.upkeep import deinit
 
     folder = None if backup is None else os.path.abspath(backup)
-    with options.services(progress=True) as services:
+    with options.services(progress=True, initialised=False) as services:
         return deinit.deinit(services, backup=folder, keep=keep, **flags)
 
 

@@ -36,7 +36,7 @@ def list_command() -> Result:
     """List the workflows that can run here."""
     from idumb.app.workflows import definitions
 
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return definitions.listing(services)
 
 
@@ -46,7 +46,7 @@ def show_command(name: str) -> Result:
     """Show a workflow with its inputs and steps."""
     from idumb.app.workflows import definitions
 
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return definitions.show(services, name)
 
 
@@ -56,7 +56,7 @@ def check_command(name: str) -> Result:
     """Check a workflow and print every finding."""
     from idumb.app.workflows import definitions
 
-    with options.services() as services:
+    with options.services(initialised=False) as services:
         return definitions.check(services, name)
 
 

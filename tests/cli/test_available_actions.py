@@ -118,8 +118,9 @@ def killed(sandbox: GitSandbox) -> Project:
     return project
 
 
-def editor_ready(sandbox: GitSandbox) -> Project:
-    return planned(sandbox, *two(), head=EDITOR)
+def editor_ready(sandbox: GitSandbox, settings: str = "") -> Project:
+    made = task("T1-01", files="create `a.txt`", check="test -s a.txt")
+    return planned(sandbox, made, two()[1], head=EDITOR, settings=settings)
 
 
 def editor_open(sandbox: GitSandbox) -> Project:
@@ -135,7 +136,7 @@ def editor_refused(sandbox: GitSandbox) -> Project:
 
 
 def editor_failed(sandbox: GitSandbox) -> Project:
-    project = planned(sandbox, *two(), head=EDITOR, settings="run: {max_attempts: 1}\n")
+    project = editor_ready(sandbox, "run: {max_attempts: 1}\n")
     assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
     assert project.quick("submit", "T1-01").code == 1
     return project

@@ -65,7 +65,7 @@ def test_a_stopped_run_names_its_step_and_who_stopped_it(project: Project, tmp_p
     assert details["error"].startswith("stopped by ")
     assert len(details["plan_hash"]) == 64
     assert kinds(details)[-2:] == ["attempt.interrupted", "checkpoint.recorded"]
-    assert [row["command"] for row in details["choices"]] == ["idumb status", "idumb resume 1"]
+    assert [row["command"] for row in details["choices"]] == ["idumb resume 1"]
 
 
 def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -> None:

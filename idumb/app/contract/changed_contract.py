@@ -14,7 +14,6 @@ from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, plans_ref
-from idumb.app.worktree import preconditions
 from idumb.domain import plan_diff
 from idumb.domain.action import REASON, Action
 from idumb.domain.consent.grant import APPROVE, PLANS, Grant
@@ -177,7 +176,6 @@ class ChangesSinceLock:
 
 def show(services: Services, phase: str) -> Result:
     """`idumb check-plan N --diff`: compare the plans with the newest approval or lock of a run. Reads only."""
-    preconditions.require_initialised(services)
     now = loading.require_contract(services, phase)
     state = run_lookup.latest_run(services, now.phase)
     approval = _approval(services, now.phase, state, now.hash)

@@ -10,7 +10,6 @@ from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
-from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.action import Action
@@ -27,7 +26,6 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
 
     Reads plans, configuration and log. InputError if the plan cannot run.
     """
-    preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     _, current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
     unfinished = [task for task in contract.order if statuses[task] not in outcome.ENDED]

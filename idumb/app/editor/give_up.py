@@ -19,7 +19,6 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     """Record that the open attempt was interrupted, keep its work in a snapshot, and revert it."""
     preconditions.require_reason(why, task)
     phase, task_id = run_lookup.find_task(task)
-    preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
     task_state = open_attempt.require(state, task_id)
     if task_state.attempt.opened is None:

@@ -35,7 +35,6 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
     `report` is what the builder says about its work: a claim, kept in the record.
     """
     phase, task_id = run_lookup.find_task(task_name)
-    preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
     open_attempt.require(state, task_id)
     contract = loading.runnable(services, loading.load_phase(services, phase))

@@ -13,7 +13,6 @@ from idumb.app.running import resume
 from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
-from idumb.app.worktree import preconditions
 from idumb.domain import failures, outcome, wording
 from idumb.domain.action import Action
 from idumb.domain.decision import Answer
@@ -88,7 +87,6 @@ def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
 
 def remove(services: Services, name: str, who: str, why: str) -> Result:
     """Hide a letter from the list. The log keeps the failure, and the task stays as it is."""
-    preconditions.require_initialised(services)
     letter = _find(services, name)
     if letter.state == dead_letter.REMOVED:
         raise Refusal("dead-letter.removed", f"{letter.id} is already removed.", hint=Action.of("dlq", "list", "--all"))

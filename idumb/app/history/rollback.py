@@ -42,7 +42,6 @@ def rollback(
 
     `past` are irreversible tasks whose effects outside the files the user accepts to keep.
     """
-    preconditions.require_initialised(services)
     state = run_lookup.named_run(services, phase)
     changed_contract.require_not_dropped(state)
     task = checked_target(state, to)

@@ -44,7 +44,6 @@ def undo(services: Services, request: Request) -> Result:
 
     An undo that was cut short is finished. If the named operation is undone already, nothing changes.
     """
-    preconditions.require_initialised(services)
     state = _run_of(services, request.operation)
     contract = loading.locked_contract(services, state)  # what ran: the plan may be edited or gone by now
     preconditions.require_guarded(services, state, request.accept_git)

@@ -14,7 +14,6 @@ from idumb.app.planning import new_plan
 from idumb.app.planning.new_plan import Read, Shipped
 from idumb.app.review import amend, check_plan
 from idumb.app.session import operation
-from idumb.app.worktree import preconditions
 from idumb.domain import amendment, wording
 from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment
@@ -57,7 +56,6 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
 
     Refusal `plan.approved` if the phase was approved and nobody agrees that the approval ends.
     """
-    preconditions.require_initialised(services)
     if not request.tasks and read is not None:
         request = replace(request, tasks=new_plan.asked_tasks(read, request.template))
     if not request.tasks:

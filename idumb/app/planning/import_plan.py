@@ -55,7 +55,6 @@ class Imported:
 
 def run(services: Services, request: Request, who: str) -> Result:
     """Write the plan; if it was imported before, show what changed in the source and, after a yes, adopt it."""
-    preconditions.require_initialised(services)
     source, earlier = _found(services, request)
     return _written(services, request, source) if earlier is None else _updated(services, request, source, earlier, who)
 

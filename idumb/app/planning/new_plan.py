@@ -12,7 +12,6 @@ from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.session import operation
-from idumb.app.worktree import preconditions
 from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.documents import new_task
@@ -52,7 +51,6 @@ def create(services: Services, request: Request, shipped: Shipped, read: Read | 
 
     Refusal `plan.exists` if the phase has a plan, `plan.incomplete` if goal or tasks are missing and nobody can answer.
     """
-    preconditions.require_initialised(services)
     where = phase_context.locate(services, request.phase)
     identity, path = draft_plan.next_path(services, where)
     if identity != "01":

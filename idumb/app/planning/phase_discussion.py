@@ -13,7 +13,6 @@ from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
-from idumb.app.worktree import preconditions
 from idumb.domain import agent, outcome, reply, wording
 from idumb.domain.action import Action
 from idumb.domain.documents import context_questions
@@ -56,7 +55,6 @@ def discuss(
 
     `answers` map question ids to answers. `more` asks for further questions; `usual` asks the built-in ones.
     """
-    preconditions.require_initialised(services)
     where = phase_context.locate(services, phase)
     context = phase_context.gather(services, where)
     warnings: list[str] = []

@@ -13,7 +13,6 @@ from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
-from idumb.app.worktree import preconditions
 from idumb.domain import agent, outcome
 from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
@@ -34,7 +33,6 @@ def research(
     `again` asks even if the research is current; `approve` is consent to the agent. `ask` shows the researcher's
     prompt; `offered` is a finished report to take instead.
     """
-    preconditions.require_initialised(services)
     location = phase_context.locate(services, phase)
     context = phase_context.gather(services, location)
     path = location.path("RESEARCH")

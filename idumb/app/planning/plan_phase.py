@@ -21,7 +21,6 @@ from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
-from idumb.app.worktree import preconditions
 from idumb.domain import agent, wording
 from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
@@ -51,7 +50,6 @@ class Request:
 
 def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
     """Write a plan that passes every check, or nothing. Refusal `plan.exists` if the phase has a plan."""
-    preconditions.require_initialised(services)
     where = phase_context.locate(services, request.phase)
     identity, path = draft_plan.next_path(services, where)
     if not request.gaps and identity != "01":

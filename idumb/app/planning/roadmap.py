@@ -9,7 +9,6 @@ from idumb import lazy_pattern
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
 from idumb.app.session import operation
-from idumb.app.worktree import preconditions
 from idumb.domain import whole_numbers, wording
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError
@@ -23,7 +22,6 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
     At the end, the number follows the greatest whole number of roadmap and folders. After the phase `after`, it has
     one more part.
     """
-    preconditions.require_initialised(services)
     words = wording.one_line(wording.as_markdown(title))
     if not words:
         options = ("--add", "TITLE") if after is None else ("--insert", "TITLE", "--after", after)

@@ -11,7 +11,6 @@ from idumb.app.attempt import handoff_writer
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
-from idumb.app.worktree import preconditions
 from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError
@@ -51,7 +50,6 @@ def show(services: Services, name: str) -> Result:
 
 def update(services: Services, name: str, status: str, who: str, why: str) -> Result:
     """Record a new status of a handoff."""
-    preconditions.require_initialised(services)
     document = find(services, name)
     if status not in handoff.STATUSES:
         raise InputError(

@@ -10,13 +10,12 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
 from idumb.app.session import next_steps
-from idumb.app.worktree import preconditions, rewritten
+from idumb.app.worktree import rewritten
 from idumb.domain import outcome
 
 
 def view(services: Services, phase: str) -> Result:
     """Return the next task and the reasons of the others. Starts nothing. InputError if the plan cannot run."""
-    preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
     if state is not None:

@@ -8,12 +8,10 @@ from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
-from idumb.app.worktree import preconditions
 
 
 def report(services: Services, phase: str, *, write: bool) -> Result:
     """Return every report of a phase. `write` also writes the files, and the plan if only the run has it."""
-    preconditions.require_initialised(services)
     state = run_lookup.named_run(services, phase)
     contract = loading.locked_contract(services, state)
     texts = projections.reports_of(services, contract, state)

@@ -62,7 +62,6 @@ class Request:
 
 def amend(services: Services, request: Request, who: str) -> Result:
     """Amend the plans of a phase. Writes nothing unless the whole outcome is legal and confirmed."""
-    preconditions.require_initialised(services)
     current, state = _current(services, request)
     next_version, difference, overlaps = _amended(services, request, state, current)
     locked = difference.contract

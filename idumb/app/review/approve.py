@@ -12,7 +12,6 @@ from idumb.app.core import actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.review import consent_lines
-from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain.action import Action
 from idumb.domain.consent import grant as grants
@@ -51,7 +50,6 @@ class Request:
 
 def approve(services: Services, request: Request) -> Result:
     """Record an approval of the current contract. Runs nothing, and writes nothing in the working tree."""
-    preconditions.require_initialised(services)
     contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
     if contract.mode == STRICT:
         needs.require_network(services, contract)
@@ -243,7 +241,6 @@ def revoke(services: Services, phase: str, who: str) -> Result:
 
     A strict run in progress stops before its next task.
     """
-    preconditions.require_initialised(services)
     places = [name for name in services.consent.places() if services.plans.same_phase(name, phase)]
     agreed = [grant for name in places for grant in services.consent.grants(name) if grant.revoked is None]
     if not agreed:

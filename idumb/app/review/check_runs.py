@@ -10,7 +10,7 @@ from idumb.app.consent import phase_grants
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
-from idumb.app.worktree import preconditions, task_base
+from idumb.app.worktree import task_base
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
@@ -35,7 +35,6 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
 
     They are code of the repository, so they need the consent that a run needs.
     """
-    preconditions.require_initialised(services)
     latest = run_lookup.latest_run(services, contract.phase)
     state = latest if latest is not None and set(latest.tasks) >= set(contract.order) else RunState()
     phase_grants.require_for(services, contract, state)

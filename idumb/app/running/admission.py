@@ -22,7 +22,6 @@ from idumb.domain.runs.run import COMPLETED, RunState
 
 def admit(services: Services, request: Request) -> Contract:
     """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Changes nothing."""
-    preconditions.require_initialised(services)
     contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(

@@ -30,7 +30,6 @@ def run(services: Services, quick_request: QuickRequest, request: Request) -> Re
     The phase of `request` is ignored.
     Refusal `quick.no-files` without declared files and without a terminal at which you could review the changes.
     """
-    preconditions.require_initialised(services)
     if quick_request.files is None and not services.asker.interactive:
         raise Refusal(
             "quick.no-files",

@@ -52,7 +52,6 @@ _NO_RETRY = Retry()
 
 def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Result:
     """Continue the phase's unfinished run, under the same consent."""
-    preconditions.require_initialised(services)
     loaded = loading.load_phase(services, request.phase)
     contract = plan_checks.startable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)

@@ -34,7 +34,6 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
 
     With `force`, kill a local owner that does not answer, and fence off an owner on another machine.
     """
-    preconditions.require_initialised(services)
     holder, why = services.owner.holder(), " ".join(why.split())
     if holder is None:
         return _result(None, NOTHING, None)

@@ -196,7 +196,6 @@ def _find(services: Services, task: str, *, begins: bool) -> tuple[Contract, Run
     `begins`: in a phase without a run, begin one.
     """
     phase, task_id = run_lookup.find_task(task)
-    preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     run_lookup.require_task(contract.tasks, task_id, phase)
     if begins and run_lookup.latest_run(services, contract.phase) is None:

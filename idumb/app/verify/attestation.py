@@ -26,7 +26,6 @@ def workspace(services: Services, phase: str) -> Result:
 
     Changes that belong to no task are listed, and break nothing.
     """
-    preconditions.require_initialised(services)
     state = run_lookup.named_run(services, phase)
     contract = loading.locked_contract(services, state)
     final = final_state.at_end(services, state, contract, final_state.scan(services, contract))
@@ -69,7 +68,6 @@ def _changed_plans(services: Services, state: RunState, contract: Contract) -> l
 
 def bundle(services: Services, phase: str) -> Result:
     """Export the newest run of a phase as unsigned data, to keep elsewhere and compare later."""
-    preconditions.require_initialised(services)
     state = run_lookup.named_run(services, phase)
     chain = services.log.verify()
     content = {

@@ -16,7 +16,6 @@ from idumb.app.core.run_lookup import Place
 from idumb.app.core.services import Services
 from idumb.app.verify import prove_head, reruns
 from idumb.app.verify.reruns import Proof, Row
-from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.action import Action
@@ -67,7 +66,6 @@ def prove(services: Services, request: Request) -> Result:
 
     Without a run of the phase in this working tree, prove what is committed.
     """
-    preconditions.require_initialised(services)
     phase, task, run, each = request.phase, request.task, request.run, request.each
     if request.head or (run is None and run_lookup.recorded_phase(services, phase) is None):
         return prove_head.prove(services, phase, task, request.approved)

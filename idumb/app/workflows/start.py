@@ -37,7 +37,6 @@ def run(
     `source` is the handoff that the run takes up, "" if none; `name` may be None if there is one. An unfinished run of
     the same bytes and inputs continues.
     """
-    preconditions.require_initialised(services)
     document = _handoff(services, source, name) if source else None
     definition, plan = definitions.require(services, name or _receiver(document))
     values = _inputs(plan, given, document)
