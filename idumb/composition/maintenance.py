@@ -66,7 +66,6 @@ def command_folder(start: str, host: Host, *, user: bool) -> Place:
             "install.no-user-folder",
             f"{host.title} has no fixed folder for a user's commands.",
             hint=Action.of("install", "--host", host.name, "--project"),
-            details={"project": f"idumb install --host {host.name} --project"},
         )
     root, folder = host_files.user_root(host.variable, host.user)
     return Place(host, "user", folder, host_files.HostFiles(root))

@@ -161,7 +161,7 @@ def unfilled(one: Raised) -> list[str]:
     if one.details is None or "choices" in one.details:
         return []
     ways = choices.ROWS.get(one.code, ())
-    missing = {name for way in ways for name in choices.names(str(way.command or ""))} - {"hint"} - one.details
+    missing = {name for way in ways for name in choices.names(str(way.command or ""))} - one.details
     return [f"{one.place} {one.code}: {sorted(missing)}"] if missing else []
 
 
@@ -179,7 +179,7 @@ def test_every_command_of_a_choice_is_accepted_by_the_program() -> None:
     """R-ASK-1: the command and its options exist."""
     commands = {str(way.command) for ways in _ways() for way in ways if way.command}
     filled = [
-        choices.filled(command, None, dict.fromkeys(choices.names(command), "X"))
+        choices.filled(command, dict.fromkeys(choices.names(command), "X"))
         for command in sorted(commands)
         if command.startswith("idumb ")
     ]

@@ -88,8 +88,7 @@ def require_run(services: Services, phase: str) -> RunState:
         raise Refusal(
             "run.none",
             f"Phase {phase} has no run in this working tree.",
-            hint=Action.of("execute-phase", phase),
-            details={"run": step_plan.run_command(phase)},
+            hint=step_plan.run_command(phase),
         )
     return state
 

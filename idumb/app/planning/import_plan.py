@@ -230,7 +230,6 @@ def _write(services: Services, plan: Plan, before: str, text: str) -> None:
                 "import.changed",
                 f"{plan.path} changed while you were asked; nothing was written.",
                 hint=again(services),
-                details={"command": again(services)},
             )
         services.reports.write_source(plan.path, text)
         services.trees.force((plan.path,))

@@ -124,7 +124,6 @@ def _completed(services: Services, request: Request, where: PhaseLocation, read:
             "plan.incomplete",
             f"The plan of phase {where.phase} needs {' and '.join(missing)}, and nobody answered at a terminal.",
             hint=complete,
-            details={"command": complete},
         )
     require_tasks(request.tasks, Action.of("plan", "new", where.phase))
     return request

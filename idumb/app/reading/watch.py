@@ -8,6 +8,7 @@ from typing import Any
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.services import Services
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -23,9 +24,7 @@ def newest(services: Services, phase: str | None) -> RunState:
     runs = (run_lookup.latest_run(services, name) for name in services.log.phases())
     found = max((state for state in runs if state is not None), key=lambda state: state.last_seq, default=None)
     if found is None:
-        raise Refusal(
-            "run.none", "Nothing was run in this working tree yet.", hint="idumb next", details={"run": "idumb next"}
-        )
+        raise Refusal("run.none", "Nothing was run in this working tree yet.", hint=Action("next"))
     return found
 
 

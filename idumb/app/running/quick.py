@@ -35,7 +35,6 @@ def run(services: Services, quick_request: QuickRequest, request: Request) -> Re
             "quick.no-files",
             "Without a terminal you cannot review the changes, so name the files.",
             hint=again(services, "--files", "PATH"),
-            details={"again": again(services, "--files", "PATH")},
         )
     preconditions.require_repository(services)
     phase, folder, text = _plan(services, quick_request)

@@ -10,9 +10,6 @@ from typing import Any
 from idumb.domain.action import Action
 from idumb.domain.decision import Choice
 
-HINT = "{hint}"
-"""A choice whose command is the hint of the error, verbatim."""
-
 
 def look(text: str, command: str, id: str = "look") -> Choice:
     """Return a choice that changes nothing."""
@@ -24,12 +21,10 @@ def names(command: str) -> tuple[str, ...]:
     return tuple(name for _, name, _, _ in string.Formatter().parse(command) if name)
 
 
-def filled(command: Action | str | None, hint: Action | str | None, details: Mapping[str, Any]) -> Action | str | None:
+def filled(command: Action | str | None, details: Mapping[str, Any]) -> Action | str | None:
     """Return the command with its details filled in; None if one is unknown, so that nobody runs half a command."""
     if command is None or isinstance(command, Action):
         return command
-    if command == HINT:
-        return hint
     values = {name: details.get(name) for name in names(command)}
     if any(value is None for value in values.values()):
         return None
@@ -71,11 +66,8 @@ _RETRY = Choice("retry", "retry the failed tasks", "each gets its full number of
                 "idumb resume {phase} --retry-failed")
 _NEXT = look("see what can run now", "idumb next", "next")
 _SHOW = look("see what happened to the task", "idumb show {task}", "show")
-_INPUTS = look("see its inputs", "idumb workflow show {workflow}", "show")
-_LOG = look("list the operations", "idumb log", "log")
 _SKIP = Choice("skip", "skip the task", "tasks that depend on it stay blocked", "idumb skip {task} --why REASON")
 _RUN = Choice("run", "run it as it is now", "you are asked for consent first", "{run}")
-_VERIFY = Choice("again", "verify it again", "every criterion is checked again", "idumb verify-work {phase}")
 _STOP = Choice("stop", "stop the running command", "it stops at the next safe point and saves its state", "idumb stop")
 _FORCE = Choice("force", "if it is dead or does not respond, stop it by force",
                 "it can no longer write; idumb resume then recovers its work", "idumb stop --force")
@@ -96,8 +88,6 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
                                 "pip install 'idumb[models]'"),),
     "mcp.not-installed": (Choice("install", "install the library", "idumb mcp then works",
                                  "pip install 'idumb[mcp]'"),),
-    "install.no-user-folder": (Choice("project", "install them in this project",
-                                      "they are written into this repository", "{project}"),),
     "checkout.busy": (Choice("wait", "wait until one of the other commands has ended", "its checkout is free again",
                              "idumb status"),),
     # git
@@ -108,7 +98,6 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     "git.rebase-in-progress": _abort("git rebase --abort"),
     "git.revert-in-progress": _abort("git revert --abort"),
     "git.sequence-in-progress": _abort("git cherry-pick --quit"),
-    "git.bare": (look("list the working trees", "git worktree list"),),
     "git.broken-link": (Choice("repair", "repair the links of the working trees", "only links are changed",
                                "git worktree repair"),),
     "git.failed": (GIT_STATUS, _FSCK),
@@ -145,14 +134,9 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     "backup.missing": _BACKUP,
     "backup.incomplete": (DOCTOR, Choice("without", "remove idumb without a backup",
                                          "its refs are deleted permanently", "idumb deinit --no-backup --yes")),
-    "deinit.not-confirmed": (Choice("yes", "remove everything listed",
-                                    "the refs and the event log are deleted; plans, reports and commits stay",
-                                    "idumb deinit --yes"),),
     "deinit.projects": (Choice("all", "remove idumb from every project",
                                "the history of all projects is removed after a backup; their files stay",
                                "idumb deinit --all-projects"),),
-    "state.not-initialised": (Choice("init", "set up idumb here", "idumb writes its files and replaces nothing",
-                                     "idumb init"),),
     "init.nested": (_HERE,),
     "init.folder": (_HERE,),
     "init.not-confirmed": (_HERE,),
@@ -160,28 +144,19 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     # plans, consent and amendments
     "phase.not-found": (ROADMAP, Choice("add", "add a phase to the roadmap", "it is written to ROADMAP.md",
                                         "idumb roadmap --add TITLE")),
-    "phase.bad-name": (ROADMAP,),
     "phase.step-plan": (ROADMAP,),
     "phase.created": (_TAKE_BACK, Choice("force", "then run the phase again", "a new run executes every task",
                                          "idumb execute-phase {phase} --force")),
-    "roadmap.no-title": (Choice("title", "give it a title", "the phase is written to ROADMAP.md",
-                                "idumb roadmap --add TITLE"),),
     "mode.strict-plan": (Choice("strict", "omit --mode", "it runs after you approve it", "idumb approve {phase}"),),
     "plan.done-changed": (Choice("roll-back", "roll back the work first", _RESTORED,
                                  "idumb rollback {phase} --to {to}"), DIFF),
-    "plan.incomplete": (Choice("flags", "give goal and tasks as options", "the plan is written once it is valid",
-                               "{command}"),),
     "plan.approved": (Choice("add", "add it, then approve the phase again", "the present approval ends", "{command}"),
                       look("keep the approval", "idumb check-plan {phase}", "keep")),
     "plan.kept-gone": (DOCTOR, look("list the commits that no ref reaches", "git fsck --unreachable --no-reflogs")),
     "plan.step-plan": (_APPROVE_STEPS,),
-    "import.changed": (Choice("again", "look at the change again", "nothing was written", "{command}"),),
-    "import.not-confirmed": (Choice("yes", "agree to the change", "the plan changes as shown", "{command}"),),
     "research.own": (Choice("use", "plan with your file", "the planner reads it", "idumb plan-phase {phase}"),),
     "question.waiting": (Choice("answer", "answer each question in its file, or with --answer", "the answers are kept",
                                 "idumb plan discuss {phase}"),),
-    "quick.no-files": (Choice("name", "name the files that the task may change", "any other change stops it",
-                              "{again}"),),
     "consent.missing": (CHECK, Choice("agree", "consent to exactly this contract",
                                       "your consent is recorded; nothing runs",
                                       "idumb approve {phase} --hash {contract_hash}")),
@@ -197,25 +172,19 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     "amend.foreign-plan": (_FROM_FILE,),
     "amend.link": (_FROM_FILE,),
     "amend.several-plans": (_FROM_FILE,),
-    "amend.no-dependency": (_SHOW,),
     "amend.no-deviation": (_SHOW,),
     "amend.other-contract": (look("see what changes now", "{command}"),),
     "amend.step-plan": (_APPROVE_STEPS,),
     "amend.strict": (_APPROVE, _FROM_FILE),
-    "workflow.bad-input": (_INPUTS,),
-    "workflow.missing-input": (_INPUTS,),
-    "workflow.unknown-input": (_INPUTS,),
+    **{f"workflow.{what}-input": (look("see its inputs", "idumb workflow show {workflow}", "show"),)
+       for what in ("missing", "unknown")},
     "workflow.other-handoff": (HANDOFFS,),
     "workflow.handoff-stale": (HANDOFFS,),
     "workflow.handoff-over": (look("see the handoff", "idumb handoff show {handoff}"),
                               Choice("reopen", "make it pending again", "it can be taken up",
                                      "idumb handoff update {handoff} pending")),
     # runs and tasks
-    "run.failed": (_RETRY, _TAKE_BACK, STATUS),
-    "run.halted": (_RETRY, _TAKE_BACK, STATUS),
     "run.interrupted": (_RESUME,),
-    "run.none": (_RUN,),
-    "run.waiting": (QUESTIONS, _RESUME),
     "lock.plan-changed": (CHECK, _RUN),
     "attempt.not-open": (Choice("start", "start the task", "this opens an attempt", "idumb start {task}"), _SHOW),
     "accept.secret": (Choice("yes", "commit the value", "everyone with access to the repository can read it",
@@ -228,38 +197,27 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
     "task.changed-since": (Choice("move", "commit your changes or stash them (git stash push -- PATHS), then continue",
                                   "the task is retried", "idumb resume {phase}"), _SKIP),
     "task.failed": (Choice("retry", "start it again", "this opens a new attempt", "idumb start {task} --retry"), _SHOW),
-    "task.no-attempt": (_SHOW,),
-    "task.no-transcript": (_SHOW,),
-    "task.not-accepted": (_SHOW, Choice("retry", "improve the work and submit it again", "it is judged again",
-                                        "idumb submit {task}")),
     "task.not-ready": (_NEXT, _SHOW),
     "task.other-builder": (_RUN,),
     "task.other-unfinished": (Choice("start", "continue the other task", "this opens an attempt",
                                      "idumb start {other}"),
                               Choice("skip", "skip the other task", "tasks that depend on it stay blocked",
                                      "idumb skip {other} --why REASON")),
-    "task.unknown": (look("list the tasks of the phase", "idumb graph {phase}", "list"),),
     "task.waiting": (QUESTIONS, _RESUME),
     "resume.nothing-to-judge": (_RETRY, STATUS),
     "resume.no-attempt": (_RETRY, STATUS),
-    "prove.mismatch": (_VERIFY,),
     "prove.nothing-done": (_RESUME, STATUS),
-    "verification.failed": (_VERIFY, _TAKE_BACK),
-    "verification.partial": (_VERIFY,),
-    "verification.waiting": (QUESTIONS, _VERIFY),
     "verification.too-early": (_RESUME, _NEXT),
     # rollback and undo
     "rollback.command-failed": (_PAST,),
     "rollback.irreversible": (Choice("before", "stop before that task", "that task and all earlier ones stay",
                                      "idumb rollback {phase} --to {task}"), _PAST),
     "rollback.no-checkpoint": (_TAKE_BACK, STATUS),
-    "rollback.not-confirmed": (Choice("yes", "restore the files",
-                                      "in a new commit; idumb undo brings the work back", HINT),),
     "rollback.unfinished": (_RESUME,),
     "snapshots.freed": (look("list the commits of the run", "git log --grep {run}"), STATUS),
     "undo.amended": (_RESUME, DIFF),
     "undo.no-such-operation": (Choice("newest", "undo the last operation",
-                                      "you see its effect first and confirm it", "idumb undo"), _LOG),
-    "undo.nothing": (_LOG,),
+                                      "you see its effect first and confirm it", "idumb undo"),
+                               look("list the operations", "idumb log", "log")),
 }
 # fmt: on

@@ -93,7 +93,7 @@ def _choices(code: str, known: Family, hint: Action | str | None, details: Mappi
     rows = [
         {"id": way.id, "text": way.text, "consequence": way.consequence, "command": command}
         for way in ROWS.get(code, () if hint and (isinstance(hint, Action) or not known.hint) else known.ways)
-        if (command := filled(way.command, hint, details)) is not None
+        if (command := filled(way.command, details)) is not None
     ]
     if code in ROWS and rows:
         return rows

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from idumb.domain import failures, wording
-from idumb.domain.action import REASON, Action
+from idumb.domain.action import Action
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.lazy_dataclass import dataclass
 
@@ -83,8 +83,6 @@ def _all(failure: Failure) -> Iterator[Remedy]:
         yield Remedy("When you have removed the cause, continue.", Action.of(kind.again, failure.phase))
         return
     yield Remedy("When you have fixed the cause, retry.", Action.of("dlq", "retry", failure.task))
-    yield Remedy("Accept its work as it is.", Action.of("accept", failure.task, "--why", REASON))
-    yield Remedy("Skip it; tasks that depend on it stay blocked.", Action.of("skip", failure.task, "--why", REASON))
 
 
 def _diff(failure: Failure) -> Action:
