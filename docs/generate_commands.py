@@ -33,13 +33,14 @@ SHARED = """\
 
 `--json` prints one JSON object; every command has it. These mean the same in several commands:
 """
+LIKE = "execute-phase"
 SEVERAL = 3
 """So many commands must have an option for it to be explained once."""
 
 
 def page() -> str:
     sections = (section(name, command) for name, command in commands().items())
-    return "\n".join([INTRODUCTION, contents(), SHARED, *table(shared()), "", *sections])
+    return "\n".join([INTRODUCTION, contents(), SHARED, *listed(shared()), "", *sections])
 
 
 @cache
@@ -71,9 +72,8 @@ def options(name: str, command: click.Command) -> Iterator[tuple[str, str]]:
             yield record[0].replace("|", " or "), record[1]
 
 
-def table(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
-    yield from ("| option | meaning |", "|---|---|")
-    yield from (f"| `{names}` | {meaning} |" for names, meaning in rows)
+def listed(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield from (f"- `{names}`: {meaning}" for names, meaning in rows)
 
 
 def contents() -> str:
@@ -81,6 +81,10 @@ def contents() -> str:
         f"| {title} | {' · '.join(f'[{name}](#{name})' for name in names)} |" for title, names in main.GROUPS.items()
     ]
     return "\n".join(["| group | commands |", "|---|---|", *rows, ""])
+
+
+def shared_by(name: str, command: click.Command) -> Sequence[str]:
+    return [names.split(" ")[0] for names, meaning in options(name, command) if (names, meaning) in shared()]
 
 
 def section(name: str, command: click.Command) -> str:
@@ -97,9 +101,11 @@ def section(name: str, command: click.Command) -> str:
     ]
     rows = list(options(name, command))
     if special := [row for row in rows if row not in shared()]:
-        lines += [*table(special), ""]
-    if known := [names.split(" ")[0] for names, _ in (row for row in rows if row in shared())]:
-        lines += [f"[Shared](#shared-options): {', '.join(f'`{each}`' for each in known)}", ""]
+        lines += [*listed(special), ""]
+    if known := shared_by(name, command):
+        words = ", ".join(f"`{each}`" for each in known)
+        same = name != LIKE and known == shared_by(LIKE, commands()[LIKE])
+        lines += [f"[Shared](#shared-options): {f'those of {LIKE}' if same else words}", ""]
     return "\n".join(lines)
 
 

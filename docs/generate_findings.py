@@ -75,10 +75,11 @@ Each row shows a line that causes the finding, from the smallest such case in th
 OTHERS = """\
 ## Settings, workflows and scripts
 
-These are errors of `.idumb/config.yaml`, of policies, of [workflow definitions](workflow-format.md) and of the scripts
-of the [scripted model](fake-model.md). The steps of a workflow have the findings of tasks too.
+`dialect` codes are about [plans of other tools](other-formats.md), most of them warnings. The others are errors of
+`.idumb/config.yaml`, of policies, of [workflow definitions](workflow-format.md) and of the scripts of the
+[scripted model](fake-model.md). The steps of a workflow have the findings of tasks too.
 """
-OF_OTHERS = ("config", "policy", "workflow", "script")
+OF_OTHERS = ("dialect", "config", "policy", "workflow", "script")
 
 
 def page() -> str:
@@ -140,7 +141,9 @@ def _words(text: str, row: catalog.Row) -> str:
 def _cell(line: str) -> str:
     """Return a line as code for a table cell, fenced by more backticks than it contains."""
     text = _safe(line)
-    return f"```` {text} ````" if text else ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if len(fence) > 1 else ""
+    return f"{fence}{space}{text}{space}{fence}" if text else ""
 
 
 def _prose(text: str) -> str:

@@ -115,7 +115,7 @@ def give_up_command(task: str, why: str, accept_git: tuple[str, ...]) -> Result:
 def fake_model_command(script: str | None, port: int, log: str | None) -> None:
     """Serve a scripted model, to rehearse with a real agent.
 
-    Costs nothing and needs no key. Speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini,
+    Costs nothing and needs no key. Speaks Anthropic Messages and OpenAI Responses,
     streaming or not, and listens only on 127.0.0.1. Prints its address and serves until Ctrl-C or SIGTERM.
     """
     from idumb.domain.model_script import Script

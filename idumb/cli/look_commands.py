@@ -186,10 +186,10 @@ def log_command(**filters: Any) -> Result:
 @click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
 @click.option("--bell", is_flag=True, help="Ring the terminal when the run ends or waits for you.")
 def watch_command(phase: str | None, *, once: bool, bell: bool) -> Result:
-    """Watch the run that works here, or that of a phase.
+    """Watch a run that another process works on.
 
-    Shows what another terminal or an agent runs: each task, its time, and what fails. It changes nothing, and goes on
-    with the next run until you press Ctrl-C. Without a terminal it prints lines, and ends with the run.
+    Shows the run that works here, or that of a phase: each task, its time, and what fails. It changes nothing, and goes
+    on with the next run until you press Ctrl-C. Without a terminal it prints lines, and ends with the run.
     """
     from idumb.cli import watching
 
@@ -247,15 +247,15 @@ def bundle_command(phase: str) -> Result:
 def prove_command(phase: str, summary: str | None, approve: tuple[str, ...], **flags: Any) -> Result:
     """Rerun the evidence in a fresh clone of the commit.
 
-    Clones the repository into a private temporary folder, checks out the newest commit of the run, and runs the checks
-    of every completed task and of the phase there, with a private home. With TASK, runs the checks of this task at its
-    own commit. Each result is compared with the recorded one. What a person or a model said cannot be rerun.
+    Shows the newest commit of the run in a checkout of its own, with the files that a fresh clone has, and runs the
+    checks of every completed task and of the phase there, with a private home. With TASK, runs the checks of this task
+    at its own commit. Compares each result with the recorded one. What a person or a model said cannot be rerun.
 
     With --head, or if this working tree has no run of the phase (a colleague's clone, a CI job), runs the checks of
     every task of the committed plan on HEAD instead, and needs no record.
 
-    It runs only commands that you consented to, and it changes nothing: no lock, no event, no ref, no file. The clone
-    is removed at the end. The exit code is 1 if a check now fails, or if no commit has the work of a task.
+    It runs only commands that you consented to, and it changes nothing: no lock, no event, no ref, no file. The exit
+    code is 1 if a check now fails, or if no commit has the work of a task.
     """
     from idumb.app.verify import prove
     from idumb.views import answer

@@ -150,9 +150,9 @@ def quick_command(
     """Run one task that you describe here.
 
     The task has every guarantee of a plan: a snapshot first, only declared files, a proof, a commit, and undo. You see
-    the plan and agree to it; then it runs as phase Q1, Q2 and so on. A ref keeps the plan and
-    the reports, so that your branch gets one commit, with TEXT as its message (git.reports). Other commands
-    accept that phase. Without a terminal, the answer names the hash for --approve.
+    the plan and agree to it; then it runs as phase Q1, Q2 and so on, which other commands accept. Your branch gets one
+    commit, with TASK as its message; `idumb report Q1` prints the reports. Without a terminal, the answer names the
+    hash for --approve.
 
     The task must modify each file in --files that exists, and create each one that does not. In a folder (`docs/`) or
     behind a wildcard, anything may change. You can also write what happens, as in a plan: --files 'create a.py, delete

@@ -235,8 +235,10 @@ def schema_command(name: str | None) -> Result:
     """
     from idumb.markdown import editor_schemas
     from idumb.system.files import shipped_files
+    from idumb.views import answer_schemas
 
-    schemas = editor_schemas.schemas() | shipped_files.schemas()
+    answers = answer_schemas.schemas(shipped_files.pages()["answers"])
+    schemas = editor_schemas.schemas() | answers | shipped_files.schemas()
     if name is None:
         rows = [{"name": each, "title": schema["title"]} for each, schema in schemas.items()]
         return Result({"names": [{"name": SNIPPETS, "title": "snippets of plans for VS Code"}, *rows]})

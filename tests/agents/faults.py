@@ -16,7 +16,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 
 AGENTS = ("claude", "codex")
-PAGE = installed.ROOT / "docs" / "agents.md"
+PAGE = installed.ROOT / "tests" / "agents" / "faults.md"
 FAULTS: Mapping[str, tuple[str, ...]] = {
     "server closed": (),
     "401": ("answers: [{fault: unauthorized}]",),

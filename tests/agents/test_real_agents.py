@@ -135,7 +135,7 @@ def test_a_real_agent_continues_its_conversation(name: str, project: Project) ->
 @pytest.mark.parametrize("fault", faults.FAULTS)
 @pytest.mark.parametrize("name", faults.AGENTS)
 def test_each_fault_has_the_documented_result(name: str, fault: str, project: Project) -> None:
-    """The table in docs/agents.md, row by row; `python -m tests.agents.faults` prints it."""
+    """The table in faults.md, row by row; `python -m tests.agents.faults` prints it."""
     ended = faults.ending(project, name, fault)
     assert (ended.outcome, ended.kind, ended.code) == faults.documented()[name, fault]
     assert ended.leftovers == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -19,9 +18,8 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, run_killed_before, versions
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
+from tests.support.schemas import published
 from tests.support.terminal import answering
-
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
 
 def _halted(sandbox: GitSandbox) -> Project:
@@ -47,7 +45,7 @@ def verified(prepared: Prepared) -> Project:
 
 
 def validate(value: object, name: str) -> None:
-    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    schema = published(name)
     jsonschema.Draft202012Validator(schema).validate(value)
 
 

@@ -11,8 +11,9 @@ import pytest
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/run.json").read_text(encoding="utf-8"))
+SCHEMA = published("run")
 # It leaves its prompt outside of the repository, and does the work only when it is asked a second time.
 SCRIPT = 'cat > "$HOME/prompt-$(ls "$HOME" | grep -c ^prompt)"; test -e "$HOME/prompt-1" && echo x > a.txt; true'
 

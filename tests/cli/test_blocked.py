@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import pytest
 
-from tests.cli.test_editor import SCHEMAS, follows
+from tests.cli.test_editor import follows
 from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -14,6 +15,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell
+from tests.support.schemas import published
 
 ACCEPT, DROP = "idumb accept T1-01 --why REASON", "idumb amend 1 --drop-dependency T1-02 T1-01"
 HELD = [{"by": "T1-01", "status": "skipped", "reason": "no time", "tasks": ["T1-02", "T1-03"]}]
@@ -85,7 +87,7 @@ def test_dependents_of_a_skipped_task_stay_blocked_and_every_command_says_why_an
         assert "Continue" not in text  # it would change nothing
         assert DROP in text, text
     for name in ("run", "status", "upcoming", "show"):
-        assert '"actions"' in (SCHEMAS / f"{name}.json").read_text(encoding="utf-8")
+        assert '"actions"' in json.dumps(published(name))
 
 
 def test_tasks_blocked_by_a_failed_task_can_be_retried_too(project: Project) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import jsonschema
 import pytest
 
@@ -14,8 +11,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/dlq.json").read_text(encoding="utf-8"))
+SCHEMA = published("dlq")
 
 
 def _parked(sandbox: GitSandbox) -> Project:

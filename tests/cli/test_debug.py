@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/show-debug.json").read_text(encoding="utf-8"))
+SCHEMA = published("show-debug")
 PLAN = ".planning/phases/1/01-PLAN.md"
 ROLES = "bindings: {one: {adapter: command, argv: [sh, agent.sh]}}\nroles: {debugger: {binding: one}}\n"
 CEILING = "ceilings: {run: {tokens: 9}}\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import sqlite3
@@ -19,8 +18,9 @@ from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, shell, task
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/deinit.json").read_text(encoding="utf-8"))
+SCHEMA = published("deinit")
 
 
 @pytest.fixture

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from pathlib import Path
 
 import jsonschema
 import pytest
 
 from tests.support.answer import Answer
 from tests.support.project import Project, making, shell, task
-
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+from tests.support.schemas import published
 
 
 def dropped(project: Project, *words: str) -> Answer:
     answer = project.json("drop", *words, "--why", "not wanted")
     if answer.code == 0:
-        schema = json.loads((SCHEMAS / "drop.json").read_text(encoding="utf-8"))
+        schema = published("drop")
         jsonschema.Draft202012Validator(schema).validate(answer.data)
     return answer
 

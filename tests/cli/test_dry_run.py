@@ -16,9 +16,10 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
 from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, edit, failing_task, making, shell, task, write
+from tests.support.schemas import published
 
 PLAN = ".planning/phases/1/01-PLAN.md"
-SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
+SCHEMA = published("run")
 
 
 def everything(project: Project) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def rehearse(project: Project, *flags: str, approve: bool = True) -> Answer:
     after = everything(project)
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == set()
     if answer.data:
-        jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
+        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
     return answer
 
 

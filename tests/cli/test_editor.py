@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-import referencing
 
 from tests.support import project as projects
 from tests.support import seed
@@ -17,22 +13,14 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
+from tests.support.schemas import validator
 
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 MINE = "builder: editor\n"
-
-
-@functools.cache
-def _validator(name: str) -> jsonschema.Draft202012Validator:
-    parts = ((p.name, json.loads(p.read_text(encoding="utf-8"))) for p in SCHEMAS.glob("*.json"))
-    resources = {file: referencing.Resource.from_contents(text) for file, text in parts}
-    registry = referencing.Registry[Any]().with_resources(resources.items())
-    return jsonschema.Draft202012Validator(resources[f"{name}.json"].contents, registry=registry)
 
 
 def follows(answer: Answer, name: str) -> dict[str, Any]:
     """Return the data of an answer after validating it against its schema."""
-    _validator(name).validate(answer.data)
+    validator(name).validate(answer.data)
     return answer.data
 
 
@@ -264,10 +252,10 @@ def test_execute_phase_stops_at_a_task_for_the_editor(sandbox: GitSandbox) -> No
 
 def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Project) -> None:
     """R-OPS-6, R-OPS-1, R-OPS-3: integrity of the working tree, and a bundle that claims no signature."""
-    whole = follows(done_one.json("audit", "workspace", "1"), "audit")
+    whole = follows(done_one.json("audit", "workspace", "1"), "audit-workspace")
     assert (whole["intact"], whole["broken"]) == (True, [])
     audit = done_one.json("audit", "bundle", "1")
-    bundle = follows(audit, "audit")
+    bundle = follows(audit, "audit-bundle")
     assert bundle["signed"] is False
     assert "not signed" in audit.object["warnings"][0]
     first = bundle["bundle"]["tasks"][0]
@@ -276,11 +264,11 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Proje
     assert bundle["bundle"]["log"]["head"] == done_one.json("audit", "verify").data["head"]
     put(done_one, "a.txt", "mine now\n")
     edited = done_one.json("audit", "workspace", "1")
-    assert (edited.code, follows(edited, "audit")["changed"]) == (0, ["a.txt"])
+    assert (edited.code, follows(edited, "audit-workspace")["changed"]) == (0, ["a.txt"])
     done_one.repo.commit("tampered", "a.txt")
     broken = done_one.json("audit", "workspace", "1")
     assert (broken.code, broken.error["code"]) == (1, "audit.not-intact")
-    assert follows(broken, "audit")["broken"] == ["a.txt is not as T1-01 left it"]
+    assert follows(broken, "audit-workspace")["broken"] == ["a.txt is not as T1-01 left it"]
 
 
 def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
 
@@ -13,10 +12,11 @@ import pytest
 from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, kinds, parts, rewrite, shown
+from tests.support.envelopes import BUILDER, CONFIG, built, kinds, parts, rewrite, shown
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
+from tests.support.schemas import published
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_programs_that_checks_start_are_in_the_envelope(guided: Project) -> None
     assert programs == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
     assert f"prove {checker} " in project.quick("show", "T1-01", "--envelope").out
     (started, *_) = kinds(project, "attempt.started")
-    schema = json.loads((SCHEMAS / "envelope.json").read_text(encoding="utf-8"))
+    schema = published("envelope")
     jsonschema.Draft202012Validator(schema).validate(started["envelope"])
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import jsonschema
 import pytest
 
@@ -15,8 +12,8 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, edit, run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
+from tests.support.schemas import published
 
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 QUESTION = "T1-02.exhausted.3"
 CHOICES = ["retry", "accept", "skip", "roll-back"]
 
@@ -48,14 +45,14 @@ def project(prepared: Prepared) -> Project:
 def decisions(project: Project) -> list[str]:
     rows = project.quick("decisions", "--json").data["decisions"]
     for row in rows:
-        jsonschema.Draft202012Validator(json.loads((SCHEMAS / "decision.json").read_text())).validate(row)
+        jsonschema.Draft202012Validator(published("decision")).validate(row)
     return [str(row["id"]) for row in rows]
 
 
 def decide(project: Project, *words: str) -> Answer:
     answer = project.quick("decide", *words, "--json")
     if answer.code == 0:
-        jsonschema.Draft202012Validator(json.loads((SCHEMAS / "decide.json").read_text())).validate(answer.data)
+        jsonschema.Draft202012Validator(published("decide")).validate(answer.data)
     return answer
 
 

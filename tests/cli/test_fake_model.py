@@ -16,9 +16,9 @@ from idumb.cli import main
 from tests.adapters.agents.fake_model.conversations import ALL
 from tests.support import seed
 from tests.support.fake_model import Served
+from tests.support.schemas import published
 
 SCRIPT = "# Hello\n\n```yaml model\nanswers: [{say: hello}]\n```\n"
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
 
 @pytest.mark.parametrize("number", seed.one_on_a_push([signal.SIGTERM, signal.SIGINT], "a signal"))
@@ -28,7 +28,7 @@ def test_fake_model_prints_its_address_serves_and_stops_on_request(tmp_path: Pat
     process = subprocess.Popen(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     answer = json.loads(process.stdout.readline())
-    jsonschema.validate(answer["data"], json.loads((SCHEMAS / "fake-model.json").read_text(encoding="utf-8")))
+    jsonschema.validate(answer["data"], published("fake-model"))
     address = answer["data"]["address"]
     assert ALL[0].text(Served(address).ask("/v1/messages", ALL[0].body("hi", 0))) == "hello"
     process.send_signal(number)

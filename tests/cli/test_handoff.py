@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import jsonschema
 import pytest
 
@@ -13,8 +10,9 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.project import Project, making
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/handoff.json").read_text(encoding="utf-8"))
+SCHEMA = published("handoff")
 SEVERAL = (
     "- **Handoff to:**\n  - human (error recovery)\n  - verifier\n- **Priority:** high\n- **Notes:** look at <b>a</b>\n"
 )

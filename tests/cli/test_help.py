@@ -14,7 +14,9 @@ import jsonschema
 from idumb.cli import main
 from idumb.markdown import editor_schemas
 from idumb.system.files import shipped_files
+from tests.support import schemas
 from tests.support.project import Project
+from tests.support.schemas import published
 
 ROOT = Path(__file__).parents[2]
 HELP = re.compile(r"idumb help ([a-z-]+)")
@@ -65,7 +67,7 @@ def test_help_lists_the_topics_and_prints_the_page_of_each(project: Project) -> 
     page = shipped_files.pages()["agents"]
     assert project.idumb("help", "agents").out == page
     assert project.quick("help", "agents", "--json").data == {"topic": "agents", "text": page}
-    schema = json.loads((ROOT / "docs/schemas/help.json").read_text(encoding="utf-8"))
+    schema = published("help")
     for words in ((), ("agents",), ("check-plan",)):
         jsonschema.Draft202012Validator(schema).validate(project.quick("help", *words, "--json").data)
 
@@ -145,6 +147,6 @@ def test_schema_prints_what_an_editor_reads(project: Project) -> None:
     """R-PLAN-10: the file itself, not wrapped in an answer."""
     assert json.loads(project.quick("schema", "plan").out) == editor_schemas.schemas()["plan"]
     assert json.loads(project.quick("schema", "snippets").out) == shipped_files.snippets()
-    listed = project.quick("schema", "--json").data["names"]
-    assert [row["name"] for row in listed] == ["snippets", "config", "plan", *shipped_files.schemas()]
+    listed = [row["name"] for row in project.quick("schema", "--json").data["names"]]
+    assert listed == ["snippets", "config", "plan", *schemas.every()]
     assert project.quick("schema", "plna", "--json").error["hint"] == "idumb schema plan"

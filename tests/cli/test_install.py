@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import jsonschema
@@ -13,8 +12,9 @@ from idumb.system.files import shipped_files
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/install.json").read_text(encoding="utf-8"))
+SCHEMA = published("install")
 COUNT = len(shipped_files.commands())
 
 

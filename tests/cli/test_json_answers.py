@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from pathlib import Path
@@ -10,46 +9,16 @@ from typing import Any
 
 import jsonschema
 import pytest
-import referencing
 
 from idumb.cli import main
 from idumb.domain import errors
+from idumb.views import answer_schemas
+from tests.support import schemas
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
-from tests.support.seed import one_on_a_push
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEMPLATES = DOCS.parent / "templates"
-SCHEMAS = DOCS / "schemas"
-
-
-@functools.cache
-def _schema_of() -> dict[str, str]:
-    """Command to schema file, from the table in docs/json.md."""
-    rows = re.findall(r"^\| (`.*`) \| \[.*\]\(schemas/(.*)\) \|$", (DOCS / "json.md").read_text(), re.MULTILINE)
-    return {command: file for commands, file in rows for command in re.findall(r"`([\w -]+)`", commands)}
-
-
-@functools.cache
-def _load(file: str) -> dict[str, Any]:
-    schema = json.loads((SCHEMAS / file).read_text())
-    assert isinstance(schema, dict)
-    return schema
-
-
-@functools.cache
-def _registry() -> referencing.Registry[Any]:
-    resources = [(p.name, referencing.Resource.from_contents(_load(p.name))) for p in SCHEMAS.glob("*.json")]
-    return referencing.Registry[Any]().with_resources(resources)
-
-
-@functools.cache
-def _validator(file: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(_load(file), registry=_registry())
-
-
-def _validate(value: object, file: str) -> None:
-    _validator(file).validate(value)
 
 
 class Shell:
@@ -65,12 +34,13 @@ class Shell:
         assert done.out.isascii()
         answer = json.loads(done.out)
         assert isinstance(answer, dict)
-        _validate(answer, "answer.json")
+        schemas.validator("answer").validate(answer)
         assert answer["command"] == arguments[0]
         if answer["data"]:
-            schemas = _schema_of()
+            named = schemas.by_command()
             names = (f"{arguments[0]} {arguments[-1]}", " ".join(arguments[:2]), arguments[0])
-            _validate(answer["data"], next(schemas[name] for name in names if name in schemas))
+            found = next(named[name] for name in names if name in named)
+            schemas.validator(found).validate(answer["data"])
         return answer
 
     def plan(self, *tasks: str, head: str = "") -> str:
@@ -160,23 +130,30 @@ def test_answers_of_refused_commands_follow_their_schemas(shell: Shell) -> None:
 
 
 def test_every_command_has_a_schema() -> None:
-    schemas = _schema_of()
-    assert set(main.COMMANDS) == {command.partition(" ")[0] for command in schemas}
-    parts = {"agent-result.json", "answer.json", "decision.json", "envelope.json", "event.json", "evidence.json"}
-    parts |= {"builder-task.json", "upcoming.json"}  # of `next N`
-    assert {p.name for p in SCHEMAS.glob("*.json")} == {*schemas.values(), *parts}
+    assert {command.partition(" ")[0] for command in schemas.by_command()} == set(main.COMMANDS)
 
 
-@pytest.mark.parametrize("first", one_on_a_push(range(4), "schemas"))
-def test_every_schema_is_valid(first: int) -> None:
-    for place in sorted(SCHEMAS.glob("*.json"))[first::4]:
-        jsonschema.Draft202012Validator.check_schema(_load(place.name))
+def test_every_schema_is_valid() -> None:
+    for schema in schemas.every().values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_name_in_the_page_of_answers_is_a_type_or_a_schema() -> None:
+    text = json.dumps(schemas.every())
+    assert {name.removesuffix(".json") for name in re.findall(r'"\$ref": "([^#"]+)"', text)} <= set(schemas.every())
+    local = [(s.get("$defs", {}), re.findall(r'"#/\$defs/(\w+)"', json.dumps(s))) for s in schemas.every().values()]
+    assert [name for defined, used in local for name in used if name not in defined] == []
+
+
+def test_a_line_that_is_no_field_is_refused() -> None:
+    with pytest.raises(ValueError, match="no colon"):
+        answer_schemas.schemas("## one\n\n    no colon\n")
 
 
 def test_the_documented_example_is_a_valid_answer() -> None:
     example = re.search(r"```json\n(.*?)```", (DOCS / "json.md").read_text(), re.DOTALL)
     assert example is not None
-    _validate(json.loads(example[1]), "answer.json")
+    schemas.validator("answer").validate(json.loads(example[1]))
 
 
 def test_every_exit_code_is_documented() -> None:

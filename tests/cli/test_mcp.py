@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, task
+from tests.support.schemas import published
 
 TOOLS = [
     "begin_session",
@@ -39,7 +39,7 @@ TOOLS = [
     "generate_attestation_bundle",
     "end_session",
 ]
-ANSWER = json.loads((Path(__file__).parents[2] / "docs/schemas/answer.json").read_text(encoding="utf-8"))
+ANSWER = published("answer")
 Call = Callable[..., Awaitable[dict[str, Any]]]
 installed = importlib.util.find_spec("mcp") is not None
 

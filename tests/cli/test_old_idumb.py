@@ -14,8 +14,8 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making
+from tests.support.schemas import published
 
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 HASH = "0123456789012345678901234567890123456789"
 
 STATE: dict[str, Any] = {
@@ -75,7 +75,7 @@ def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: P
     """R-LOG-9, R-LOG-4: session, phase, tasks with their commits, anchors and history; once."""
     answer = project.json("init")
     migrated = answer.data["taken_over"]
-    jsonschema.validate(answer.data, json.loads((SCHEMAS / "init.json").read_text(encoding="utf-8")))
+    jsonschema.validate(answer.data, published("init"))
     assert (migrated["session"], migrated["phase"]) == ("ses_1", "executed")
     assert (migrated["anchors"], migrated["history"]) == (STATE["anchors"], STATE["history"])
     phase = migrated["phases"][0]
@@ -110,7 +110,7 @@ def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) ->
     assert project.quick("init").code == 0
     project.plan([making("T1-01", "a.txt")])
     row = project.json("status").data["phases"][0]
-    jsonschema.validate(project.json("status").data, json.loads((SCHEMAS / "status.json").read_text(encoding="utf-8")))
+    jsonschema.validate(project.json("status").data, published("status"))
     assert (row["state"], row["elsewhere"]["by"], row["tasks"]) == (
         "recorded",
         "an old iDumb",

@@ -21,9 +21,10 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making
+from tests.support.schemas import published
 from tests.support.terminal import answering
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/decision.json").read_text(encoding="utf-8"))
+SCHEMA = published("decision")
 JUDGE = 'cat > /dev/null; echo \'{"verdict": "PASS", "judgements": []}\'\n'
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,14 @@ from idumb.domain.decision import Answer, Decision
 from tests.support import scripted_roles
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, plan_text
+from tests.support.schemas import published
 from tests.support.scripted_roles import PlanningProject
 
 PLAN = ".planning/phases/2/01-PLAN.md"
 RESEARCH = ".planning/phases/2/2-RESEARCH.md"
 GOOD = plan_text([making("T2-01", "a.txt")], phase="2").rstrip("\n") + "\n"
 DANGLING = GOOD.replace("on:** none", "on:** T2-07")
-DECISION = json.loads((Path(__file__).parents[2] / "docs/schemas/decision.json").read_text(encoding="utf-8"))
+DECISION = published("decision")
 PASS = '{"verdict": "PASS", "findings": []}'
 OBJECTION = 'Well.\n\n{"verdict": "FAIL", "findings": [{"task": "T2-01", "message": "a.txt says nothing"}]}'
 

@@ -20,8 +20,9 @@ from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell, task, write
 from tests.support.project import edit as edit_step
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/prove.json").read_text(encoding="utf-8"))
+SCHEMA = published("prove")
 HEAD = "success_criteria: ['A is there — check: `test -s a.txt`', 'It reads well — opinion']\n"
 SUMMARY = ".planning/phases/1/1-SUMMARY.md"
 

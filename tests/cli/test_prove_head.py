@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import jsonschema
@@ -13,8 +12,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/prove.json").read_text(encoding="utf-8"))
+SCHEMA = published("prove")
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project
+from tests.support.schemas import published
 
-SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
+SCHEMA = published("run")
 BUILDER = "run: {max_attempts: 1}\nbuilder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
 FOLDER = ".planning/quick/001-fix-the-typo"
 
@@ -60,7 +61,7 @@ def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: 
     done = project.json("quick", *arguments, "--approve", refused.error["details"]["consent_hash"])
 
     assert done.code == 0, done.out
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(done.data)
+    jsonschema.Draft202012Validator(SCHEMA).validate(done.data)
     assert project.read("README.md") == "# The project\n"
     assert not project.exists(".planning/quick")
     assert project.repo.git("status", "--porcelain") == ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -11,8 +9,7 @@ import jsonschema
 from idumb.app.core import questions
 from idumb.domain import decision
 from tests.support.project import Project
-
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+from tests.support.schemas import published
 
 TASK = """### T1-01: Both a machine and a person judge
 
@@ -30,7 +27,7 @@ TASK = """### T1-01: Both a machine and a person judge
 
 
 def validate(value: object, name: str) -> None:
-    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    schema = published(name)
     jsonschema.Draft202012Validator(schema).validate(value)
 
 
@@ -58,6 +55,6 @@ def test_each_question_evidence_and_attempt_follows_its_schema(project: Project)
 
 
 def test_the_schema_names_each_kind_of_question() -> None:
-    kinds = json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8"))["properties"]["kind"]["enum"]
+    kinds = published("decision")["properties"]["kind"]["enum"]
     assert set(kinds) == decision.KINDS
     assert {row.kind for row in questions.TABLE.values()} <= decision.KINDS

@@ -20,8 +20,9 @@ from tests.support.answer import Answer
 from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import IDUMB, Project, making, shell, task
+from tests.support.schemas import published
 
-SCHEMA = Path(__file__).parents[2] / "docs/schemas/stop.json"
+SCHEMA = published("stop")
 
 # The second try finds the note that the first one left outside the work tree.
 SLEEPER = "echo half > b.txt; test -e {note} || {{ touch {note}; setsid sleep 600 & echo $! > {door}; sleep 600; }}"
@@ -48,7 +49,7 @@ def busy(project: Project, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[st
 def stop(project: Project, *flags: str) -> Answer:
     answer = project.json("stop", *flags)
     if answer.code == 0:
-        jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
+        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
     return answer
 
 

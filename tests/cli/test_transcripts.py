@@ -11,8 +11,9 @@ import pytest
 from tests.support import plans
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, create, making, task
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/show-transcript.json").read_text(encoding="utf-8"))
+SCHEMA = published("show-transcript")
 SECRET = "sk-ant-api03-" + "x7Kq" * 12
 CLAUDE = (
     {"type": "system", "subtype": "init", "session_id": "s", "model": "claude-test"},

@@ -15,8 +15,9 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.project import task, write
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/evidence.json").read_text(encoding="utf-8"))
+SCHEMA = published("evidence")
 OPINIONS = "  - [ ] it is friendly — opinion\n  - [ ] it is short — opinion\n"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -16,8 +15,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/verify-work.json").read_text(encoding="utf-8"))
+SCHEMA = published("verify-work")
 AGENT = "cat > /dev/null; cat $IDUMB_ROLE.json\n"
 ROLES = """\
 bindings: {judge: {adapter: command, argv: [sh, agent.sh]}}

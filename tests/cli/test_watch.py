@@ -11,6 +11,7 @@ from tests.support.project import Project, failing_task, making, shell
 
 
 def test_one_frame_shows_each_task_of_a_run_with_its_status(project: Project) -> None:
+    """R-OPS-1."""
     project.plan([making("T1-01", "a.txt"), failing_task("T1-02", "b.txt", after="T1-01")])
     assert run(project, "--max-attempts", "2").code == 1
     frame = project.quick("watch", "--once")

@@ -15,8 +15,8 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
+from tests.support.schemas import published
 
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 RUN = ".planning/workflows/001-greet"
 
 
@@ -43,7 +43,7 @@ def start(project: Project, *arguments: str) -> Answer:
 def look(project: Project, *arguments: str) -> dict[str, Any]:
     answer = project.quick("workflow", *arguments, "--json")
     assert answer.code == 0, answer.out
-    schema = json.loads((SCHEMAS / "workflow.json").read_text(encoding="utf-8"))
+    schema = published("workflow")
     jsonschema.Draft202012Validator(schema).validate(answer.data)
     return dict(answer.data)
 
@@ -64,7 +64,7 @@ def test_a_workflow_is_consented_to_run_proven_and_committed_like_a_plan(project
     done = start(project, "greet", "--input", "name=World")
 
     assert done.code == 0, done.out
-    schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
+    schema = published("run")
     jsonschema.Draft202012Validator(schema).validate(done.data)
     assert project.read("greeting.txt") == "Hello World\n"
     assert steps(project) == {"words": "completed", "is-loud": "completed", "shout": "omitted"}

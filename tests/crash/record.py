@@ -43,13 +43,13 @@ def page(text: str, results: dict[str, Any]) -> str:
 
 
 def table(results: dict[str, Any]) -> str:
-    """One row for each programme; what it counted beside its failures is in results.json only."""
+    """One row for each programme, which the page describes above; results.json has what else it counted."""
     lines = ["| programme | cases | failures | seed | commit | date |", "|---|---|---|---|---|---|"]
     for name in sorted(results, key=lambda one: int(one.removeprefix("T"))):
         row = results[name]
         failures = ", ".join(f"{count} {kind}" for kind, count in row["failures"].items() if count) or "none"
         cells = [
-            f"{name} {row['title']}",
+            name,
             f"{row['cases']:,}",
             f"skipped: {row['skipped']}" if row["skipped"] else failures,
             str(row["seed"]),

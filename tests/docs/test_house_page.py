@@ -21,7 +21,7 @@ def generator() -> ModuleType:
     return module
 
 
-def test_the_picture_of_the_rooms_matches_the_code() -> None:
+def test_the_list_of_the_rooms_matches_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text == generator().page(text), "run python docs/generate_house.py"
 

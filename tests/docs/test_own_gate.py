@@ -1,4 +1,4 @@
-"""The gates that docs/configuration.md shows are installed, named by its configuration, and judge a task."""
+"""The gates that docs/gates.md shows are installed, named by its configuration, and judge a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.project import task, write
 if TYPE_CHECKING:
     import pytest
 
-PAGE = (source.ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+PAGE = (source.ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## Gates of your own")[2].partition("\n## ")[0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 import shlex
@@ -13,6 +12,7 @@ import click
 from idumb.cli import main
 from idumb.domain import hosts
 from idumb.system.files import shipped_files
+from tests.support import schemas
 
 FOLDER = Path(__file__).resolve().parents[2] / "commands"
 NAMES = (
@@ -100,14 +100,10 @@ def test_the_hosts_page_lists_the_hosts_of_the_program() -> None:
 
 def answered(line: str) -> set[str]:
     """The keys that the data of a command's answer can have, by its published schema."""
-    page = (FOLDER.parent / "docs/json.md").read_text(encoding="utf-8")
-    rows = [row for row in page.splitlines() if row.startswith("|")]
-    views = [f"`{line.split()[1]} {word}`" for word in line.split()[2:]]
-    row = next(row for name in (*views, f"`{line.split()[1]}`") for row in rows if name in row)
-    file = re.search(r"\(schemas/([a-z-]+\.json)\)", row)
-    assert file is not None
-    schema = json.loads((FOLDER.parent / "docs/schemas" / file[1]).read_text(encoding="utf-8"))
-    return {key for part in (schema, *schema.get("oneOf", ())) for key in part.get("properties", ())}
+    names = schemas.by_command()
+    words = line.split()[1:]
+    found = next(names[name] for name in (*(f"{words[0]} {word}" for word in words[1:]), words[0]) if name in names)
+    return set(schemas.published(found)["properties"])
 
 
 def test_every_field_that_a_slash_command_reads_is_in_the_answer() -> None:

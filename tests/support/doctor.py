@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import jsonschema
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making
+from tests.support.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/doctor.json").read_text(encoding="utf-8"))
+SCHEMA = published("doctor")
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)  # `jsonschema.validate` also checks the schema each time
 DEAD = 2**22 - 3  # above the numbers that Linux gives to processes by default
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 
 from tests.support.project import Project, task, write
+from tests.support.schemas import published
 
-SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 BUILDER = """#!/bin/sh
 # made for tests
 echo "$IDUMB_TASK" > "$IDUMB_TASK.txt"
@@ -37,7 +36,7 @@ def failing(id: str, check: str) -> str:
 def shown(project: Project, task: str, *arguments: str) -> dict[str, Any]:
     answer = project.json("show", task, "--envelope", *arguments)
     assert answer.code == 0, answer.out
-    schema = json.loads((SCHEMAS / "show-envelope.json").read_text(encoding="utf-8"))
+    schema = published("show-envelope")
     jsonschema.Draft202012Validator(schema).validate(answer.data)
     return answer.data
 

@@ -78,7 +78,7 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
         raise Refusal(
             "task.other-builder",
             f"You cannot start {task_id}: its builder, by plan or configuration, is {name}.",
-            hint=f"idumb execute-phase {contract.phase} runs {name}. To build it yourself, write"
+            hint=f"idumb execute-phase {contract.phase} runs the task. To build it yourself, write"
             f" `builder: {agent.EDITOR}` in the task, the plan or .idumb/config.yaml",
             details={"run": step_plan.run_command(contract.phase)},
         )

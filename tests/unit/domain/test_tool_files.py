@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
-
 from idumb.domain import tool_files
 
 
@@ -81,9 +79,3 @@ def test_a_task_declares_such_a_file_only_by_its_name() -> None:
 def test_every_row_names_a_tool_and_has_a_name_of_its_own() -> None:
     assert all(row.name and row.tool for row in tool_files.ROWS)
     assert len({row.name for row in tool_files.ROWS}) == len(tool_files.ROWS)
-
-
-def test_the_documentation_lists_every_row() -> None:
-    page = pathlib.Path(__file__).parents[3] / "docs" / "agents.md"
-    text = page.read_text(encoding="utf-8")
-    assert [row.name for row in tool_files.ROWS if f"`{row.name}`" not in text or f"| {row.tool} |" not in text] == []

@@ -1,0 +1,35 @@
+"""The JSON Schemas that `idumb schema` prints, by name."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jsonschema
+import referencing
+
+from idumb.system.files import shipped_files
+from idumb.views import answer_schemas
+
+
+@cache
+def every() -> dict[str, Any]:
+    return answer_schemas.schemas(shipped_files.pages()["answers"]) | shipped_files.schemas()
+
+
+def published(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = every()[name]
+    return schema
+
+
+def by_command() -> dict[str, str]:
+    """The name of the schema of each command's data."""
+    titles = {name: schema["title"] for name, schema in every().items() if schema["title"].startswith("data of ")}
+    return {command: name for name, title in titles.items() for command in title.removeprefix("data of ").split(", ")}
+
+
+@cache
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    """Return a validator that finds the schemas that this one refers to."""
+    parts = ((f"{each}.json", referencing.Resource.from_contents(schema)) for each, schema in every().items())
+    return jsonschema.Draft202012Validator(published(name), registry=referencing.Registry().with_resources(parts))
