@@ -38,6 +38,7 @@ _GROUPS = {
         "report": "Print the reports of a phase, or write them as files.",
         "log": "Show the events of a run.",
         "watch": "Watch a run that another process works on.",
+        "metrics": "Show figures over all runs.",
         "audit": "Verify the event log, or what a run left behind.",
         "prove": "Rerun the evidence in a fresh clone of the commit.",
     },

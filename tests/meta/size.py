@@ -13,7 +13,9 @@ _ENGINE_ROOMS = tuple(f"app/{room}/" for room in _ENGINE)
 _SEE = (
     "views/html/",
     "app/reading/report_page.py",
+    "app/reading/metrics.py",
     "app/reading/watch.py",
+    "views/prometheus.py",
     "cli/watching.py",
     "domain/notice.py",
     "markdown/settings/setting_edit.py",

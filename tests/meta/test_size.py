@@ -10,8 +10,8 @@ BUDGETS = {
     "app, engine rooms": 7_985,
     "app, use cases": 9_924,
     "composition": 728,
-    "cli, views": 5_320,
-    "see and steer": 831,
+    "cli, views": 5_354,
+    "see and steer": 953,
     "git": 4_749,
     "store": 1_861,
     "system": 2_332,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_544,
     "the root": 199,
 }
-TESTS = 76_209
+TESTS = 76_248
 
 
 def test_no_room_is_above_its_budget() -> None:

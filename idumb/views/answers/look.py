@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from idumb.domain import outcome, wording
 from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
-from idumb.views import phrases, quantities
+from idumb.views import phrases, prometheus, quantities
 
 _OUTPUT_LINES = 10
 _KEPT_FILES = 5
@@ -35,6 +35,35 @@ def show(data: phrases.Data) -> phrases.Lines:
 
 def plan(data: phrases.Data) -> phrases.Lines:
     return str(data["text"])
+
+
+def metrics(data: phrases.Data) -> phrases.Lines:
+    """Return the figures of all runs: tasks, agents, people."""
+    ends = ", ".join(f"{number} {name}" for name, number in data["tasks"].items() if number) or "none has ended"
+    done = data["first_pass"]
+    lines = [f"Tasks: {ends}; {done['at_once']} of {done['completed']} completed with their first attempt"]
+    rows = [
+        (
+            row["adapter"] + (f" {row['model']}" if row["model"] else ""),
+            quantities.counted(row["calls"], "call"),
+            f"{row['success_rate']:.0%} completed",
+            quantities.duration(row["seconds"]),
+            f"{row['tokens']} tokens",
+            quantities.money(row["cost_usd"]) + (f", {row['unknown_cost']} unknown" if row["unknown_cost"] else ""),
+        )
+        for row in data["agents"]
+    ]
+    lines += phrases.columns(rows, "  ") if rows else []
+    lines.append(f"People were waited for: {quantities.duration(data['waiting_seconds'])}")
+    for row in data["workflows"]:
+        lines.append(
+            f"Phase {row['phase']}: {quantities.counted(row['runs'], 'run')}, last {quantities.moment(row['last'])}"
+        )
+    return lines
+
+
+def prometheus_text(data: phrases.Data) -> phrases.Lines:
+    return prometheus.text(data)
 
 
 def watch(data: phrases.Data) -> phrases.Lines:
