@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Protocol
 
 from idumb.agents import answers
+from idumb.system.files import private_folders
 
 HALF = 1024 * 1024
 """Bytes of the beginning that are kept, and of the end."""
@@ -87,7 +88,8 @@ class Transcript:
             del self._tail[:cut]
 
     def _open(self) -> IO[bytes]:
-        os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+        folder = os.path.dirname(self._path)
+        private_folders.make_below(os.path.dirname(os.path.dirname(folder)), folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.fdopen(os.open(self._path, flags, 0o600), "wb")
 

@@ -38,7 +38,7 @@ _GROUPS = {
         "report": "Print the reports of a phase, or write them as files.",
         "log": "Show the events of a run.",
         "watch": "Watch a run that another process works on.",
-        "metrics": "Show figures over all runs.",
+        "metrics": "Show figures over all runs: how tasks end, what agents use.",
         "audit": "Verify the event log, or what a run left behind.",
         "prove": "Rerun the evidence in a fresh clone of the commit.",
     },
@@ -89,7 +89,7 @@ COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in c
 _ELSEWHERE = {
     "run": "execute-phase", "plan-check": "check-plan", "verify": "verify-work", "cancel": "stop",
     "pause": "stop --after-task", "retry": "resume --retry-failed", "diff": "show --diff", "debug": "show --debug",
-    "metrics": "show --usage", "events": "log", "questions": "decisions",
+    "events": "log", "questions": "decisions",
 }  # fmt: skip
 """Words of other programs, with what to type here."""
 

@@ -56,6 +56,9 @@ READING: Mapping[str, tuple[str, ...]] = {
     "audit": ("audit", "verify"),
     "backup": ("backup", "none.backup", "--verify"),
     "report": ("report", "1"),
+    "watch": ("watch", "1", "--once"),
+    "metrics": ("metrics",),
+    "config": ("config", "list", "--all"),
     "workflow": ("workflow", "check", "release"),
 }
 """Commands that only look."""
