@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from idumb.domain import canonical_json
 from idumb.domain.proof import evidence
+from idumb.system.processes import process_tree
 
 if TYPE_CHECKING:
     from idumb.gates.checks import ShellChecks
@@ -39,6 +40,7 @@ class Controls:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._process: tuple[int, int | None] | None = None
+        self._before: frozenset[int] | None = None
 
     def start(
         self,
@@ -61,6 +63,7 @@ class Controls:
         if not waiting:
             return
         self._stopped = threading.Event()
+        self._before = frozenset(process_tree.children())
 
         def run() -> None:
             self._results.update(dict.fromkeys(waiting, _LATE))
@@ -109,6 +112,9 @@ class Controls:
             self._stopped.set()
             self._kill()
             self._join(None)
+            before, self._before = self._before, None
+            if before is not None:  # what cleared its environment: beside a builder, nobody can tell whose it is
+                process_tree.end_strays(before)
         return dict(self._results)
 
     def _join(self, limit: float | None) -> None:

@@ -47,10 +47,8 @@ def process_started(pid: int) -> int | None:
 def process_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as problem:
+        return isinstance(problem, PermissionError)
     return True
 
 

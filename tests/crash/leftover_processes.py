@@ -181,7 +181,9 @@ def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
         with tally.case(f"{case}: the next command"):
             assert again.code == 0, words
     with tally.case(f"{case}: how it ends"):
-        assert answer.code == CODES[case.end], words
+        # The control of a check, on the tree before the work, is the run that meets the time limit.
+        meets_no_limit = case.host == "check" and case.end == TIMEOUT
+        assert answer.code == (0 if meets_no_limit else CODES[case.end]), words
     with tally.case(f"{case}: temporary files"):
         assert os.listdir(place / "tmp") == [], words
         assert [str(path) for path in (place / "repo/.git/idumb").rglob("idumb-*")] == [], words

@@ -357,10 +357,15 @@ def end_all(name: str, value: str, grace: float = GRACE, *, folder: str = "") ->
     return end(find, grace) if carrying(name, value, folder) else ()
 
 
-def end_strays() -> tuple[int, ...] | None:
-    """End adopted orphans that carry a cookie of finished processes; None if they cannot be found this way."""
+def end_strays(before: frozenset[int] | None = None) -> tuple[int, ...] | None:
+    """End adopted orphans that carry a cookie of finished processes; with `before`, all orphans but these.
+
+    None if they cannot be found this way.
+    """
     if not adopt_orphans():
         return None
+    if before is not None:
+        return end(lambda: _living("", before), GRACE, lambda: _collect("", before))
 
     def find() -> list[int]:
         return [pid for pid in _living("", frozenset()) if variable(pid, _COOKIE) is not None]
