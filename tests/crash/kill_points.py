@@ -46,7 +46,9 @@ class Scene:
     def prepare(self, *, fine: bool = False) -> None:
         place = self.folder / "0"
         project = self.shape.build(place)
-        self.consent = project.approval(self.shape.phase)
+        asks = self.shape.asks
+        asked = project.json(*asks).error["details"]["consent_hash"] if asks else project.approval(self.shape.phase)
+        self.consent = str(asked)
         for number, step in enumerate(self.shape.steps):
             self.before.append(project.folder)
             project = self.copy(number)
