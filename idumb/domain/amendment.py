@@ -79,7 +79,7 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     if held:
         path, field = held[0]
         return Forbidden(f"amend.{field}", f"{path} changes its {field}, on which the completed tasks rely")
-    if state.attempted and (diff.plans_removed or _renamed(diff)):
+    if state.attempted and diff.plans_removed:
         return Forbidden(
             "amend.plan-removed",
             f"{diff.plans_removed[0]} is gone, but it is part of the plan that this run was approved with",
@@ -144,10 +144,6 @@ def conflict_with_completed(overlapping: Iterable[Overlap], unmet: Iterable[Unme
 def is_completed(task: TaskState) -> bool:
     """Whether the task is completed, or only the record of its completion is missing."""
     return task.status in outcome.DONE or task.intended
-
-
-def _renamed(diff: PlanDiff) -> bool:
-    return bool(diff.plans_removed and diff.plans_added)
 
 
 def _orphans(gone: Iterable[str], state: RunState) -> Forbidden | None:

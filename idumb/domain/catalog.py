@@ -307,7 +307,7 @@ ROWS: dict[str, Row] = {
         "The plan says phase {found}; by its folder, it is of phase {phase}", "correct `phase`"
     ),
     "dialect.bad-value": _warning("`{field}` is no whole number, so it orders nothing", "write {field}: 1"),
-    "task.unknown-dependency": Row("{task} depends on {found}, which is not a task of this phase{more}",
+    "task.unknown-dependency": Row("{task} depends on {found}, which is not a task of this phase",
         "write the id of a task of this phase, or `none`", "a task id of this phase", field="depends_on"),
     "plan.foreign-format": Row(
         "This file is in the format of {tool}, which idumb does not read",
@@ -330,7 +330,7 @@ ROWS: dict[str, Row] = {
         "the id of another plan of this phase", field="depends_on"),
     "task.self-dependency": Row("{task} depends on itself.", "Remove the id from `Depends on`.", "another task's id",
         field="depends_on"),
-    "task.unreachable": Row("{task} can never start: it depends on {found}, which can never complete{more}.",
+    "task.unreachable": Row("{task} can never start: it depends on {found}, which can never complete.",
         "Fix the task that blocks it, or remove that task from `Depends on`.", "dependencies that can complete",
         field="depends_on"),
     # Checks of a legal plan

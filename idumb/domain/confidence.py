@@ -45,11 +45,9 @@ def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str]
         _checks(findings, len(tasks)),
         _proofs(built),
         _coverage(contract),
-        _share("files", 1, [t for t in built if t.files is not None], built, "tasks declare their files"),
-        _share(
-            "reversible", 1, [t for t in tasks if t.rollback.kind != IRREVERSIBLE], tasks, "tasks can be rolled back"
-        ),
-        _share("agents", 2, ready, needed, "agents of level 1 and above can be started"),
+        _share("files", 1, [task.files is not None for task in built], "tasks declare their files"),
+        _share("reversible", 1, [task.rollback.kind != IRREVERSIBLE for task in tasks], "tasks can be rolled back"),
+        _share("agents", 2, [name in ready for name in needed], "agents of level 1 and above can be started"),
     )
     judged = [part for part in parts if part.value is not None]
     total = sum(part.weight for part in judged)
@@ -66,21 +64,17 @@ def _checks(findings: Iterable[Finding], tasks: int) -> Part:
 
 def _proofs(tasks: Sequence[Task]) -> Part:
     """Return the share of proofs that are commands. Opinions, people and unproven criteria do not count."""
-    proofs = [proof for task in tasks for proof in contracts.proofs(task).values()]
-    proven = sum(1 for proof in proofs if proof in (CHECK, VERIFY, STEPS))
-    tested = sum(len(task.tests) for task in tasks)
-    return _counted("proofs", 4, proven + tested, len(proofs) + tested, "criteria and tests are proven by commands")
+    proofs = [proof in (CHECK, VERIFY, STEPS) for task in tasks for proof in contracts.proofs(task).values()]
+    tests = [True for task in tasks for _ in task.tests]
+    return _share("proofs", 4, [*proofs, *tests], "criteria and tests are proven by commands")
 
 
 def _coverage(contract: Contract) -> Part:
-    declared = {r for plan in contract.plans for r in plan.requirements}
-    served = {r for task in contract.tasks.values() for r in task.requirements} & declared
-    return _counted("coverage", 2, len(served), len(declared), "requirements have a task")
+    declared = {requirement for plan in contract.plans for requirement in plan.requirements}
+    served = {requirement for task in contract.tasks.values() for requirement in task.requirements}
+    return _share("coverage", 2, [requirement in served for requirement in declared], "requirements have a task")
 
 
-def _share(name: str, weight: int, some: Sequence[object], every: Sequence[object], words: str) -> Part:
-    return _counted(name, weight, len(some), len(every), words)
-
-
-def _counted(name: str, weight: int, some: int, every: int, words: str) -> Part:
-    return Part(name, some / every if every else None, weight, f"{some} of {every} {words}")
+def _share(name: str, weight: int, holds: Sequence[bool], words: str) -> Part:
+    value = sum(holds) / len(holds) if holds else None
+    return Part(name, value, weight, f"{sum(holds)} of {len(holds)} {words}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from idumb.domain import agent, canonical_json, outcome, paths
-from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.finding import ERROR, Finding, first_of_each, nearest
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task, plain
 from idumb.domain.proof import ledger
@@ -16,7 +16,6 @@ from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
 MAX_TASKS = 10_000
-_MOST = 100  # reported unknown dependencies, cycles and unreachable tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +114,15 @@ def in_waves(plans: Sequence[Plan]) -> tuple[Plan, ...]:
 
 
 def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None = ()) -> tuple[Finding, ...]:
-    """Return all findings between the plans and tasks of a phase.
+    """Return the findings between the plans and tasks of a phase, the first hundred of each code.
 
     The plans may be drafts. `elsewhere` contains the ids of tasks that could not be read; None means that any id can be
     missing.
     """
     task_ids = {task.id for plan in plans for task in plan.tasks} | set(elsewhere or ())
     unknown = [] if elsewhere is None else [*_unknown(plans, task_ids), *_plan_dependencies(plans)]
-    return (*_duplicates(plans), *_selfish(plans), *unknown, *_circles(plans, task_ids, complete=elsewhere is not None))
+    circles = _circles(plans, task_ids, complete=elsewhere is not None)
+    return first_of_each((*_duplicates(plans), *_selfish(plans), *unknown, *circles))
 
 
 def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool) -> Iterable[Finding]:
@@ -131,12 +131,12 @@ def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool
     of_plans = graph.knots(needed)
     round_ = {plan for _, knot in of_plans for plan in knot}
     first = {plan.plan: plan for plan in reversed(plans)}
-    for cycle, _ in of_plans[:_MOST]:
+    for cycle, _ in of_plans:
         yield first[cycle[0]].finding("plan.cycle", "", " → ".join(cycle), words={"of": " of plans"})
     dependencies = effective_dependencies(plans, round_)  # without them, every pair of their tasks would be a cycle
     of_tasks = graph.knots(dependencies)
     owner = _owners(plans) if of_tasks else {}
-    for cycle, knot in of_tasks[:_MOST]:
+    for cycle, knot in of_tasks:
         plan, first_task = owner[cycle[0]]
         more = " (there may be more)" if len(knot) >= len(cycle) else ""
         yield plan.finding("plan.cycle", "", " → ".join(cycle), task=first_task, words={"more": more})
@@ -155,11 +155,10 @@ def _unreachable(
     waiting = [task for task in graph.dependents(dependencies, stuck) if task not in stuck] if stuck else []
     never = {*waiting, *stuck}
     owner = _owners(plans) if waiting else {}
-    for number, id in enumerate(waiting[:_MOST]):
+    for id in waiting:
         plan, task = owner[id]
         blocker = next(dependency for dependency in dependencies[id] if dependency in never)
-        more = f" (and {len(waiting) - _MOST:,} more)" if number + 1 == _MOST < len(waiting) else ""
-        yield plan.finding("task.unreachable", "", blocker, task=task, words={"more": more})
+        yield plan.finding("task.unreachable", "", blocker, task=task)
 
 
 def _owners(plans: Sequence[Plan]) -> dict[str, tuple[Plan, Task]]:
@@ -207,14 +206,11 @@ _NEAR = 10  # unknown dependencies for which the nearest id is looked for, among
 
 def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Finding]:
     tasks = ((plan, task) for plan in plans for task in plan.tasks)
-    unknown = [(plan, task, id) for plan, task in tasks for id in task.depends_on if id not in task_ids]
-    for number, (plan, task, dependency) in enumerate(unknown[:_MOST], 1):
-        near = nearest(dependency, [id for id in task_ids if id != task.id]) if number <= _NEAR else None
-        more = f" ({len(unknown) - _MOST:,} more dependencies are unknown)" if number == _MOST < len(unknown) else ""
-        yield plan.finding(
-            "task.unknown-dependency", "", dependency, task=task, accepted=near or "",
-            fix=f"did you mean {near}?" if near else "", words={"more": more},
-        )  # fmt: skip
+    unknown = ((plan, task, id) for plan, task in tasks for id in task.depends_on if id not in task_ids)
+    for number, (plan, task, dependency) in enumerate(unknown):
+        near = nearest(dependency, [id for id in task_ids if id != task.id]) if number < _NEAR else None
+        fix = f"did you mean {near}?" if near else ""
+        yield plan.finding("task.unknown-dependency", "", dependency, task=task, accepted=near or "", fix=fix)
 
 
 def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:

@@ -10,6 +10,8 @@ from idumb.lazy_dataclass import dataclass
 
 ERROR = "error"
 WARNING = "warning"
+MOST = 100
+"""Findings of one code that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,19 @@ class Finding:
 
 def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.severity == ERROR)
+
+
+def first_of_each(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the first hundred findings of each code. The last of them says how many more there are."""
+    from dataclasses import replace  # noqa: PLC0415 (few commands have findings)
+
+    by_code: dict[str, list[Finding]] = {}
+    for finding in (listed := list(findings)):
+        by_code.setdefault(finding.code, []).append(finding)
+    shown = {id(finding): finding for found in by_code.values() for finding in found[:MOST]}
+    for last, *others in (found[MOST - 1 :] for found in by_code.values() if len(found) > MOST):
+        shown[id(last)] = replace(last, message=f"{last.message} (and {len(others):,} more of {last.code})")
+    return tuple(shown[id(finding)] for finding in listed if id(finding) in shown)
 
 
 def did_you_mean(word: str, candidates: Iterable[str], otherwise: str = "", form: str = "did you mean `{}`?") -> str:

@@ -98,6 +98,14 @@ def test_a_guided_plan_gets_fewer_findings_and_is_refused_for_none_of_them(proje
     }
 
 
+def test_of_each_code_a_hundred_findings_are_listed_and_all_are_counted(project: Project) -> None:
+    """R-LOCK-1."""
+    project.plan([projects.making(f"T1-{n:03}", f"{n}.txt") for n in range(130)], head="requirements: {REQ-1: A}\n")
+    data = project.quick("check-plan", "1", "--json").data
+    listed = [one["message"] for one in data["findings"] if one["code"] == "task.no-requirement"]
+    assert (len(listed), data["warnings"], listed[-1][-36:]) == (100, 131, "(and 30 more of task.no-requirement)")
+
+
 def test_ambiguous_words_are_a_warning_in_guided_and_an_error_in_strict_mode(project: Project) -> None:
     """R-LOCK-7: `tests/unit/domain/test_intake_wording.py` has the words."""
     criterion = "It greets friends etc."

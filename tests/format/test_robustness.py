@@ -142,14 +142,6 @@ def test_ten_thousand_tasks_are_read_and_one_more_is_refused(monkeypatch: pytest
     assert plan_with(11) is None
 
 
-def test_at_most_a_hundred_findings_of_a_code_are_shown_and_the_rest_counted() -> None:
-    plan = HEAD + "### T1-01: A\n\n- **Estimate:** 30m\n" + "- unheard of: x\n" * 350
-    findings = [f for f in plan_parser.parse(plan.encode(), "p").findings if f.code == "task.unknown-label"]
-    assert len(findings) == 100
-    assert "and 250 more of task.unknown-label below" in findings[-1].message
-    assert "more of" not in findings[-2].message
-
-
 @every("label", ["Steps", "**Step**", "steps"])
 def test_a_field_of_steps_gets_the_form_that_steps_have(label: str) -> None:
     plan = HEAD + f"### T1-01: A\n\n- **Estimate:** 30m\n- {label}:\n  1. run: x\n"

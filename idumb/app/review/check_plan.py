@@ -17,14 +17,12 @@ from idumb.domain import errors, whole_numbers
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.finding import ERROR, Finding
+from idumb.domain.finding import ERROR, Finding, first_of_each
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.intake import self_check
 from idumb.domain.plans import graph, step_plan
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import RunState
-
-_SHOWN = 50  # errors in the evidence; all are in `data.findings`
 
 
 def check(
@@ -159,7 +157,8 @@ def _is_verified(services: Services, contract: Contract) -> bool:
 
 def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:
     wrong = only_errors(findings)
-    data |= {"findings": [f.as_dict() for f in findings], "errors": len(wrong), "warnings": len(findings) - len(wrong)}
+    listed = [finding.as_dict() for finding in first_of_each(findings)]
+    data |= {"findings": listed, "errors": len(wrong), "warnings": len(findings) - len(wrong)}
     if not wrong:
         return Result(data)
     words = f"{len(wrong)} error{'s' * (len(wrong) != 1)} in phase {phase}"
@@ -168,7 +167,7 @@ def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Re
         errors.EXIT_INVALID,
         (),
         ("plan.invalid", words, f"Correct {wrong[0].place} first, then idumb check-plan {phase}"),
-        {"phase": phase, "evidence": [f"{finding.place}: {finding.message}" for finding in wrong[:_SHOWN]]},
+        {"phase": phase, "evidence": [f"{finding.place}: {finding.message}" for finding in wrong[:50]]},
     )
 
 

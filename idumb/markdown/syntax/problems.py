@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain import catalog, wording
-from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.finding import ERROR, MOST, Finding, first_of_each, nearest
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax.source import Source
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
 _LINES = 10
-_MOST = 100  # findings reported per code
 _BELOW = 20  # lines to search for the next one with text
 _TAB = lazy_pattern.compile(r" *\t")
 _WORDS = 600  # characters of a message, which may quote the plan
@@ -41,7 +39,7 @@ class Problems:
         row = catalog.ROWS[code]
         accepted = str(words.get("accepted", ", ".join(near) or row.accepted))
         given = _Words(words | {"found": found, "field": field, "accepted": accepted}, self)
-        known = nearest(found, near) if near and found and len(self.findings) < _MOST else None
+        known = nearest(found, near) if near and found and len(self.findings) < MOST else None
         message, usual = row.said(given)
         fix = str(words.get("fix", usual))
         fix = f"{words.get('where', '')}{f'did you mean `{known}`?' if known and known != found else fix}"
@@ -56,24 +54,14 @@ class Problems:
         return any(f.severity == ERROR for f in self.findings)
 
     def sorted(self) -> tuple[Finding, ...]:
-        """Return the findings in source order.
-
-        A habit of the author is reported once, with the other lines. Of any other code, the first hundred findings
-        are reported, with the number of the rest.
-        """
+        """Return the findings in source order. A habit of the author is reported once, with the other lines."""
         habits: dict[str, list[Finding]] = {}
         reported: list[Finding] = []
-        counts: Counter[str] = Counter(f.code for f in self.findings)
-        remaining = dict.fromkeys(counts, _MOST)
         for finding in sorted(self.findings, key=lambda f: (f.line, f.column, f.code)):
-            if finding.code in _HABITS:
-                habits.setdefault(finding.code, []).append(finding)
-            elif remaining[finding.code]:
-                remaining[finding.code] -= 1
-                more = 0 if remaining[finding.code] else counts[finding.code] - _MOST
-                reported.append(_and_more(finding, more) if more else finding)
+            (habits.setdefault(finding.code, []) if finding.code in _HABITS else reported).append(finding)
         reported += (_once(repeated) for repeated in habits.values())
-        return tuple(self._with_tab(f) for f in sorted(reported, key=lambda f: (f.line, f.column, f.code)))
+        ordered = sorted(reported, key=lambda f: (f.line, f.column, f.code))
+        return tuple(map(self._with_tab, first_of_each(ordered)))
 
     def _with_tab(self, finding: Finding) -> Finding:
         """Name a tab that may have caused an error: at its line, or at the next one with text."""
@@ -151,10 +139,6 @@ def _once(repeated: list[Finding]) -> Finding:
         return first
     lines = wording.listed((str(other.line) for other in others), _LINES)
     return replace(first, message=f"{first.message} (also in line{'s' * (len(others) > 1)} {lines})")
-
-
-def _and_more(last: Finding, more: int) -> Finding:
-    return replace(last, message=f"{last.message} (and {more:,} more of {last.code} below)")
 
 
 def _short(text: str, most: int = 120) -> str:
