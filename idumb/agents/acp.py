@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from idumb import __version__
 from idumb.agents import acp_agents, answers, failure_words
@@ -34,7 +35,6 @@ from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
 _NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
-_OPTIONS = ("mode", "shell", "resume", HOME)
 _WRITES = frozenset({"edit", "delete", "move"})
 _HARMLESS = frozenset({"read", "search", "think"})
 _STOPS: Mapping[str, tuple[str, str, str | None]] = {
@@ -49,6 +49,8 @@ _OF_THE_WORK = frozenset({agent.MALFORMED, agent.CONTEXT_EXHAUSTED, agent.DECLIN
 
 class AcpAgent(ProgramAgent):
     """Starts an agent of `acp_agents.ROWS` or the binding's own `argv` for each request, and speaks the protocol."""
+
+    options = MappingProxyType({"mode": str, "shell": (True, False), "resume": (True, False), HOME: HOMES})
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         super().__init__(binding, equipment)
@@ -68,13 +70,7 @@ class AcpAgent(ProgramAgent):
 
         Raises AdapterError if they are unusable.
         """
-        options = self._binding.options
-        self._require_options(options, _OPTIONS)
-        for name, values in ((HOME, HOMES), ("shell", (True, False)), ("resume", (True, False))):
-            if name in options and (options[name] not in values or type(options[name]) is not type(values[0])):
-                raise self._bad_option(f"has the wrong option {name}: {' or '.join(map(str, values)).lower()}")
-        if not isinstance(options.get("mode"), str | None):
-            raise self._bad_option("has the wrong option mode, which is a name")
+        self._require_options()
         if self._row.argv:
             program = self._resolve(self._binding.argv[0] if self._binding.argv else self._row.argv[0])
             return (

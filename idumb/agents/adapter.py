@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from idumb.agents import transcript
 from idumb.domain.agent import AgentRequest, Readiness
@@ -20,6 +21,7 @@ ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
 Redact = Callable[[str], str]
 
 FORMAT = "1"
+_KINDS: Mapping[Any, str] = {str: "a text", int: "a whole number", Mapping: "a mapping", tuple: "a list"}
 
 
 class Recordings(Protocol):
@@ -84,6 +86,8 @@ class Adapter:
 
     version = FORMAT
     continues = True
+    options: Mapping[str, tuple[Any, ...] | type] = MappingProxyType({})
+    """The options of a binding: the values of each, or their type."""
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         self._binding = binding
@@ -115,7 +119,17 @@ class Adapter:
             hint=f"idumb help agents, section {adapter}",
         )
 
-    def _require_options(self, options: Mapping[str, object], accepted: Sequence[str]) -> None:
-        unknown = [name for name in options if name not in accepted]
-        if unknown:
-            raise self._bad_option(f"has no option {unknown[0]}")
+    def _require_options(self) -> None:
+        """Raise AdapterError unless the adapter knows each option of the binding, and accepts its value."""
+        for name, value in self._binding.options.items():
+            accepted = self.options.get(name)
+            if accepted is None:
+                known = ", ".join(self.options) or "none"
+                raise self._bad_option(f"has no option {name[:60]}; its options are: {known}")
+            values = accepted if isinstance(accepted, tuple) else ()
+            fits = any(value == one and type(value) is type(one) for one in values)
+            if isinstance(accepted, type):
+                fits = isinstance(value, accepted) and not isinstance(value, bool)
+            if not fits:
+                words = " or ".join(str(one).lower() for one in values) or _KINDS[accepted]
+                raise self._bad_option(f"needs {words} as its option {name}")

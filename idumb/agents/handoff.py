@@ -13,6 +13,7 @@ import secrets
 import stat
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from idumb.agents import answers
 from idumb.agents.adapter import Adapter, Redact
@@ -28,7 +29,6 @@ LAST_LINE = "END OF ANSWER"
 _LARGEST = 16 * 1024 * 1024
 _LONGEST_WAIT = 365 * 24 * 3600
 _TICK = 0.5  # seconds between polls
-_OPTIONS = ("folder", "wait")
 _DONE, _FAILED = "done", "failed"
 _MOST_TOLD = 5
 
@@ -37,15 +37,16 @@ class HandoffAgent(Adapter):
     """Puts handoffs into the equipment's folder, unless the binding names another."""
 
     name = "handoff"
+    options = MappingProxyType({"folder": str, "wait": object})
 
     def describe(self) -> Sequence[str]:
         """Check the options without starting anything. Raises AdapterError."""
         options = self._binding.options
-        self._require_options(options, _OPTIONS)
+        self._require_options()
         folder, wait = options.get("folder"), options.get("wait", 0)
         if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= _LONGEST_WAIT:
             raise self._bad_option("requires `wait` to be a number of seconds, at most one year")
-        if folder is not None and (not isinstance(folder, str) or not folder.startswith("/") or "\0" in folder):
+        if folder is not None and (not folder.startswith("/") or "\0" in folder):
             raise self._bad_option("requires `folder` to be an absolute path")
         if folder is not None and is_below(os.path.realpath(folder), os.path.realpath(self._equipment.repository)):
             raise self._bad_option("requires `folder` to be outside the repository, where no task can write")

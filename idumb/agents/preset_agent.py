@@ -10,11 +10,12 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from idumb.agents import answers
 from idumb.agents.adapter import Equipment
-from idumb.agents.answers import Report, last_line, one_line
+from idumb.agents.answers import Report, last_line
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.agents.program import (
     HOME,
@@ -36,14 +37,6 @@ from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 from idumb.system.processes.supervision import Captured
 
-OPTIONS: Mapping[str, tuple[Any, ...]] = {
-    HOME: HOMES,
-    "shell": (True, False),
-    "project": (True, False),
-    "resume": (True, False),
-}
-"""The options of a binding, with the values of each."""
-
 _KEPT = 4 * 1024 * 1024
 _LISTS = 20.0  # seconds in which it lists its models, or says whether it is logged in
 _OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
@@ -60,6 +53,8 @@ _NEXT: Mapping[str, str] = {
 class PresetAgent(ProgramAgent):
     """Runs one command-line agent. `argv` of the binding names another program and extra arguments."""
 
+    options = MappingProxyType({HOME: HOMES, "shell": (True, False), "project": (True, False), "resume": (True, False)})
+
     def __init__(self, binding: Binding, equipment: Equipment, preset: Preset | None = None) -> None:
         super().__init__(binding, equipment)
         self.name = binding.adapter
@@ -72,7 +67,7 @@ class PresetAgent(ProgramAgent):
 
     def describe(self) -> Sequence[str]:
         """Return the arguments that start a builder. Raises AdapterError if they are unusable."""
-        _require_options(self._binding)
+        self._require_options()
         return self._arguments(self._invocation())
 
     def _needs_login(self) -> bool:
@@ -310,24 +305,6 @@ class _Printed:
 
 def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
-
-
-def _require_options(binding: Binding) -> None:
-    for name, value in binding.options.items():
-        values = OPTIONS.get(name)
-        if values is None:
-            raise AdapterError(
-                "agent.unknown-option",
-                f"Unknown option {one_line(str(name), 60)} in bindings.{binding.name}.options.",
-                hint=f"Supported options: {', '.join(OPTIONS)}.",
-            )
-        if value not in values or type(value) is not type(values[0]):
-            words = ", ".join(str(v).lower() for v in values)
-            raise AdapterError(
-                "agent.bad-option",
-                f"bindings.{binding.name}.options.{name} has the invalid value {one_line(str(value), 60)}.",
-                hint=f"Allowed: {words}.",
-            )
 
 
 def _git_folder(workspace: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from idumb.agents.adapter import Adapter, Recordings
 from idumb.domain import agent, contract, outcome, wording
@@ -17,6 +18,7 @@ class ReplayAgent(Adapter):
     """Replays `binding.options.run`. Without recordings in the equipment it can only be inspected."""
 
     name = "replay"
+    options = MappingProxyType({"run": str})
 
     def describe(self) -> Sequence[str]:
         """Check the options without starting anything. Raises AdapterError if the run does not exist."""
@@ -30,15 +32,10 @@ class ReplayAgent(Adapter):
         return ()
 
     def _run(self) -> str:
-        run = self._binding.options.get("run")
-        unknown = sorted(set(self._binding.options) - {"run"})
-        if not isinstance(run, str) or not run or unknown:
-            requirement = f"no option {unknown[0]}" if unknown else "one option, `run`"
-            raise AdapterError(
-                "agent.bad-option",
-                f"bindings.{self._binding.name} replays a run and requires {requirement}.",
-                hint="Set `options: {run: ID}`, with an id from `idumb status` or `idumb log`.",
-            )
+        self._require_options()
+        run = str(self._binding.options.get("run", ""))
+        if not run:
+            raise self._bad_option("needs the id of a run: `options: {run: ID}`, from `idumb status` or `idumb log`")
         return run
 
     def run(self, request: AgentRequest) -> AgentResult:

@@ -14,6 +14,7 @@ import ipaddress
 import json
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,11 +25,9 @@ from idumb.agents.models.model_tools import ModelTools
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, Readiness, Usage
 from idumb.domain.errors import AdapterError
-from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding
 from idumb.lazy_dataclass import dataclass
 
-_KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "fallback", "output")
 _TOOL, _NATIVE, _PROMPTED = "tool", "native", "prompted"
 _OF_ENVIRONMENT = "environment"
 _PACKAGE = "pydantic_ai"
@@ -77,6 +76,17 @@ class ModelAgent(Adapter):
     """Asks `binding.model`. It sees only the binding's own variables, of which one is the key."""
 
     name = "model"
+    options = MappingProxyType(
+        {
+            **dict.fromkeys(("base_url", "key"), str),
+            "plain_http": (True, False),
+            "proxy": (_OF_ENVIRONMENT,),
+            "turns": int,
+            "parameters": Mapping,
+            "fallback": tuple,
+            "output": (_TOOL, _NATIVE, _PROMPTED),
+        }
+    )
     capabilities = Capabilities(sandboxed=True)
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
@@ -128,64 +138,42 @@ class ModelAgent(Adapter):
 
     def _options(self, model: str | None) -> _Options:
         """Return the checked options; `model` is the model of a request. Raises AdapterError."""
-        for name in self._binding.options:
-            if name not in _KNOWN:
-                near = nearest(name, _KNOWN)
-                raise self._wrong(name, "is not an option", f"Did you mean {near}?" if near else None)
+        self._require_options()
+        given = self._binding.options
         if importlib.util.find_spec(_PACKAGE) is None:
             raise AdapterError(
                 "agent.no-package",
                 "Adapter model requires pydantic-ai, which is not installed.",
                 hint="Run `pip install 'idumb[models]'`.",
             )
-        names = (model or self._binding.model or "", *map(str, self._option("fallback", list, [])))
+        names = (model or self._binding.model or "", *map(str, given.get("fallback", ())))
         if not all(name.partition(":")[2] for name in names):
             raise AdapterError(
                 "agent.bad-option",
                 f"bindings.{self._binding.name}.model must name a provider and a model.",
                 hint="Write it as provider:model, such as anthropic:some-model.",
             )
-        output = self._option("output", str, _TOOL)
-        if output not in {_TOOL, _NATIVE, _PROMPTED}:
-            raise self._wrong("output", f"must be {_TOOL}, {_NATIVE} or {_PROMPTED}")
-        proxy = self._option("proxy", str, "")
-        if proxy not in {"", _OF_ENVIRONMENT}:
-            raise self._wrong("proxy", f"must be {_OF_ENVIRONMENT}")
-        address = self._option("base_url", str, "")
+        address = str(given.get("base_url", ""))
         if address:
-            _require_safe(address, plain=self._option("plain_http", bool, default=False))
+            _require_safe(address, plain=given.get("plain_http") is True)
         return _Options(
             names,
             address or None,
             self._key(),
-            self._option("turns", int, 50),
-            output,
-            self._option("parameters", dict, {}),
-            bool(proxy),
+            given.get("turns", 50),
+            given.get("output", _TOOL),
+            given.get("parameters", {}),
+            "proxy" in given,
         )
-
-    def _option(self, name: str, kind: type, default: Any) -> Any:
-        """Return the value of an option. Raises AdapterError if it has another type."""
-        value = self._binding.options.get(name, default)
-        if (isinstance(value, Mapping) and kind is dict) or (isinstance(value, tuple) and kind is list):
-            return kind(value)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self._wrong(name, f"must be of type {kind.__name__}")
-        return value
-
-    def _wrong(self, name: str, words: str, hint: str | None = None) -> AdapterError:
-        place = f"bindings.{self._binding.name}.options.{name}"
-        hint = hint or "For the options, run `idumb help agents`."
-        return AdapterError("agent.bad-option", f"{place} {words}.", hint=hint)
 
     def _key(self) -> str | None:
         """Return the value of the key's variable; None if the configuration names none."""
         variables = self._binding.environment
-        name = self._option("key", str, "") or next(iter(variables), "")
+        name = str(self._binding.options.get("key", "")) or next(iter(variables), "")
         if not name:
             return None
         if name not in variables:
-            raise self._wrong("key", "must be one of the binding's variables", f"Add {name} to its `environment`.")
+            raise self._bad_option(f"names the key {name}, which its `environment` does not")
         value = self._environment.get(name, "").strip()
         if not value:
             raise AdapterError("agent.no-key", f"{name} is not set.", hint=f"Run `export {name}=...`, then retry.")

@@ -306,7 +306,7 @@ def test_every_provider_of_the_library_gets_the_binding_s_key_and_no_retry_of_it
 @needs_extra
 def test_a_fallback_model_replaces_the_first(server: ChatServer, tmp_path: Path) -> None:
     answers = (chat_server.error(500, "oops"), chat_server.text("Done."))
-    result = ask(server, tmp_path, *answers, options={"fallback": ["openai-chat:m-2"]})
+    result = ask(server, tmp_path, *answers, options={"fallback": ("openai-chat:m-2",)})
     assert result.outcome == outcome.COMPLETED
     assert [received.body["model"] for received in server.requests] == ["m-1", "m-2"]
 
