@@ -46,4 +46,6 @@ def _warnings(task: str, newest: Mapping[str, Mapping[str, Any]]) -> Iterator[st
     for subject, row in newest.items():
         level = row.get("level", levels.ADVISORY)
         if subject.startswith(evidence.GATE) and level > levels.INFORMATIONAL and row["result"] != evidence.PASSED:
-            yield f"{task} has an open warning: {subject} is {row['result'].replace('_', ' ')}"
+            reason = str(row.get("output") or "").partition("\n")[0]
+            words = f"{task} has an open warning: {subject} is {row['result'].replace('_', ' ')}"
+            yield f"{words}: {reason}" if reason else words

@@ -188,6 +188,10 @@ def test_opinions_contradict_one_another_about_one_criterion_and_between_two_rol
             ("T1-01 has an open warning: gate change-class is unproven",),
         ),
         ({"result": "unproven"}, ("T1-01 has an open warning: gate change-class is unproven",)),
+        (
+            {"result": "unproven", "output": "unknown whether it breaks a caller\nmore"},
+            ("T1-01 has an open warning: gate change-class is unproven: unknown whether it breaks a caller",),
+        ),
         ({"result": "timed_out"}, ("T1-01 has an open warning: gate change-class is timed out",)),
         ({"level": 0, "result": "failed"}, ()),
         ({"result": "passed"}, ()),
