@@ -30,7 +30,6 @@ from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, StepRecord, Usage
-from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
@@ -86,11 +85,7 @@ class AcpAgent(ProgramAgent):
     def _needs_login(self) -> bool:
         return bool(self._row.argv)
 
-    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
-        try:
-            argv = self.describe()
-        except AdapterError as problem:
-            return agent.unusable(problem)
+    def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         client = Client(
             request.workspace,
             _prompt(request, commands=self._commands),
@@ -103,14 +98,9 @@ class AcpAgent(ProgramAgent):
         transcript = self._transcript(request)
         if transcript is not None:
             client.tell = transcript.line
-        try:
-            with self._inputs(request) as inputs, self._folders(request):
-                watch = StateFileWatch(inputs.state, self._redact, hear)
-                finished = self._talk(request, client, inputs, watch)
-        except OSError as problem:
-            return self._not_started(argv, problem)
-        except AdapterError as problem:
-            return agent.unusable(problem)
+        with self._inputs(request) as inputs, self._folders(request):
+            watch = StateFileWatch(inputs.state, self._redact, hear)
+            finished = self._talk(request, client, inputs, watch)
         kept = transcript.close() if transcript else None
         return self._result(request, client, finished, kept)
 

@@ -12,7 +12,7 @@ from idumb.agents.program import ProgramAgent, with_request
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json, outcome
-from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities, unusable
+from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.system.processes import child_process
 
@@ -37,29 +37,21 @@ class CommandAgent(ProgramAgent):
             )
         return self._argv()
 
-    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
-        try:
-            argv = self.describe()
-        except AdapterError as problem:
-            return unusable(problem)
+    def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
+        argv = self._argv()
         as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
         with self._inputs(request, as_file=as_file) as inputs:
-            argv = [inputs.prompt if part == PROMPT_FILE else part for part in argv]
+            argv = tuple(inputs.prompt if part == PROMPT_FILE else part for part in argv)
             transcript = self._transcript(request)
-            try:
-                finished = self._start(
-                    argv,
-                    request,
-                    {**with_request(self._environment, request), **inputs.variables},
-                    inputs.folder,
-                    stdin=None if inputs.prompt else request.prompt.encode("utf-8", "surrogateescape"),
-                    sink=transcript,
-                    watch=StateFileWatch(inputs.state, self._redact, hear),
-                )
-            except OSError as problem:
-                return self._not_started(argv, problem)
-            except AdapterError as problem:
-                return unusable(problem)
+            finished = self._start(
+                argv,
+                request,
+                {**with_request(self._environment, request), **inputs.variables},
+                inputs.folder,
+                stdin=None if inputs.prompt else request.prompt.encode("utf-8", "surrogateescape"),
+                sink=transcript,
+                watch=StateFileWatch(inputs.state, self._redact, hear),
+            )
             self_report = state_file.read(inputs.state, self._redact)
         return self._result(request, finished, transcript.close() if transcript else None, self_report)
 

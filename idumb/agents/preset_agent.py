@@ -89,11 +89,7 @@ class PresetAgent(ProgramAgent):
                 return None
         return None if asked.timed_out or asked.exit_code not in (0, 1) else asked.exit_code == 0
 
-    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
-        try:
-            self.describe()
-        except AdapterError as problem:
-            return agent.unusable(problem)
+    def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         with self._inputs(request) as inputs:
             call = self._invocation(request, self._home(request, inputs.folder), _schema(request, inputs))
             watch = StateFileWatch(inputs.state, self._redact, hear)
@@ -120,26 +116,21 @@ class PresetAgent(ProgramAgent):
         environment |= {**inputs.variables, **self._preset.variables(call)}
         argv = self._arguments(call)
         kept = _Printed(self._transcript(request), self._preset.lines)
-        try:
-            if call.home is not None:
-                make_home(call.home, "codex")
-            finished = self._start(
-                argv,
-                request,
-                environment,
-                inputs.folder,
-                *self._state(call),
-                in_sandbox=self._preset.in_sandbox,
-                stdin=request.prompt.encode("utf-8", "surrogateescape"),
-                separate_errors=True,
-                sink=kept,
-                watch=watch,
-                progress=answers.Progress(),
-            )
-        except OSError as problem:
-            return self._not_started(argv, problem), False
-        except AdapterError as problem:
-            return agent.unusable(problem), False
+        if call.home is not None:
+            make_home(call.home, "codex")
+        finished = self._start(
+            argv,
+            request,
+            environment,
+            inputs.folder,
+            *self._state(call),
+            in_sandbox=self._preset.in_sandbox,
+            stdin=request.prompt.encode("utf-8", "surrogateescape"),
+            separate_errors=True,
+            sink=kept,
+            watch=watch,
+            progress=answers.Progress(),
+        )
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
         answer = self._preset.read(kept.whole(finished.output), errors)
         idle = not finished.timed_out and not answer.usage.tokens_out and bool(answer.error)

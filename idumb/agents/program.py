@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from idumb.agents.adapter import FORMAT, Adapter, Equipment
+from idumb.app.ports.agents import Hear
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError
@@ -51,6 +52,22 @@ class ProgramAgent(Adapter):
             program, *arguments = self._binding.argv
             self._resolved = (self._resolve(program), *arguments)
         return self._resolved
+
+    def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
+        try:
+            argv = self.describe()
+        except AdapterError as problem:
+            return agent.unusable(problem)
+        try:
+            return self._run(request, hear)
+        except AdapterError as problem:
+            return agent.unusable(problem)
+        except OSError as problem:
+            return AgentResult(outcome.ERRORED, not_started(argv, problem), failure=agent.MISSING)
+
+    def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
+        """Answer a request. AdapterError or OSError says why the program could not be started."""
+        raise NotImplementedError
 
     def ready(self) -> Readiness:
         self.describe()
@@ -137,9 +154,6 @@ class ProgramAgent(Adapter):
             agent=True,
             **how,
         )
-
-    def _not_started(self, argv: Sequence[str], problem: OSError) -> AgentResult:
-        return AgentResult(outcome.ERRORED, not_started(argv, problem), failure=agent.MISSING)
 
     def _inputs(self, request: AgentRequest, *, as_file: bool = False) -> InputFiles:
         return InputFiles(request, self._equipment.inputs, as_file=as_file)
