@@ -198,6 +198,7 @@ def test_a_guided_plan_asks_about_a_changed_non_goal(project: Project, choice: s
     answer = run(project, "--max-attempts", "1")
     assert (answer.code, project.statuses()) == (5, {"T1-01": "waiting"}), answer
     (question,) = project.quick("decisions", "--json").data["decisions"]
+    assert question["what"] == "T1-01 changed docs/b.txt, which the plan excludes"
     assert WORDS in project.quick("decisions").out
     assert WORDS in project.quick("show", "T1-01").out
     assert project.quick("decide", question["id"], choice).code == 0

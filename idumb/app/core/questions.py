@@ -128,8 +128,8 @@ TABLE: Mapping[str, Row] = {
     "non-goal": Row(
         JUDGEMENT,
         "non-goal",
-        "{task} changed what the plan excludes",
-        "A non-goal says that it stays as it is.",
+        "{task} changed {paths}, which the plan excludes",
+        "A non-goal of the plan says that this stays as it is.",
         _judged("it may change, this once", "the change is part of the task", "it must stay", "the attempt fails"),
         f"{evidence.GATE}{gate_table.NON_GOALS}",
     ),
@@ -375,7 +375,9 @@ def non_goals(task: Task, attempt: int, proofs: Iterable[Evidence]) -> Iterator[
     subject = f"{evidence.GATE}{gate_table.NON_GOALS}"
     for proof in proofs:
         if (proof.subject, proof.result) == (subject, evidence.UNPROVEN):
-            yield about("non-goal", task, attempt, proof.output.splitlines())
+            lines = proof.output.splitlines()
+            paths = wording.listed(dict.fromkeys(line.partition(":")[0] for line in lines), 5)
+            yield about("non-goal", task, attempt, lines, paths=paths)
 
 
 def validator(task: Task, attempt: int, changes: Sequence[ledger.Change], why: str = "", reply: str = "") -> Decision:
