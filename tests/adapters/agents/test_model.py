@@ -20,6 +20,7 @@ from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentR
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
+from idumb.system.redaction import Redactor
 from tests.support import chat_server
 from tests.support.cases import every
 from tests.support.chat_server import ChatServer, Response
@@ -41,7 +42,11 @@ def bound(root: Path, url: str, **options: Any) -> registry.AgentRegistry:
         "model", "model", environment=("MODEL_KEY",), options={"base_url": url, **options}, model="openai-chat:m-1"
     )
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
-    return registry.build(Equipment(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact))
+    stream = Redactor({"MODEL_KEY": "sk-secret"}).stream
+    settings = Settings(bindings={"model": binding})
+    return registry.build(
+        Equipment(settings, str(root), lambda *_: (False, ""), redact, transcripts=f"{root}-kept", stream=stream)
+    )
 
 
 def no_patch(*_: object) -> tuple[bool, str]:
@@ -61,6 +66,26 @@ def ask(
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL_KEY", "sk-secret")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+
+
+@needs_extra
+def test_the_transcript_names_each_call_the_tokens_so_far_and_what_the_model_says(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    """R-RUN-2."""
+    made = chat_server.calls(("write_file", {"path": "a.txt", "content": "made\n", "intent": "make it"}))
+    outside = chat_server.calls(("write_file", {"path": "b.txt", "content": "made\n", "intent": "more"}))
+    result = ask(server, tmp_path, made, outside, chat_server.text("Made with sk-secret."))
+    assert result.transcript is not None
+    text = Path(result.transcript).read_text(encoding="utf-8")
+    assert "sk-secret" not in text
+    lines = text.splitlines()
+    assert [line.split(",")[0].split("[")[0] for line in lines if "tokens so far" not in line] == [
+        "write_file a.txt: completed",
+        "write_file b.txt: failed",
+        "says: Made with ",
+    ]
+    assert sum("tokens so far" in line for line in lines) == 2
 
 
 @needs_extra
