@@ -132,6 +132,9 @@ def test_completed_or_invalid_changes_are_refused_and_nothing_is_written(project
         (("--decision", "words", "--decision", " \n"), "usage", 2),
     ):
         refused(amend(project, *flags, "--yes"), code, exit_code)
+    invalid = amend(project, "--widen", "T1-03", "modify ../else", "--yes").error
+    commands = [choice["command"] for choice in invalid["details"]["choices"]]
+    assert commands == ["idumb amend 1 --from-file"], "check-plan does not show the errors of what was not written"
     for text in (
         making("T1-03", "an-id-that-is-used.txt"),
         making("T1-04", "needs-what-is-not-there.txt", after="T1-09"),

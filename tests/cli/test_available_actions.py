@@ -178,7 +178,7 @@ def rolled_back(sandbox: GitSandbox) -> Project:
 
 def dropped(sandbox: GitSandbox) -> Project:
     project = failed_for_good(sandbox)
-    assert project.quick("drop", "1", "--why", "not needed", "--yes").code == 0
+    assert project.quick("drop", "1", "--why", "not needed").code == 0
     return project
 
 

@@ -207,6 +207,8 @@ def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch
     assert project.read("c.txt") == "mine\n"
     edit(project, "T1-03: Task T1-03", "T1-03: Mine")
     assert decide(project, QUESTION, "accept", "--guidance", "good").error["code"] == "run.contract-changed"
+    assert decisions(project) == [], "no answer about work of another plan"
+    edit(project, "T1-03: Mine", "T1-03: Task T1-03")
     assert decisions(project) == [QUESTION]
 
 

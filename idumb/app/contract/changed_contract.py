@@ -110,7 +110,7 @@ def require_not_dropped(state: RunState) -> None:
         raise Refusal(
             "phase.dropped",
             f"Phase {state.phase} was dropped: {state.reason}",
-            hint=Action.of("undo", "--yes", "--operation", [*state.operations][-1]),
+            hint=actions.undo_drop(state),
             details={"phase": state.phase},
         )
 

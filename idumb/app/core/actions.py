@@ -17,7 +17,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import IRREVERSIBLE, STRICT
 from idumb.domain.runs import gap
-from idumb.domain.runs.run import COMPLETED, PAUSED, RunState
+from idumb.domain.runs.run import COMPLETED, DROPPED, PAUSED, RunState
 from idumb.lazy_dataclass import dataclass
 
 UNPLANNED, INVALID, READY, CHANGED, ELSEWHERE = "not planned", "invalid", "ready", "changed", "recorded"
@@ -71,6 +71,11 @@ def give_up(task: str) -> Action:
     return Action.of("give-up", task, "--why", REASON)
 
 
+def undo_drop(run: RunState) -> Action:
+    """Return what takes up the work again that a person dropped."""
+    return Action.of("undo", "--yes", "--operation", [*run.operations][-1])
+
+
 def available(now: Situation) -> tuple[Action, ...]:
     """Return what a user can do now, the most likely first; each can succeed. Empty if nothing is left to do."""
     if now.opened is not None:
@@ -79,6 +84,8 @@ def available(now: Situation) -> tuple[Action, ...]:
         steps = (now.restoring,)
     elif now.run is None:
         steps = _before_a_run(now)
+    elif now.run.state == DROPPED:
+        steps = (undo_drop(now.run),)
     else:
         steps = _of_completed(now, now.run) if now.run.state == COMPLETED else _of_run(now, now.run)
     unique: dict[str, Action] = {}

@@ -129,7 +129,17 @@ def _amended(
         contract_versions.require_file(services, rewrite.path, state.phase)
         sources = tuple((p, rewrite.after if p == rewrite.path else data) for p, data in sources)
         loaded = loading.load_sources(services, state.phase, amended.folder, sources)
-        amended = plan_checks.startable(services, loading.with_links(services, loaded))
+        try:
+            amended = plan_checks.startable(services, loading.with_links(services, loaded))
+        except InputError as problem:  # of the plan as it would be: check-plan does not show them
+            edited = Choice(
+                "edit", "change the plan in an editor", "then adopt it", Action.of("amend", state.phase, "--from-file")
+            )
+            problem.step, problem.details["choices"] = (
+                "Nothing was written; correct the options",
+                actions.rows([edited]),
+            )
+            raise
     difference = since_lock(services, state, amended)
     refused = amendment.forbidden(difference.diff, difference.contract, amended, state)
     overlaps = amendment.overlaps(difference.diff, amended, state)

@@ -8,7 +8,7 @@ from typing import Any
 
 from idumb.app.consent import asking, phase_grants
 from idumb.app.consent.asking import Kept
-from idumb.app.contract import plan_answers
+from idumb.app.contract import contract_versions, loading, plan_answers
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -29,13 +29,27 @@ from idumb.domain.runs.run import ANSWERED, START, RunState
 
 def waiting(services: Services) -> Result:
     """Return every question that waits for an answer, in all phases of this working tree."""
-    rows = [d for phase in services.log.phases() for d in _open(services, phase)]
+    asked = {phase: rows for phase in services.log.phases() if (rows := _open(services, phase))}
+    changed = [phase for phase in asked if not _is_current(services, phase)]
+    rows = [row for phase in asked if phase not in changed for row in asked[phase]]
     data = {"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]}
+    words = "asks, too, but its plan changed or is gone since"
+    warnings = [f"Phase {phase} {words}: idumb check-plan {phase}" for phase in changed]
     holder = services.owner.holder()
-    if holder is None:
-        return Result(data)
-    words = f"idumb {holder['command']} runs as process {holder['pid']}, and may ask at its own terminal"
-    return Result(data, warnings=(words,))
+    if holder is not None:
+        words = f"idumb {holder['command']} runs as process {holder['pid']}, and may ask at its own terminal"
+        warnings.append(words)
+    return Result(data, warnings=tuple(warnings))
+
+
+def _is_current(services: Services, phase: str) -> bool:
+    """Return whether the newest run is of the present plan: only then is a question about its work answered."""
+    state = run_lookup.latest_run(services, phase)
+    try:
+        contract = loading.load_present(services, phase).contract
+    except InputError:
+        return False
+    return state is not None and contract is not None and contract_versions.is_run_of(state, contract)
 
 
 def consent_questions(services: Services) -> list[dict[str, Any]]:
