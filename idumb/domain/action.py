@@ -1,4 +1,4 @@
-"""A next step: one command of idumb. People paste its shell form; agents get a tool call where a tool does the same."""
+"""A next step: one command, mostly of idumb. People paste its shell form; agents get a tool call where a tool does the same."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ class Action:
     verb: str
     arguments: tuple[str, ...] = ()
     consequence: str = ""
+    program: str = "idumb"
 
     @classmethod
-    def of(cls, verb: str, *arguments: str, consequence: str = "") -> Action:
-        return cls(verb, arguments, consequence)
+    def of(cls, verb: str, *arguments: str, consequence: str = "", program: str = "idumb") -> Action:
+        return cls(verb, arguments, consequence, program)
 
     def __str__(self) -> str:
         """Return the shell form."""
         import shlex
 
-        return shlex.join(("idumb", self.verb, *self.arguments))
+        return shlex.join((self.program, self.verb, *self.arguments))
 
     @property
     def tool(self) -> dict[str, Any] | None:

@@ -36,6 +36,7 @@ class Situation:
     - `opened`: the task that is open in an editor. `uncommitted`: one whose work passed and git refused the commit.
     - `in_editor`: the tasks that are built in an editor.
     - `restoring`: how an interrupted rollback or undo is finished.
+    - `back`: what leads back to the run's branch; None there.
     - `rewritten`: the branch lost commits of the run, so that a person is asked first.
     - `asked`: the subjects of the questions that wait for a person. `plans`: whether an agent can write a plan.
     - `why`: why the run stopped, or why the plan cannot be used.
@@ -51,6 +52,7 @@ class Situation:
     uncommitted: str | None = None
     in_editor: frozenset[str] = frozenset()
     restoring: Action | None = None
+    back: Action | None = None
     rewritten: bool = False
     asked: tuple[str, ...] = ()
     plans: bool = False
@@ -84,6 +86,8 @@ def available(now: Situation) -> tuple[Action, ...]:
         steps = (now.restoring,)
     elif now.run is None:
         steps = _before_a_run(now)
+    elif now.back is not None and now.run.state != COMPLETED:
+        steps = (now.back, *(Action.of("show", task, "--debug") for task in now.failed[:1]))
     elif now.run.state == DROPPED:
         steps = (undo_drop(now.run),)
     else:

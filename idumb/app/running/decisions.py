@@ -33,7 +33,7 @@ def waiting(services: Services) -> Result:
     changed = [phase for phase in asked if not _is_current(services, phase)]
     rows = [row for phase in asked if phase not in changed for row in asked[phase]]
     data = {"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]}
-    words = "asks, too, but its plan changed or is gone since"
+    words = "asks, too, but HEAD is on another branch, or its plan changed since"
     warnings = [f"Phase {phase} {words}: idumb check-plan {phase}" for phase in changed]
     holder = services.owner.holder()
     if holder is not None:
@@ -43,13 +43,18 @@ def waiting(services: Services) -> Result:
 
 
 def _is_current(services: Services, phase: str) -> bool:
-    """Return whether the newest run is of the present plan: only then is a question about its work answered."""
+    """Return whether the newest run is of the present plan and branch: else a question about its work is not answered.
+
+    Its phase can be judged wherever its work was merged.
+    """
     state = run_lookup.latest_run(services, phase)
     try:
         contract = loading.load_present(services, phase).contract
     except InputError:
         return False
-    return state is not None and contract is not None and contract_versions.is_run_of(state, contract)
+    if state is None or contract is None or not contract_versions.is_run_of(state, contract):
+        return False
+    return state.is_complete or preconditions.way_back(services, state) is None
 
 
 def consent_questions(services: Services) -> list[dict[str, Any]]:

@@ -99,28 +99,25 @@ def why_not_deliver(services: Services, state: RunState) -> str:
 
 def require_branch(services: Services, state: RunState) -> None:
     """Refuse to continue or roll back a run on another branch than its own."""
-    head = services.history.head()
-    if head.branch != state.branch:
-        back = _way_back(services, state)
-        raise Refusal(
-            "git.other-branch",
-            f"The run was started on {state.branch or 'a detached HEAD'}; HEAD is on {head.branch or 'no branch'} now.",
-            hint=back,
-            details={"back": None if " where " in back else back},
-        )
+    back = way_back(services, state)
+    if back is not None:
+        raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details={"back": back})
 
 
-def _way_back(services: Services, state: RunState) -> str:
+def way_back(services: Services, state: RunState) -> Action | None:
     """Return the command that leads back to the run's branch, which may be gone, or to its detached HEAD."""
-    branch = state.branch
+    head, branch = services.history.head(), state.branch
+    if head.branch == branch:
+        return None
+    words = f"The run was started on {branch or 'a detached HEAD'}; HEAD is on {head.branch or 'no branch'} now"
     if branch and f"refs/heads/{branch}" in services.history.refs(f"refs/heads/{branch}"):
-        return f"git switch {shlex.quote(branch)}"
+        return Action.of("switch", branch, consequence=words, program="git")
     commits = [e.payload.get("commit") or e.payload.get("git_hash") for e in services.log.events(run=state.id)]
     newest = next((commit for commit in reversed(commits) if commit), state.base.commit)
     if branch is None:
-        return f"git switch --detach {newest}"
-    name = shlex.quote(branch)
-    return f"git branch -m {name} if it was renamed; git switch -c {name} {newest} if it was deleted"
+        return Action.of("switch", "--detach", newest or "HEAD", consequence=words, program="git")
+    words += f". If that branch was renamed: git branch -m {shlex.quote(branch)}; if it was deleted, make it again"
+    return Action.of("switch", "-c", branch, newest or "HEAD", consequence=words, program="git")
 
 
 def require_settled(state: RunState) -> None:
