@@ -1,4 +1,4 @@
-"""A next step: one command, mostly of idumb. People paste its shell form; agents get a tool call where a tool does the same."""
+"""A next step: one command, mostly of idumb. People paste its shell form; agents get the tool that does the same."""
 
 from __future__ import annotations
 

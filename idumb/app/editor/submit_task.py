@@ -112,7 +112,7 @@ def _submitted(
         **_verdict(services, attempt),
         "feedback": "" if accepted else task_state.context.feedback,
         "ended": None if ended is None else dict(ended.data),
-        "next": next_steps.available(contract, state, shown, services.settings, task.id),
+        "next": next_steps.available(services, contract, state, shown, task.id),
     }
     warnings = () if ended is None else ended.warnings
     if accepted:

@@ -10,7 +10,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
 from idumb.app.session import next_steps
-from idumb.app.worktree import preconditions, rewritten
+from idumb.app.worktree import rewritten
 from idumb.domain import outcome
 
 
@@ -28,9 +28,7 @@ def view(services: Services, phase: str) -> Result:
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t != first]
     asked = next_steps.pending(current, services.clock.now()) if current else []
     waiting = [*status.open_consents(services, contract.phase), *asked]
-    situation = next_steps.situation(contract, current, statuses, services.settings, waiting)
-    if current is not None:
-        situation = replace(situation, back=preconditions.way_back(services, current))
+    situation = next_steps.situation(services, contract, current, statuses, waiting)
     if open_now is not None:
         situation = replace(situation, opened=open_now.task, why=open_now.words)
     return Result(

@@ -205,7 +205,7 @@ def _planned(
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
     elsewhere = outside.lookup(contract.phase, row["folder"]) if state is None else {}
     asked = next_steps.pending(current, services.clock.now()) if current else []
-    situation = next_steps.situation(contract, current, statuses, services.settings, asked)
+    situation = next_steps.situation(services, contract, current, statuses, asked)
     shown = {
         **row,
         "phase": contract.phase,
@@ -235,10 +235,10 @@ def _planned(
         "errors": len(wrong),
         "problems": [f"{f.place}: {f.message}" for f in wrong[:SHOWN]],
     }
-    return shown, _situation(services, shown, situation, state)
+    return shown, _situation(shown, situation, state)
 
 
-def _situation(services: Services, row: Mapping[str, Any], situation: Situation, state: RunState | None) -> Situation:
+def _situation(row: Mapping[str, Any], situation: Situation, state: RunState | None) -> Situation:
     """Return the situation with what the row says of it. `state` is the newest run, perhaps of an earlier contract."""
     if row["problems"]:
         return dataclasses.replace(situation, standing=actions.INVALID, run=None, why=row["problems"][0])
@@ -250,8 +250,7 @@ def _situation(services: Services, row: Mapping[str, Any], situation: Situation,
     if row["elsewhere"]:
         words = f"work was done elsewhere, according to {row['elsewhere']['by']}; this log has none"
         return dataclasses.replace(situation, standing=actions.ELSEWHERE, why=words)
-    back = None if situation.run is None else preconditions.way_back(services, situation.run)
-    return dataclasses.replace(situation, back=back, rewritten=row["rewritten"], why=row["reason"])
+    return dataclasses.replace(situation, rewritten=row["rewritten"], why=row["reason"])
 
 
 def _invalid(row: dict[str, Any]) -> tuple[dict[str, Any], Situation]:

@@ -34,7 +34,7 @@ def build(
     if not done and not any(s in outcome.DONE for s in statuses.values()) and word == "partial":
         word = "failed"
     questions = next_steps.pending(state)
-    following = next_steps.available(contract, state, statuses, services.settings, ending.task)
+    following = next_steps.available(services, contract, state, statuses, ending.task)
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,

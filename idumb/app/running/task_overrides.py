@@ -140,7 +140,7 @@ def _override(
     row = next_steps.task_row(state, contract, task_id, statuses)
     touched = list(state.tasks[task_id].work.touched)
     blocked = actions.blocked_groups(contract, state, statuses)
-    following = next_steps.available(contract, state, statuses, services.settings)
+    following = next_steps.available(services, contract, state, statuses)
     data = {"task": row, "commit": fields["commit"], "left": touched, "blocked": blocked, "next": following}
     uncommitted = services.history.uncommitted(guarded)
     words = f"idumb does not commit what {task_id} wrote to protected paths; review it: {wording.listed(uncommitted)}"

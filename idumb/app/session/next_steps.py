@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from idumb.app.core import actions, open_attempt, projection_paths, questions, schedule
+from idumb.app.core.services import Services
+from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import CONFLICT, HISTORY, PHASE, SECRET, seconds_until
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import Settings
 
 
 def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
@@ -77,17 +78,17 @@ def _over(state: RunState, question: Mapping[str, Any]) -> bool:
 
 
 def available(
-    contract: Contract, state: RunState, shown: Mapping[str, str], settings: Settings, first: str | None = None
+    services: Services, contract: Contract, state: RunState, shown: Mapping[str, str], first: str | None = None
 ) -> list[Action]:
     """Return what can be done about a run of the contract. `first` is the task that the command was about."""
-    return [*actions.available(situation(contract, state, shown, settings, pending(state), first))]
+    return [*actions.available(situation(services, contract, state, shown, pending(state), first))]
 
 
 def situation(
+    services: Services,
     contract: Contract,
     state: RunState | None,
     shown: Mapping[str, str],
-    settings: Settings,
     asked: Iterable[Mapping[str, Any]] = (),
     first: str | None = None,
 ) -> actions.Situation:
@@ -103,12 +104,13 @@ def situation(
         shown=shown,
         first=first,
         opened=opened,
-        uncommitted=None if state is None else open_attempt.uncommitted(contract, state, settings),
+        uncommitted=None if state is None else open_attempt.uncommitted(contract, state, services.settings),
         in_editor=frozenset(
             task
             for task in (*ready[:1], *failed)
-            if contracts.in_editor(contract.plan_of(task), contract.tasks[task], settings)
+            if contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
         ),
+        back=None if state is None else preconditions.way_back(services, state),
         restoring=None if state is None else actions.finishing(state),
         asked=tuple(question["subject"] for question in asked),
     )

@@ -68,7 +68,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     if plan:
         data["next"] = [Action.of("check-plan", contract.phase), Action.of("execute-phase", contract.phase)]
     if unfinished:
-        following = next_steps.available(contract, state, statuses, services.settings)
+        following = next_steps.available(services, contract, state, statuses)
         data["next"] = [action for action in following if action.verb != "verify-work"]
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, warnings)
