@@ -81,7 +81,8 @@ def test_dependents_of_a_skipped_task_stay_blocked_and_every_command_says_why_an
     assert (shown["status"], shown["actions"]) == ("blocked", [ACCEPT, DROP])
     assert shown["reason"] == "waits for T1-01 (skipped: no time)"
     for command in (("resume", "1"), ("status",), ("next",), ("next", "1"), ("show", "T1-02")):
-        text = project.quick(*command).out
+        answer = project.quick(*command)
+        text = f"{answer.out}{answer.err}"
         assert "skipped: no time" in text, text
         assert "no reason is recorded" not in text
         assert "Continue" not in text  # it would change nothing

@@ -10,7 +10,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
 from idumb.app.session import next_steps
-from idumb.app.worktree import rewritten
+from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import outcome
 
 
@@ -27,7 +27,8 @@ def view(services: Services, phase: str) -> Result:
     first = able[0] if able else None
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t != first]
     asked = next_steps.pending(current, services.clock.now()) if current else []
-    waiting = [*status.open_consents(services, contract.phase), *asked]
+    away = current is not None and preconditions.way_back(services, current) is not None
+    waiting = [*status.open_consents(services, contract.phase), *([] if away else asked)]
     situation = next_steps.situation(services, contract, current, statuses, waiting)
     if open_now is not None:
         situation = replace(situation, opened=open_now.task, why=open_now.words)

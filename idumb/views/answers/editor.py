@@ -30,8 +30,6 @@ def upcoming(data: phrases.Data) -> phrases.Lines:
     if data["others"]:
         rows = [(t["id"], t["title"], _why(t)) for t in data["others"]]
         lines += ["Not yet:", *phrases.columns(rows), ""]
-    ways = [way for item in data["blocked"] for way in item["actions"]]
-    lines += ["To unblock tasks:", *(f"  {way}" for way in dict.fromkeys(ways)), ""] if ways else []
     questions = [f"Waiting for an answer: {item['id']}  {item['what']}" for item in data["decisions"]]
     lines += [*questions, ""] if questions else []
     return lines

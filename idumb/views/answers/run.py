@@ -74,12 +74,11 @@ def _questions(data: phrases.Data) -> list[str]:
 
 
 def blocked(data: phrases.Data) -> list[str]:
-    """Return what blocks tasks, and the commands that unblock them."""
+    """Return what blocks tasks; the next steps unblock them."""
     lines = []
     for held in data.get("blocked", ()):
         reason = f": {held['reason']}" if held["reason"] else ""
         lines.append(f"Blocked by {held['by']} ({held['status']}{reason}): {', '.join(held['tasks'])}")
-        lines += [f"  {action}" for action in held["actions"]]
     return ["", *lines] if lines else []
 
 
