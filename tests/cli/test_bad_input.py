@@ -110,23 +110,6 @@ def test_for_a_phase_only_in_the_roadmap_the_plan_command_is_suggested(project: 
     assert project.quick("check-plan", "2").code == 0
 
 
-def test_two_folders_of_one_phase_are_refused_and_both_named(project: Project) -> None:
-    """R-PLAN-11, R-PLAN-1."""
-    project.plan([making("T1-01", "a.txt")])
-    project.plan([making("T1-01", "a.txt")], folder="01-x")
-    error, message = refused(project, "execute-phase", "1", exit=3, code="phase.ambiguous")
-    assert ".planning/phases/1" in message
-    assert ".planning/phases/01-x" in message
-    assert error["message"]
-
-
-def test_for_a_phase_folder_without_a_plan_the_file_to_write_is_named(project: Project) -> None:
-    """R-RUN-1."""
-    project.repo.write(".planning/phases/1/notes.md", "nothing\n")
-    error, _ = refused(project, "execute-phase", "1", exit=3, code="phase.no-plan")
-    assert PLAN in str(error["hint"])
-
-
 def test_before_init_commands_that_write_suggest_idumb_init(sandbox: GitSandbox) -> None:
     """R-RUN-1: each entry check names the command that fixes the problem."""
     sandbox.write("README.md", "x\n")

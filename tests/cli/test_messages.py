@@ -69,17 +69,6 @@ def test_an_unknown_kind_gets_the_known_names(project: Project) -> None:
     assert (no_time.code, "'yesterday' is not a time" in no_time.err) == (2, True)
 
 
-def test_a_verified_phase_is_refused_with_the_command_that_runs_it_again(prepared: Prepared) -> None:
-    """R-RUN-1."""
-    project = prepared.get(ended_runs.done)
-    before = project.subjects()
-    refused = project.quick("execute-phase", "1", "--approve", project.approval(), "--json")
-    assert (refused.code, refused.error["code"]) == (4, "phase.verified")
-    assert "idumb execute-phase 1 --force" in refused.error["hint"]
-    assert "--force fails: a task creates a.txt" in refused.error["hint"]
-    assert project.subjects() == before
-
-
 def test_a_phase_that_creates_files_is_rolled_back_before_it_is_forced(prepared: Prepared) -> None:
     """R-RUN-1: `--force` fails over an existing created file; the message names the first step, and it works."""
     project = prepared.get(ended_runs.done)

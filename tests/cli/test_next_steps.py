@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -88,14 +87,6 @@ def test_a_git_folder_moved_away_during_a_run_is_not_created_again(project: Proj
     assert project.quick("next").code == 0
 
 
-def test_a_phase_known_only_from_committed_reports_is_not_called_verified(verified: Project, tmp_path: Path) -> None:
-    verified.repo.git("add", "--all")
-    verified.repo.git("commit", "--quiet", "--allow-empty", "--message=all")
-    verified.repo.git("clone", "--quiet", str(verified.repo.root), str(tmp_path / "clone"))
-    clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
-    assert "elsewhere" in clone.quick("next", "--json").data["next"]["why"]
-
-
 def test_a_warning_of_git_is_not_called_a_refusal(verified: Project) -> None:
     """R-GIT-5: with `core.autocrlf` git warns of line ends, and commits."""
     verified.repo.git("config", "core.autocrlf", "true")
@@ -111,24 +102,6 @@ def test_documents_of_a_run_on_another_branch_do_not_block_it(prepared: Prepared
     assert answer.code == 0
     assert "checkpoint" not in str(answer.data["fixed"])
     project.repo.git("switch", "--quiet", "work")
-
-
-def test_a_hook_that_refuses_without_a_message_is_named(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n", mode=0o755)
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    answer = project.quick("execute-phase", "1", "--approve", consent)
-    assert answer.code == 1
-    assert "a hook such as pre-commit" in answer.err
-
-
-def test_a_file_that_is_not_a_backup_is_not_called_a_damaged_log(project: Project) -> None:
-    project.repo.write("some.txt", "no backup\n")
-    error = project.quick("backup", "--verify", "some.txt", "--json").error
-    assert "event log" not in error["message"]
-    assert "doctor" not in error["hint"]
-    _type(project, project.quick("backup", "new/log.db", "--json").error["hint"])
-    assert project.quick("backup", "new/log.db").code == 0
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import os
@@ -11,7 +10,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from idumb.cli import mcp_tools
 from tests.cli.test_caller_detection import CODE, mark
 from tests.cli.test_editor import follows
 from tests.support import project as projects
@@ -112,14 +110,6 @@ def test_missing_consent_waits_and_is_given_by_decide(project: Project) -> None:
     assert decide(project, question, "run").error["code"] == "decision.unknown"
 
 
-def test_the_refusal_names_the_pending_decision(project: Project) -> None:
-    """R-ASK-1, R-ASK-2."""
-    stopped = project.quick("execute-phase", "1")
-    assert stopped.code == 5
-    assert f"idumb decide {waiting(project)[0]} run" in stopped.err
-    assert "--approve" in stopped.err
-
-
 def test_answering_no_consents_to_nothing(project: Project) -> None:
     """R-ASK-2."""
     question = open_question(project)
@@ -193,18 +183,6 @@ def test_an_agent_cannot_answer_and_may_leave_the_question(project: Project, mon
     question = open_question(project)
     answer = decide(project, question, "run")
     assert (answer.code, answer.error["code"]) == (4, CODE)
-    assert waiting(project) == [question]
-
-
-def test_no_tool_can_give_consent(project: Project) -> None:
-    """R-ASK-2: not even about a question that is not listed yet."""
-
-    async def never(*argv: str) -> mcp_tools.Answer:
-        raise AssertionError(argv)
-
-    question = open_question(project)
-    reply = asyncio.run(mcp_tools.Session(never).decide(question, "run"))
-    assert (reply["ok"], reply["error"]["code"]) == (False, "decision.at-terminal")
     assert waiting(project) == [question]
 
 
@@ -307,18 +285,6 @@ def test_status_and_next_show_pending_consent_as_a_decision(project: Project) ->
     assert decide(project, question, "run").code == 0
     assert project.quick("status", "--json").data["phases"][0]["decisions"] == []
     assert project.quick("next", "--json").data["next"]["command"] == "idumb execute-phase 1"
-
-
-def test_status_and_next_show_pending_consent_to_judges(unjudged: Project) -> None:
-    """R-ASK-2: it is about no phase."""
-    question = unjudged.json("verify-work", "1").error["details"]["decision"]
-    view = follows(unjudged.json("status"), "status")
-    assert [one["id"] for one in view["decisions"]] == [question]
-    assert view["next"]["command"] == "idumb decisions"
-    assert question in unjudged.quick("status").out
-    assert question in unjudged.quick("next").out
-    (unjudged.folder / "judge.sh").write_text(JUDGE + "\n", encoding="utf-8")
-    assert unjudged.json("status").data["decisions"] == []
 
 
 def test_a_state_directory_that_others_can_write_does_not_break_status(project: Project, home: Path) -> None:

@@ -211,15 +211,3 @@ def test_an_unwritable_brain_folder_does_not_stop_a_run(project: Project) -> Non
     answer = run(project, "--no-verify")
     assert answer.code == 0, answer.out
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
-
-
-def test_a_missing_agent_program_is_reported_before_anything_changes(project: Project) -> None:
-    """No attempt is spent on what could never start (R-RUN-1, R-ADAPT-2)."""
-    project.configure("builder: gone\nbindings:\n  gone: {adapter: command, argv: [no-such-agent-at-all]}\n")
-    project.plan([making("T1-01", "a.txt", "x\n").split("```yaml steps")[0]])
-    before = project.repo.ledger()
-    answer = run(project)
-    assert answer.code == 4, answer.out
-    assert "no-such-agent-at-all" in answer.out
-    assert projects.user_bytes(before, project.repo.ledger()) == []
-    assert project.trailers("Idumb-Task") == []

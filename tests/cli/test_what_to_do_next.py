@@ -38,18 +38,8 @@ def test_an_unknown_run_has_no_events(done: Project) -> None:
     assert done.json("log", "--run", "nonsense").error["code"] == "run.unknown"
 
 
-def test_show_rollback_and_undo_work_from_the_log_if_no_file_has_the_plan(done: Project) -> None:
-    """R-LOG-6: the log keeps the plans of every run."""
-    done.repo.remove(PLAN)
-    assert done.json("status").data["next"]["command"] == "idumb check-plan 1"
-    assert done.json("show", "T1-01").data["status"] == "completed"
-    assert "T1-01" in done.json("show", "T1-01", "--plan").data["text"]
-    assert done.json("rollback", "1", "--to", "start", "--yes").data["tasks"] == ["T1-01"]
-    assert done.json(*done.undoing()).code == 0
-
-
 def test_a_missing_program_of_an_agent_is_an_error_before_a_run(project: Project) -> None:
-    """R-ADAPT-1, R-PLAN-5: of `check-plan` and of `doctor`."""
+    """R-ADAPT-1, R-PLAN-5, R-RUN-1: of `check-plan` and of `doctor`."""
     project.configure("builder: gone\nbindings:\n  gone: {adapter: command, argv: [/no/such/program]}\n")
     project.plan([task("T1-01", files="create `a.txt`")])
     assert [row["code"] for row in project.json("check-plan", "1").data["findings"] if row["severity"] == "error"] == [

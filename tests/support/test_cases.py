@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,6 @@ def test_all_rows_are_run_with_the_fixtures(tmp_path: Path, number: int, word: s
     assert not list(tmp_path.iterdir())
     (tmp_path / "used").touch()
     assert seen == [(1, "one!"), (1, "one?"), (2, "two!"), (2, "two?")][: len(seen)]
-
-
-def test_pytest_sees_the_fixtures_only() -> None:
-    assert list(inspect.signature(test_all_rows_are_run_with_the_fixtures).parameters) == ["tmp_path"]
 
 
 def test_each_case_that_fails_is_named() -> None:

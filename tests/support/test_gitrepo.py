@@ -10,36 +10,6 @@ import pytest
 from tests.support.gitrepo import Entry, GitSandbox
 
 
-def test_a_new_sandbox_has_a_branch_and_no_commit(sandbox: GitSandbox) -> None:
-    assert sandbox.git("symbolic-ref", "HEAD") == "refs/heads/main"
-    assert sandbox.head() == ""
-    assert sandbox.status() == []
-
-
-def test_commit_includes_all_files_or_the_named_ones(sandbox: GitSandbox) -> None:
-    sandbox.write_all({"a.txt": "a", "deep/b.txt": b"b", "c.txt": "c"})
-    first = sandbox.commit("two", "a.txt", "deep")
-    assert sorted(sandbox.tree()) == ["a.txt", "deep/b.txt"]
-    second = sandbox.commit("rest")
-    assert sandbox.head() == second
-    assert sandbox.git("rev-parse", "HEAD^") == first
-    assert sandbox.tree()["c.txt"][0] == "100644"
-
-
-def test_a_failing_git_command_is_an_assertion_error_with_its_output(sandbox: GitSandbox) -> None:
-    with pytest.raises(AssertionError, match="git rev-parse no-such exits 128"):
-        sandbox.git("rev-parse", "no-such")
-
-
-def test_paths_with_unusual_names_are_listed_unchanged(sandbox: GitSandbox) -> None:
-    names = ["-dash", "with space", "tab\there", "new\nline", "ümlaut", '"quoted"']
-    for name in names:
-        sandbox.write(name)
-    sandbox.commit()
-    assert sorted(sandbox.tree()) == sorted(names)
-    assert sorted(sandbox.ledger().entries) == sorted(names)
-
-
 def test_ledger_is_equal_while_nothing_changes(sandbox: GitSandbox) -> None:
     sandbox.write("a.txt", "a")
     sandbox.commit()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support import seed
@@ -14,19 +12,6 @@ def test_each_commit_has_its_own_seed(sandbox: GitSandbox) -> None:
     sandbox.write("a.txt", "a\n")
     head = sandbox.commit()
     assert seed.seed_of(sandbox.root) == int(head[:7], 16)
-
-
-def test_without_a_repository_the_seed_is_one(tmp_path: Path) -> None:
-    assert seed.seed_of(tmp_path) == 1
-
-
-def test_the_environment_names_another_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(seed.VARIABLE, "5")
-    assert seed.commit_seed() == 5
-    chosen = {(seed.one_of(range(1000), "a"), seed.one_of(range(1000), "b")) for _ in range(3)}
-    assert len(chosen) == 1
-    monkeypatch.setenv(seed.VARIABLE, "6")
-    assert (seed.one_of(range(1000), "a"), seed.one_of(range(1000), "b")) not in chosen
 
 
 def test_a_push_has_one_of_many_cases_and_the_night_all(monkeypatch: pytest.MonkeyPatch) -> None:
