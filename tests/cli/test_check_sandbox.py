@@ -16,6 +16,7 @@ import pytest
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.settings import SANDBOX_BWRAP
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import IDUMB, Project, task, write
 
@@ -52,7 +53,7 @@ HONEST = (
 )
 
 
-@pytest.mark.parametrize("prefix", [(), USER], ids=["root or the user of the tests", "a user without capabilities"])
+@pytest.mark.parametrize("prefix", seed.one_on_a_push([((),), (USER,)], "the user of the tests or one without rights"))
 @needs_bwrap
 def test_checks_write_in_their_tree_and_scratch_only(prefix: tuple[str, ...], project: Project, home: Path) -> None:
     if prefix and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:

@@ -269,10 +269,9 @@ def test_what_runs_in_a_killed_proof_ends_with_the_next_one(project: Project, tm
         assert left(place) == []
 
 
-def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(project: Project, home: Path) -> None:
+def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(prepared: Prepared, home: Path) -> None:
     """R-LOG-7, R-LOCK-3: only what changes how checks run needs consent again."""
-    project.plan([making("T1-01", "a.txt")])
-    assert project.execute().code == 0
+    project = prepared.get(ended_runs.done)
     binding = "builder: b\nbindings: {b: {adapter: command, argv: [coder]}}\n"
     project.configure(binding)
     (row,) = project.quick("status", "--json").data["phases"]

@@ -59,9 +59,8 @@ def test_a_later_commit_that_breaks_a_check_is_not_proven(clone: Project) -> Non
     assert answer.data["tasks"][0]["result"] == "mismatch"
 
 
-def test_head_is_proven_on_request_where_the_log_is(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
+def test_head_is_proven_on_request_where_the_log_is(prepared: Prepared) -> None:
+    project = prepared.get(ended_runs.done)
     project.repo.write("a.txt", "")
     project.repo.commit("empty it")
     assert project.quick("prove", "1").code == 0
