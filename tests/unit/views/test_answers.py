@@ -8,7 +8,6 @@ from typing import Any
 
 from idumb.views import answer
 from idumb.views.answers import plan as answer_plan
-from idumb.views.answers import run as answer_run
 from idumb.views.answers import status as answer_status
 from tests.support.cases import every
 
@@ -145,15 +144,6 @@ def _view(**more: Any) -> dict[str, Any]:
     return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "next": following, "kept": {"words": ""}}
 
 
-def test_status_shows_counts_questions_and_the_next_command() -> None:
-    assert answer.render("status", _view()) == (
-        "Phase 1 Slugs: failed\n"
-        "  1 of 3 done: 1 completed, 1 failed, 1 blocked\n"
-        "  waiting for your answer: T1-05.work  Which name?\n"
-        "Next: idumb resume 1  (1 failed)\n"
-    )
-
-
 def test_next_shows_which_tasks_can_run_and_why_the_others_cannot() -> None:
     assert answer.render("next", _view()) == (
         "Next: idumb resume 1  (1 failed)\n"
@@ -165,16 +155,6 @@ def test_next_shows_which_tasks_can_run_and_why_the_others_cannot() -> None:
         "Not yet:\n"
         "  T1-03  Title of T1-03  blocked: waits for T1-02 (failed)\n"
         "  and 4 more; idumb graph 1 shows all\n"
-    )
-
-
-def test_roadmap_has_a_line_for_each_phase() -> None:
-    """R-PLAN-11."""
-    assert answer.render("roadmap", _view(changed_since_run=True)) == (
-        "PHASE  TITLE  STATE                       DONE\n"
-        "1      Slugs  changed since its last run  1 of 3\n"
-        "\n"
-        "Next: idumb resume 1  (1 failed)\n"
     )
 
 
@@ -211,29 +191,6 @@ def test_a_failure_names_code_and_next_command() -> None:
     assert answer.failure("git.locked", "git is at work.", "Wait for it to end") == (
         "idumb: git is at work. [git.locked]\n  next: Wait for it to end\n"
     )
-
-
-def _task(**more: Any) -> dict[str, Any]:
-    criterion = {"id": "AC-1", "text": "it works", "proof": "check", "command": "true"}
-    task = {"title": "Slugs", "kind": "build", "depends_on": [], "requirements": ["REQ-1"], "acceptance": [criterion],
-            "files": [{"verb": "move", "path": "a", "target": "b"}]}  # fmt: skip
-    return {
-        "id": "T1-01",
-        "phase": "1",
-        "plan": "p",
-        "line": 3,
-        "status": "failed",
-        "task": task,
-        "proofs": {"AC-1": "check"},
-        **more,
-    }
-
-
-@every("outcome", ["complete", "partial", "failed", "waiting"])
-def test_every_outcome_ends_with_a_newline_and_names_the_summary(outcome: str) -> None:
-    text = answer_run.ended(_run(outcome))
-    assert text.endswith("\n")
-    assert "Summary: S.md" in text
 
 
 def test_an_import_shows_forty_of_the_lines_that_it_did_not_read() -> None:

@@ -38,14 +38,6 @@ def test_plain_progress_reads_like_a_log() -> None:
     ]
 
 
-def test_plain_progress_works_without_titles() -> None:
-    stream = io.StringIO()
-    reporter = plain_progress.PlainProgress(stream)
-    for event in examples.partial_run().events:
-        reporter.event(event)
-    assert "[2/5] T1-02 … attempt 2\n" in stream.getvalue()
-
-
 def test_foreign_text_in_progress_is_escaped() -> None:
     log = examples.Log(examples.slugs(title=examples.NASTY))
     log.fail("T1-02", examples.NASTY)
@@ -148,17 +140,6 @@ def test_the_live_table_keeps_failures_above_it(monkeypatch: pytest.MonkeyPatch)
     assert kept.count("assert 1 == 2") == 1
 
 
-def test_the_live_table_keeps_notes(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = examples.Log(examples.slugs())
-    live, stream = _live(log, monkeypatch)
-    live.event(log.add("attempt.started", "T1-01", 1, base="", snapshot=""))
-    live.note("first note")
-    live.note("second note")
-    live.stop()
-    assert "first note" in stream.getvalue()
-    assert "second note" in stream.getvalue()
-
-
 def test_the_live_table_pauses_for_a_question_and_disappears_when_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     log = examples.Log(examples.slugs())
     live, stream = _live(log, monkeypatch)
@@ -193,14 +174,3 @@ def test_a_table_of_many_tasks_is_a_window_around_the_running_one() -> None:
     assert (len(shown), before, after) == (10, 245, 245)
     assert "T1-250" in shown
     assert board.window(1000)[0] == list(titles)
-
-
-def test_a_broken_terminal_does_not_stop_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = examples.partial_run()
-    live, stream = _live(log, monkeypatch)
-    broken = _Broken()
-    monkeypatch.setattr(stream, "write", broken.write)
-    for event in log.events:
-        live.event(event)
-    live.stop()
-    assert broken.tries == 1
