@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -121,14 +120,3 @@ def test_a_conversation_that_is_unknown_or_has_no_plain_word_as_its_id_is_replac
     ended = scene.payloads("attempt.finished")
     assert [p["builder"]["session"] for p in ended] == [None, "s-2", "s-4"]
     assert ended[-1]["resumed"] is False
-
-
-@pytest.mark.nightly
-def test_conversations_are_private_and_kept_only_until_the_run_ends(project: Project, home: Path) -> None:
-    scene = Scene(project, home, {"write": "half "}, {"write": "done"})
-    assert run(project, "--max-attempts", "1").code == 1
-    kept = Path(scene.homes[0])
-    assert {stat.S_IMODE(place.stat().st_mode) for place in (kept, kept.parent)} == {0o700}
-    assert project.quick("resume", "1", "--retry-failed", "--no-verify", "--json").code == 0
-    assert scene.sessions == [None, "s-1"]
-    assert not kept.parent.exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 
 import pytest
 
@@ -132,22 +131,6 @@ def test_the_counts_of_a_run_include_waiting_and_unstarted_tasks(project: Projec
     assert counts.pop("total") == sum(counts.values())
     again = project.quick("resume", "1")
     assert "resumed: resume" not in again.out + again.err
-
-
-@pytest.mark.nightly
-def test_a_phase_runs_in_a_folder_with_an_unusual_name(project: Project) -> None:
-    """R-PLAN-11."""
-    for folder in ("phase-1", "phase_01", "01.name", "Phase-01-auth", "Phase 1"):
-        place = project.plan([making("T1-01", "a.txt")], folder=folder, commit=folder == "Phase 1")
-        (row,) = project.quick("status", "--json").data["phases"]
-        assert (row["phase"], row["state"], row["folder"]) == ("1", "ready", f".planning/phases/{folder}")
-        if folder != "Phase 1":
-            shutil.rmtree(place.parent)
-    hash = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert project.quick("execute-phase", "1", "--approve", hash, "--json").code == 0
-    (row,) = project.quick("roadmap", "--json").data["phases"]
-    assert row["state"] == "verified"
-    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
 
 
 def test_two_folders_with_unusual_names_are_both_named_and_a_usual_one_wins(project: Project) -> None:

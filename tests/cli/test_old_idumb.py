@@ -10,7 +10,6 @@ import jsonschema
 import pytest
 
 from tests.support import ended_runs
-from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making
@@ -134,27 +133,6 @@ def test_a_damaged_state_file_does_not_stop_the_migration(tmp_path: Path) -> Non
         answer = Project(sandbox, sandbox.root).json("init")
         assert answer.code == 0
         assert answer.data["taken_over"]["files"][0]["size"] == len(damage)
-
-
-@pytest.mark.nightly
-def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """R-LOG-9: history of another clone that was not rolled back."""
-    project = projects.create(sandbox)
-    project.configure("git: {reports: none}\n")
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    assert project.execute("--no-verify").code == 0
-    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    sandbox.git("clone", "--quiet", ".", str(tmp_path / "clone"))
-    clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
-    row = clone.json("status").data["phases"][0]
-    assert (row["state"], row["elsewhere"]["by"], row["elsewhere"]["counts"]) == (
-        "recorded",
-        "commits",
-        {"total": 1, "completed": 1},
-    )
-    assert project.quick(*project.undoing()).code == 0
-    clone.repo.git("pull", "--quiet")
-    assert clone.json("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
 
 
 def test_completed_work_is_accepted_before_a_run_or_built_as_any_other(project: Project) -> None:

@@ -15,7 +15,6 @@ import pytest
 from tests.support import ended_runs, warm
 from tests.support.answer import Answer
 from tests.support.ended import has_ended
-from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell, task, write
@@ -201,22 +200,6 @@ def test_the_summary_has_plain_commands_that_do_the_same(project: Project) -> No
     assert pasted(project) == ["exit 0: T1-01 AC-1", "exit 0: T1-02 AC-1", "exit 0: phase AC-1"]
     project.repo.git("update-ref", "refs/heads/main", "HEAD~3")  # no clone has the commit, so nothing runs instead
     assert set(pasted(project)) != {"exit 0: T1-01 AC-1", "exit 0: T1-02 AC-1", "exit 0: phase AC-1"}
-
-
-@pytest.mark.nightly
-def test_a_submodule_is_filled_from_the_local_copy_and_named_if_there_is_none(project: Project, tmp_path: Path) -> None:
-    inner = GitSandbox.create(tmp_path / "inner")
-    inner.write("lib.txt", "inner\n")
-    inner.commit("inner")
-    project.repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
-    project.repo.commit("a submodule", ".gitmodules", "sub")
-    done(project, making("T1-01", "a.txt", criteria="  - [ ] both — check: `cat sub/lib.txt a.txt`\n"))
-    assert results(prove(project)) == {"T1-01": "proven"}
-    project.repo.git("submodule", "--quiet", "deinit", "--force", "sub")
-    assert results(prove(project)) == {"T1-01": "proven"}  # from .git/modules
-    subprocess.run(["rm", "-rf", str(project.repo.common_dir / "modules")], check=True)
-    answer = prove(project, code=1)
-    assert any(w.startswith("submodule sub: this machine does not have its commit") for w in answer.object["warnings"])
 
 
 def test_nothing_runs_without_consent_or_without_evidence(project: Project, home: Path) -> None:

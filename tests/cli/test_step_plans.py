@@ -119,30 +119,6 @@ def test_steps_run_in_order_and_each_is_proven_and_committed(project: Project) -
     assert project.repo.status() == []
 
 
-@pytest.mark.nightly
-def test_a_json_plan_can_have_a_base64_file_and_a_patch_and_be_anywhere(project: Project) -> None:
-    """R-PLAN-7: at the root, and below .planning, where it has an id too."""
-    patch = "--- a/page.html\n+++ b/page.html\n@@ -1 +1 @@\n-<h1>Hi</h1>\n+<h1>Ho</h1>\n"
-    path = ".planning/steps/one.json"
-    steps: list[dict[str, Any]] = [
-        {"tool": "write_file", "intent": "i", "arguments": {"path": "i.bin", "content_base64": "AP8=", "mode": "755"}},
-        {"tool": "apply_patch", "intent": "a word", "arguments": {"patch": patch}},
-        {"tool": "move_file", "intent": "a name", "arguments": {"from": "README.md", "to": "docs/README.md"}},
-        {"tool": "make_directory", "intent": "a folder", "arguments": {"path": "empty/one"}},
-    ]
-    put(project, *steps, path="plan.json")
-    assert project.quick("check-plan", "plan.json", "--json").data["phase"] == "plan.json"
-    project.repo.git("mv", "plan.json", "kept.txt")
-    put(project, *steps, path=path)
-    done = execute(project, path=path)
-    assert (done.code, done.data["phase"]) == (0, "@planning+steps+one.json"), done.out
-    assert (project.folder / "i.bin").read_bytes() == b"\x00\xff"
-    assert (project.folder / "i.bin").stat().st_mode & 0o111
-    assert project.read("page.html") == "<h1>Ho</h1>\n"
-    assert project.exists("docs/README.md")
-    assert project.quick("show", "@planning+steps+one.json-01", "--json").data["status"] == "completed"
-
-
 def test_a_failed_step_stops_the_plan_and_the_answer_is_structured(project: Project) -> None:
     """R-RUN-7: status, step, tool, error, plan hash and audit trail, as the error's details; nothing is retried."""
     put(project, write("a.txt", "x\n"), shell("echo no >&2; exit 3"), write("b.txt", "y\n"))

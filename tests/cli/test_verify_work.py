@@ -14,7 +14,7 @@ from tests.support.approvals import approve
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making, shell, task, write
+from tests.support.project import Project, making, task, write
 from tests.support.schemas import published
 
 SCHEMA = published("verify-work")
@@ -180,34 +180,6 @@ def test_without_gaps_no_plan_is_made(prepared: Prepared) -> None:
     """R-ADAPT-5."""
     answer = verify(prepared.get(ended_runs.done), "--gaps")
     assert (answer.code, answer.data["gap_plan"]) == (0, None)
-
-
-WRONG = task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])
-
-
-@pytest.mark.nightly
-def test_a_phase_without_a_proven_task_has_not_passed(sandbox: GitSandbox) -> None:
-    """R-ADAPT-5: a person's acceptance lets a run continue; it is not evidence and is not called so."""
-    project = projects.create(sandbox)
-    project.plan([WRONG, task("T1-02", check="false", steps=[shell("true")])])
-    assert run(project, "--max-attempts", "1", "--no-verify").code == 1
-    for word, id in (("accept", "T1-01"), ("skip", "T1-02")):
-        assert project.quick(word, id, "--why", "so", "--json").code == 0
-    ended = project.quick("resume", "1", "--json")
-    gaps = ("T1-01 was accepted by a person, not proven", "T1-02 was skipped")
-    reason = "; ".join(("no task is proven, and the phase itself declares no check", *gaps))
-    assert (ended.code, ended.data["outcome"], ended.error["code"]) == (1, "complete", "verification.partial")
-    assert (ended.data["verification"]["status"], ended.data["verification"]["reason"]) == ("partial", reason)
-    assert "Next: idumb verify-work 1 --gaps " in project.quick("next").out
-    row = project.quick("status", "--json").data["phases"][0]
-    assert (row["state"], row["verification"]) == ("completed", "partial")
-    assert project.quick("verify-work", "1", "--json").error["hint"] == "idumb verify-work 1 --gaps"
-    shown = project.quick("verify-work", "1", "--gaps")
-    assert (shown.code, "nothing proves the work" in shown.out) == (1, True)
-    report = project.read(".planning/phases/1/1-VERIFICATION.md").partition("## Gaps")[2]
-    assert all(f"- {words}" in report for words in gaps)
-    assert "The work of T1-01" in project.read(".planning/phases/1/02-PLAN.md")
-    assert project.quick("check-plan", "1", "--json").code == 0
 
 
 OPINION = """\

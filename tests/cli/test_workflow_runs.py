@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-from pathlib import Path
 
 import pytest
 
@@ -129,26 +126,6 @@ def test_a_workflow_is_proven_rolled_back_repeated_and_undone(sandbox: GitSandbo
     assert project.json("rollback", "W1", "--to", "start", "--yes").code == 0
     assert (project.exists("a.txt"), project.exists("sub.txt")) == (False, False)
     assert project.read("mine.txt") == "never committed\n"
-
-
-@pytest.mark.nightly
-def test_a_workflow_is_stopped_in_a_step_and_resumed_there(sandbox: GitSandbox, tmp_path: Path) -> None:
-    project = workflow_project(sandbox)
-    os.mkfifo(tmp_path / "door")
-    waits = f"test -e {tmp_path}/note || {{ touch {tmp_path}/note; echo > {tmp_path}/door; tail -f /dev/null; }}"
-    define(project, BRANCHES.replace('run: echo "$WORD"', f'run: {waits}; echo "$WORD"'), "w")
-    refused = project.quick("workflow", "run", "w", "--input", "word=good", "--json")
-    consent = ("--approve", refused.error["details"]["consent_hash"])
-    with project.beside("workflow", "run", "w", "--input", "word=good", *consent) as running:
-        (tmp_path / "door").read_text(encoding="ascii")
-        stopped = project.json("stop")
-        assert running.wait().code == 128 + signal.SIGTERM
-    assert stopped.data["stopped"] is True, stopped.out
-    assert len(project.quick("log", "W1", "--kind", "workflow_cancelled", "--json").data["events"]) == 1
-    assert project.quick("workflow", "status", "W1", "--json").data["runs"][0]["state"] == "interrupted"
-    assert project.json("resume", "W1").code == 0
-    assert steps(project) == STATUSES
-    assert len(project.quick("log", "W1", "--kind", "phase_resumed", "--json").data["events"]) == 1
 
 
 def test_a_failed_workflow_is_a_dead_letter_and_resumes_at_the_failed_step(sandbox: GitSandbox) -> None:
