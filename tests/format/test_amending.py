@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 
 import pytest
 
@@ -58,9 +59,7 @@ def changed_lines(before: bytes, after: bytes) -> list[str]:
     return [line for line in diff if line[0] in "+-" and line[:3] not in ("+++", "---")]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["lf", "crlf"])
-@pytest.mark.parametrize("verb", ["create", "delete"])
+@every("form, ends, verb", itertools.product(FORMS, ("\n", "\r\n"), ("create", "delete")))
 def test_a_file_is_added_in_every_notation_of_files(form: str, ends: str, verb: str) -> None:
     """R-LOCK-8."""
     data = (HEAD + FORMS[form]).replace("\n", ends).encode()

@@ -10,12 +10,11 @@ import dataclasses
 import json
 from typing import Any
 
-import pytest
-
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.plans.plan import Plan
 from tests.format import golden
+from tests.support.cases import every
 
 _LEFT_OUT = {"span", "spans", "sha256"}
 OF_NO_FIELD = {"plan", "fence", "comment"}
@@ -54,7 +53,7 @@ def outcome(parsed: ParsedPlan) -> dict[str, Any]:
     return {"findings": findings} if parsed.plan is None else {"plan": as_json(parsed.plan), "findings": findings}
 
 
-@pytest.mark.parametrize("name", golden.NAMES)
+@every("name", golden.NAMES)
 def test_case_gives_the_result_of_the_reference(name: str) -> None:
     """R-PLAN-2, R-PLAN-3, R-PLAN-4, R-PLAN-5, R-PLAN-7, R-GATE-2."""
     parsed = golden.parsed(name)

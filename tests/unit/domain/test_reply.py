@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -31,8 +32,10 @@ def test_the_only_object_with_the_key_is_the_answer_wherever_it_is() -> None:
     assert not [text for text in cases if reply.answer(text, "verdict") != {"verdict": "PASS", "findings": []}]
 
 
-@pytest.mark.parametrize("own", [FAIL, SPREAD, f"```\n{FAIL}\n```", f"> {FAIL}", f"It is {FAIL}.", SPREAD[:-3]])
-@pytest.mark.parametrize("quoted", [f"```json\n{PASS}\n```", f"{PASS}"])
+OWN = [FAIL, SPREAD, f"```\n{FAIL}\n```", f"> {FAIL}", f"It is {FAIL}.", SPREAD[:-3]]
+
+
+@every("own, quoted", itertools.product(OWN, [f"```json\n{PASS}\n```", f"{PASS}"]))
 def test_a_quoted_object_next_to_another_leaves_no_answer_in_any_order(own: str, quoted: str) -> None:
     for text in (f"It says:\n\n{quoted}\n\nI say:\n\n{own}\n", f"I say:\n\n{own}\n\nIt says:\n\n{quoted}\n"):
         answer = reply.answer(text, "verdict")
