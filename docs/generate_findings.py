@@ -8,7 +8,6 @@ from __future__ import annotations
 import pathlib
 import re
 import sys
-from collections.abc import Iterable
 
 DOCS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
@@ -44,8 +43,9 @@ error. Correct it, or write `keeps:` for a property that must stay true. An inva
 
 ## Self-check
 
-idumb answers ten questions from the findings: yes, no or *not judged*. In strict mode, a no refuses the plan, and you
-answer what is not judged (`data.open_questions`) with `idumb approve N --answer QUESTION=yes`.
+idumb answers ten questions from the findings: yes, no or *not judged*; `--verbose` names the findings behind each no.
+In strict mode, a no refuses the plan, and you answer what is not judged (`data.open_questions`) with `idumb approve N
+--answer QUESTION=yes`.
 
 {questions}
 """
@@ -83,14 +83,9 @@ OF_OTHERS = ("dialect", "config", "policy", "workflow", "script")
 
 
 def page() -> str:
-    questions = "\n".join(f"1. {one.question} {_codes(one.codes)}" for one in self_check.QUESTIONS)
+    questions = "\n".join(f"1. {one.question}" for one in self_check.QUESTIONS)
     parts = [INTRODUCTION.replace("{questions}", questions), CHECKS, *_checks(), "", GRAPH, *_together(), ""]
     return "\n".join([*parts, FORMAT, *_format(), "", OTHERS, *_others(), ""])
-
-
-def _codes(codes: Iterable[str]) -> str:
-    named = ", ".join(f"`{code}`" for code in codes)
-    return f"No if there is {named}." if named else "No finding answers this with no."
 
 
 def _checks() -> list[str]:

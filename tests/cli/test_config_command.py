@@ -48,6 +48,7 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) 
 
 
 def test_the_user_s_settings_are_in_a_file_of_his_own(project: Project, home: Path) -> None:
+    """R-OPS-4."""
     (project.folder / PLACE).write_text("run: {halt_after: 2}\n", encoding="utf-8")
     assert project.json("config", "set", "notify.desktop", "true").code == 0
     rows = {row["name"]: row for row in project.json("config", "list").data["settings"]}

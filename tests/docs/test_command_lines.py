@@ -13,8 +13,6 @@ from tests.meta import source
 PAGES = [source.ROOT / "README.md", source.ROOT / "CONTRIBUTING.md", *sorted((source.ROOT / "docs").rglob("*.md"))]
 GENERATED = "docs/commands.md"
 _SPAN = re.compile(r"`idumb ([a-z][a-z-]*(?: [^`]*)?)`|^(?:    |\$ )idumb ([a-z][^#\n]+)", re.MULTILINE)
-MISSING = {"config"}
-"""Commands that docs/requirements.md calls missing."""
 
 
 def lines() -> Iterator[tuple[str, str]]:
@@ -28,7 +26,7 @@ def problem(line: str) -> str | None:
     name, *words = line.split()
     command = main.group.get_command(click.Context(main.group), name)
     if command is None:
-        return None if name in MISSING else name
+        return name
     if isinstance(command, click.Group):
         if words and not words[0].startswith("-") and words[0] not in command.commands:
             return words[0]
