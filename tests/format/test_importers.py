@@ -13,7 +13,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed
-from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
+from idumb.domain.plans.source_tasks import SourcePlan, SourceTask, unproven
 from idumb.markdown.importers import registry, source_files, words
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
@@ -343,7 +343,7 @@ def test_words_of_a_source_are_no_proofs_ids_or_tasks_of_the_plan() -> None:
     ]  # fmt: skip
     wrong = []
     for said in every:
-        task = SourceTask("a", said, f"{said}\n\nMore.", criteria=(said, f"**b** {said}"))
+        task = SourceTask("a", said, f"{said}\n\nMore.", criteria=unproven([said, f"**b** {said}"]))
         plan = SourcePlan("checklist", "TODO.md", said, said, (task, replace(task, id="b", criteria=())))
         parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
         proofs = (
@@ -355,20 +355,21 @@ def test_words_of_a_source_are_no_proofs_ids_or_tasks_of_the_plan() -> None:
 
 
 def test_a_title_keeps_its_last_letter() -> None:
-    plan = plan_parser.parse(
-        written(registry.read("TODO.md", {"": "# #\n\n- [ ] Learn C#\n"}, None)).encode(), "p"
-    ).plan
+    source = registry.read("TODO.md", {"": "# #\n\n- [ ] Learn C#\n"}, None)
+    plan = plan_parser.parse(written(source).encode(), "p").plan
     assert plan
     assert [plan.title, *(task.title for task in plan.tasks)] == ["TODO.md", "Learn C#"]
 
 
-def test_a_command_of_several_lines_is_imported_as_it_is() -> None:
+def test_commands_of_several_lines_and_what_a_person_checks_are_imported_as_they_are() -> None:
     script = "set -e\nfor f in a b; do\n  test -s $f\ndone"
-    text = GSD.replace("pytest -q", f"\n{script}\n")
+    text = GSD.replace("pytest -q</automated>", f"\n{script}\n</automated><human>It shines</human>")
     plan = registry.read("old/01-01-PLAN.md", {"": text}, None)
     parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
     assert parsed.plan, parsed.findings
-    assert [command.strip() for command in parsed.plan.tasks[0].verify] == [script]
+    first = parsed.plan.tasks[0]
+    assert [command.strip() for command in first.verify] == [script]
+    assert [(one.text, one.proof) for one in first.acceptance] == [("It shines", "human"), ("It works", "verify")]
 
 
 def test_a_tag_of_task_master_is_read_alone() -> None:
@@ -398,7 +399,7 @@ def test_what_tools_write_in_several_ways_is_read() -> None:
     )
     assert registry.read("tasks.md", {"": bold}, None).tasks[1].depends_on == ("WP01",)
     twice = BACKLOG.replace("#1 It", "#1 #1 It")
-    assert registry.read("b.md", {"": twice}, None).tasks[0].criteria[0] == "It is short"
+    assert registry.read("b.md", {"": twice}, None).tasks[0].criteria[0].text == "It is short"
     archived = registry.read("openspec/changes/archive/2026-01-02-add-it/tasks.md", {"": OPENSPEC}, None)
     assert archived.title == "add it"
 

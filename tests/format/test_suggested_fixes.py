@@ -195,7 +195,6 @@ def test_a_plan_of_idumb_with_a_mistake_is_never_read_as_another_tool_s(head: st
 
 @every("marks", [" ---", "\t---", "\n---"])
 def test_front_matter_that_is_not_at_the_start_makes_no_plan_of_another_tool(marks: str) -> None:
-    """R-PLAN-2."""
     text = f"{marks}\ntype: plan\nphase: 2\nplan: 1\ntitle: T\nmode: strict\n---\n\n## Tasks\n\n{OLD}"
     read = plan_parser.parse(text.encode(), "01-PLAN.md")
     assert (read.plan, read.dialect) == (None, "plan")

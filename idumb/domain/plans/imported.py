@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from idumb import lazy_pattern
 from idumb.domain import canonical_json, paths, wording
-from idumb.domain.plans.plan import SOURCE_DIGEST, SOURCE_DONE, UNPROVEN, Criterion, Plan, Task
-from idumb.domain.plans.source_tasks import DONE, SOURCE_ID, SourcePlan, SourceTask
+from idumb.domain.plans.plan import HUMAN, SOURCE_DIGEST, SOURCE_DONE, UNPROVEN, Criterion, Plan, Task
+from idumb.domain.plans.source_tasks import DONE, SOURCE_ID, SourcePlan, SourceTask, unproven
 from idumb.lazy_dataclass import dataclass
 
 INFERRED = "x-inferred"
@@ -62,12 +62,8 @@ def text(source: SourcePlan, placed: Placed) -> str:
     lines = ["---", "type: plan", *(f"{name}: {_quoted(words)}" for name, words in head.items())]
     lines += ["x-source:", *(f"  {name}: {_quoted(words)}" for name, words in origin.items()), "---", ""]
     lines += [f"# Phase {placed.phase}: {_heading(title)}", ""]
-    lines += [
-        f"Imported by `idumb import`. Fields named under {INFERRED} are guesses: correct them.",
-        "",
-        "## Tasks",
-        "",
-    ]
+    about = f"Imported by `idumb import`. Fields named under {INFERRED} are guesses: correct them."
+    lines += [about, "", "## Tasks", ""]
     lines += [task_text(task, placed) for task in source.tasks]
     criteria = [f"- [ ] {_criterion(each.text)}{_proof(each)}" for each in source.criteria]
     lines += ["## Success criteria", "", *criteria, ""] if criteria else []
@@ -79,8 +75,10 @@ def _quoted(words: str) -> str:
 
 
 def _proof(criterion: Criterion) -> str:
-    command = criterion.command
-    return f" — check: {wording.code(command)}" if command and "\n" not in command else " — human"
+    """Return what is behind the text of a criterion; a command of several lines can only be read by a person."""
+    if criterion.command and "\n" not in criterion.command:
+        return f" — check: {wording.code(criterion.command)}"
+    return f" — {HUMAN if criterion.command else criterion.proof}" if criterion.proof != UNPROVEN else ""
 
 
 def task_text(task: SourceTask, placed: Placed) -> str:
@@ -95,7 +93,8 @@ def task_text(task: SourceTask, placed: Placed) -> str:
     verbs = ["modify" if placed.exists(path) or paths.has_wildcard(path) else "create" for path in files]
     lines += ["- **Files:**"] if files else []
     lines += [f"  - {verb} `{path}`" for verb, path in zip(verbs, files, strict=True)]
-    lines += ["- **Acceptance:**", *(f"  - [ ] {_criterion(words)}" for words in task.criteria or (task.title,))]
+    criteria = task.criteria or unproven([task.title])
+    lines += ["- **Acceptance:**", *(f"  - [ ] {_criterion(each.text)}{_proof(each)}" for each in criteria)]
     lines += ["- **Verify:**"] if task.checks else []
     lines += [line for command in task.checks for line in _command(command)]
     lines += [f"- **Priority:** {task.priority}"] if task.priority != "normal" else []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from idumb import lazy_pattern
 from idumb.domain import canonical_json
-from idumb.domain.plans.plan import Criterion
+from idumb.domain.plans.plan import UNPROVEN, Criterion
 from idumb.lazy_dataclass import dataclass
 
 SOURCE_ID = "x-source-id"
@@ -50,7 +50,7 @@ class SourceTask:
     after: tuple[int, ...] = ()
     parent: str = ""
     files: tuple[str, ...] = ()
-    criteria: tuple[str, ...] = ()
+    criteria: tuple[Criterion, ...] = ()
     checks: tuple[str, ...] = ()
     priority: str = "normal"
     by_person: bool = False
@@ -63,8 +63,13 @@ class SourceTask:
         """Return a digest of what the import takes from the source, except its mark of progress and its place."""
         about = _MARK.sub(r"\1", self.description)
         stated = [need.text for need in self.needs]
-        content = [self.title, about, stated, list(self.files), list(self.criteria), list(self.checks)]
+        content = [self.title, about, stated, list(self.files), [c.text for c in self.criteria], list(self.checks)]
         return canonical_json.digest({"task": content})[:16]
+
+
+def unproven(texts: Iterable[str]) -> tuple[Criterion, ...]:
+    """Return the criteria of a source that says nothing of their proof."""
+    return tuple(Criterion("", text, UNPROVEN) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

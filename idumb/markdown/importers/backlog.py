@@ -6,7 +6,7 @@ import posixpath
 import re
 
 from idumb import lazy_pattern
-from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask
+from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, unproven
 from idumb.markdown.importers import forms, front_matter, words
 from idumb.markdown.importers.references import References
 from idumb.markdown.importers.source_file import Near, SourceFile
@@ -73,7 +73,7 @@ def of_file(file: SourceFile, last: str = "") -> SourceTask:
     parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")
     return SourceTask(
         id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done, (*stated, *told), parent=full(parent),
-        files=named or words.paths_in(about), criteria=criteria,
+        files=named or words.paths_in(about), criteria=unproven(criteria),
         priority=priority if priority in ("high", "low", "critical") else "normal",
         inferred=() if named else words.guessed(words.paths_in(about)), path=file.path,
         line=front.line(front.value("id")),

@@ -73,7 +73,7 @@ def _task(plan: Plan, task: Task, file: SourceFile, *, done: bool) -> SourceTask
         task.extra.get(SOURCE_ID) or task.id, task.title, about, done or SOURCE_DONE in task.extra,
         tuple(Need(_own_id(plan, id), file.path, line) for id in task.depends_on),
         files=files or words.paths_in(task.title),
-        criteria=tuple(criterion.text for criterion in task.acceptance), checks=task.verify,
+        criteria=task.acceptance, checks=task.verify,
         priority=task.priority, by_person=task.is_human,
         inferred=("Files: create or modify, by what is there",) if files else (), path=file.path, line=line,
     )  # fmt: skip

@@ -132,7 +132,8 @@ def _finished(source: Source, plan: SourcePlan, found: Format) -> SourcePlan:
     InputError for a text that no file can hold: escapes of JSON and YAML can name half of a character.
     """
     try:
-        texts = (text for task in plan.tasks for text in (task.id, task.title, task.description, *task.criteria))
+        texts = [text for task in plan.tasks for text in (task.id, task.title, task.description)]
+        texts += [criterion.text for task in plan.tasks for criterion in task.criteria]
         "".join([plan.title, *texts]).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
         raise _damaged(plan.path, "a text has half of a surrogate pair") from problem

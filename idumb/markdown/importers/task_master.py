@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask
+from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, unproven
 from idumb.markdown.importers import words
 from idumb.markdown.importers.front_matter import of, text, texts
 from idumb.markdown.importers.source_file import Near, SourceFile
@@ -82,7 +82,7 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
     return SourceTask(
         id, text(row, "title") or id, details, status in _FINISHED,
         tuple(Need(each, file.path, line) for each in whole), parent=parent, files=paths or words.paths_in(details),
-        criteria=texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy")),
+        criteria=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
         inferred=(*(() if paths else words.guessed(words.paths_in(details))), *skipped), path=file.path, line=line,
     )  # fmt: skip

@@ -36,7 +36,6 @@ _TASK_ID = lazy_pattern.compile(r"T[\w.]+-\d{2,9}[a-z]?")
 _QUOTED = lazy_pattern.compile(r"\*{0,2}([`\"'])([^`\"']+)\1")
 _PLAIN = lazy_pattern.compile(r"[.*/]|^[A-Z][A-Za-z]*file$|^[A-Z]+$|^\w+$")
 _is_protected = paths.cover(paths.ALWAYS_PROTECTED)
-_PLACE = lazy_pattern.compile(r":\d+(?:-\d+)?$")
 _KINDS = {
     **dict.fromkeys(("", "auto", "execute", "tdd"), plans.BUILD),
     **{f"checkpoint:{kind}": kind for kind in ("human-verify", "decision", "human-action")},
@@ -226,7 +225,7 @@ def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | Non
     quoted = _QUOTED.match(path)
     rest, notes = _without_notes(path[quoted.end() :] if quoted else path)
     verb = verb if _DELETED.isdisjoint(notes) else "delete"
-    path = _PLACE.sub("", (quoted[2] if quoted else rest.strip("*")).strip()).removeprefix("./").rstrip(",;")
+    path = (quoted[2] if quoted else rest.strip("*")).strip().removeprefix("./").rstrip(",;")
     why = paths.problem(path) or ("contains a space" if re.search(r"\s", path) and not quoted else None)
     if why is None and path.startswith(".") and _is_protected(path):
         why = "belongs to idumb or git, and no task may write it"
