@@ -117,7 +117,7 @@ def _refused(adapter: str, option: str) -> str:
     try:
         registry.build(equipment).get("b").describe()
     except IdumbError as refused:
-        return refused.message.replace(option, "")
+        return refused.message.replace(f"option {option}", "")
     return ""
 
 
