@@ -204,7 +204,8 @@ def watch_command(phase: str | None, *, once: bool, bell: bool) -> Result:
 def metrics_command(view: str | None) -> Result:  # noqa: ARG001 - it selects the text of the answer
     """Show figures over all runs: how tasks end, what agents use.
 
-    Also how long people were waited for. Counts the runs that the event log has, without archived ones. What an agent did not report is not in the sums.
+    Also how long people were waited for. Counts the runs that the event log has, without archived ones. What an agent
+    did not report is not in the sums.
     """
     from idumb.app.reading import metrics
 

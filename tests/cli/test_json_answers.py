@@ -105,7 +105,7 @@ def test_answers_about_a_failing_and_waiting_phase_follow_their_schemas(shell: S
     failed = shell.run("execute-phase", "1", *flags, code=errors.EXIT_WAITING)
     assert failed["data"]["failure"]["audit_trail"]
     assert failed["error"]["code"] == "run.waiting"
-    for arguments in (["status"], ["next"], ["show", "T1-01"], ["show", "T1-03"], ["graph", "1"]):
+    for arguments in (["status"], ["next"], ["show", "T1-01"], ["show", "T1-03"], ["metrics"], ["config", "list"]):
         shell.run(*arguments)
     decisions = {one["kind"]: one["id"] for one in shell.run("decisions")["data"]["decisions"]}
     shell.run("decide", decisions["judge"], "yes")

@@ -13,6 +13,7 @@ from tests.support.project import Project, making
 
 @pytest.mark.usefixtures("home")
 def test_figures_of_all_runs_count_attempts_agents_and_people(prepared: Prepared) -> None:
+    """R-OPS-1."""
     project = prepared.get(reviewed)
     data = project.json("metrics").data
     assert data["tasks"] == {"completed": 1, "failed": 0, "skipped": 0, "accepted": 0}

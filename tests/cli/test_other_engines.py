@@ -204,7 +204,7 @@ TYPED = [
     Typed(WATCH, "events --limit 2", ("log", "W1", "--limit", "2"), lambda d: len(d["events"]) == 2),
     Typed(WATCH, "events --type step_failed", ("log", "W1", "--kind", "step_failed"), lambda d: len(d["events"]) == 2),
     Typed(WATCH, "latest events", ("log", "--limit", "50"), lambda d: len(d["events"]) <= 50),
-    Typed(WATCH, "metrics", ("show", "W1", "--usage"), lambda d: d["phase"] == "W1"),
+    Typed(WATCH, "metrics", ("metrics",), lambda d: [r["phase"] for r in d["workflows"]] == ["W1"]),
     Typed(WATCH, "dashboard", ("workflow", "status"), lambda d: [r["phase"] for r in d["runs"]] == ["W1"]),
     Typed(DEBUG, "inspect", ("show", "TW1-02"), lambda d: "TW1-02" in str(d)),
     Typed(DEBUG, "replay", ("workflow", "status", "W1"), lambda d: d["runs"][0]["steps"][2]["status"] == "omitted"),
@@ -229,7 +229,7 @@ class Refused(NamedTuple):
     hint: str
 
 
-ABSENT = "`dashboard --continuous`, `metrics` of all workflows, `cancel --reason`, `dlq --limit`"
+ABSENT = "`dashboard --continuous`, `cancel --reason`, `dlq --limit`"
 VERSIONS = "a version that you select when you start a workflow"
 
 REFUSED = [
@@ -243,8 +243,7 @@ REFUSED = [
     Refused(DEBUG, ("workflow", "replay", "W3"), "idumb workflow status W3"),
     Refused(DEBUG, ("workflow", "validate", "pipeline"), "idumb workflow check pipeline"),
     Refused(ABSENT, ("status", "--continuous", "--refresh", "5"), "--help"),
-    Refused(ABSENT, ("metrics",), "idumb show --usage"),
-    Refused(ABSENT, ("metrics", "--workflow-id", "pipeline"), "idumb show --usage"),
+    Refused(ABSENT, ("metrics", "--workflow-id", "pipeline"), "idumb metrics --help"),
     Refused(ABSENT, ("dlq", "list", "--limit", "3"), "idumb dlq"),
     Refused(ABSENT, ("cancel", "--reason", "x"), "idumb stop"),
     Refused(VERSIONS, ("workflow", "run", "pipeline", "--version", "1.0"), "idumb workflow"),

@@ -39,3 +39,10 @@ def test_the_tests_are_not_above_their_budget() -> None:
 def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     code = '"""Module."""\n\n# A comment.\nx = """a\nb"""  # two lines of code\n\n\ndef f() -> None:\n    """Do."""\n'
     assert size.code_lines(code + "    return\n") == 4
+
+
+PAGES = 449_841  # bytes of README.md and docs/
+
+
+def test_readme_and_docs_are_not_above_their_budget() -> None:
+    assert size.bytes_of_pages() <= PAGES

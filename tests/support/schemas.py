@@ -18,8 +18,7 @@ def every() -> dict[str, Any]:
 
 
 def published(name: str) -> dict[str, Any]:
-    schema: dict[str, Any] = every()[name]
-    return schema
+    return dict(every()[name])
 
 
 def by_command() -> dict[str, str]:
