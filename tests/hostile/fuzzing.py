@@ -429,7 +429,8 @@ def _require_placed(problem: IdumbError, tally: Tally, name: str) -> None:
     """A code, a message, and a place for each finding."""
     if not problem.code or not problem.message or problem.code == "internal":
         tally.fail(OTHER, name, f"an error without words: {problem!r}")
-    json.dumps(problem.details)
+    error = {"code": problem.code, "message": problem.message, "hint": problem.hint, "details": problem.details}
+    json.dumps(answer.whole("idumb", data={}, error=error))
     for finding in getattr(problem, "findings", ()):
         if finding.line < 1 or not finding.path:
             tally.fail(OTHER, name, f"a finding without a place: {finding}")
