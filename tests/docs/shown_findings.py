@@ -38,6 +38,9 @@ def task(id: str, after: str = "none") -> str:
     return TASK.format(id=id, fields=f"- **Depends on:** {after}\n")
 
 
+STEP = '{"tool": "run", "intent": "greet everybody", "arguments": {"argv": ["true"]}}'
+
+
 def short_task(number: int) -> str:
     return f"- id: T1-{number:02}\n  title: Title\n  acceptance: it works"
 
@@ -93,7 +96,7 @@ SHOWN_HERE: Mapping[str, tuple[str, str]] = {
         + "\n## Success criteria\n\n- [ ] It greets — human\n\n## Success criteria\n\n- [ ] a — human\n",
     ),
     "plan.too-large": ("01-PLAN.md", plan(task("T1-01")) + "\n" * (32 * 1024 * 1024)),
-    "plan.too-many-tasks": ("01-PLAN.md", plan(*map(short_task, range(1, 10_002)))),
+    "plan.too-many-tasks": ("greet.json", '{"steps": [\n' + f"{STEP},\n" * 10_000 + f"{STEP}\n]}}"),
     "step.not-a-mapping": ("01-PLAN.md", plan(task("T1-01") + "\n```yaml steps\n- greet\n```\n")),
     "yaml.key": ("01-PLAN.md", plan("```yaml task\nid: T1-01\ntitle: Greet\n? [a, b]\n: c\n```\n")),
     "plan.bad-name": ("my plan.yaml", "steps: []\n"),
