@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 728,
     "cli, views": 5_351,
     "see and steer": 953,
-    "git": 4_749,
+    "git": 4_753,
     "store": 1_861,
     "system": 2_332,
     "gates": 1_998,

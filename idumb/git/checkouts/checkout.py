@@ -41,6 +41,7 @@ MARK = "attempt"
 _MANY = 1000
 _CHECKED, _PREPARED = "checked", "prepared"
 _RUN = lazy_pattern.compile(r"/runs/([^/]+)/")
+_REF = lazy_pattern.compile(r"refs/idumb(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
 _FINAL = frozenset(
     {"git.object-missing", "system.full", "checkout.leads-back", "checkout.missing", "checkout.too-large"}
 )
@@ -333,7 +334,7 @@ class Checkout:
     def keep(self) -> None:
         """Keep the files of an attempt that was begun and has not ended."""
         if ref := self._git.read(MARK):
-            self.trees.snapshot(ref, "what an attempt left that did not end")
+            self.trees.snapshot(_kept_as(ref), "what an attempt left that did not end")
             self.end()
 
     def end(self) -> None:
@@ -351,7 +352,7 @@ class Checkout:
             process_tree.end_all(child_process.PLACE_COOKIE, cookies[child_process.PLACE_COOKIE], folder=self.top)
         if self._folder.is_same:
             self._folder.accept()
-            self.trees.snapshot(ref, "what a killed attempt left")
+            self.trees.snapshot(_kept_as(ref), "what a killed attempt left")
         self.end()
         self._is_used = True
 
@@ -365,6 +366,12 @@ class Checkout:
     def _note_checked(self) -> None:
         if not self._is_control:
             self._git.write(_CHECKED, b"x")
+
+
+def _kept_as(mark: str) -> str:
+    """Return the ref to keep files under: that of the mark, or one of its own if the mark was damaged."""
+    whole = _REF.fullmatch(mark) and ".." not in mark and ".lock" not in mark
+    return mark if whole else f"refs/idumb/left/{canonical_json.digest(mark)[:12]}"
 
 
 def _is_final(problem: Exception) -> bool:
