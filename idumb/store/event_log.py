@@ -29,7 +29,7 @@ _ENDS = frozenset({"task.completed", "task.failed", "task.accepted", "task.skipp
 _STOPS = frozenset(
     {
         "run.completed", "run.failed", "run.halted", "run.interrupted", "run.paused", "rollback.completed",
-        "undo.completed",
+        "undo.completed", "doctor.fixed", "log.restored", "log.archived",
     }
 )  # fmt: skip
 BACKUP_EVERY = 20

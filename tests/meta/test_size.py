@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_507,
     "the root": 199,
 }
-TESTS = 75_754
+TESTS = 75_753
 
 
 def test_no_room_is_above_its_budget() -> None:
