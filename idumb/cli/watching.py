@@ -16,7 +16,7 @@ from idumb.views.terminal.plain_progress import PlainProgress
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
     from idumb.app.ports.process import Reporter
-    from idumb.domain.runs.event import Event
+    from idumb.domain.runs.run import RunState
 
 _RINGS = frozenset({"decision.asked", "run.completed", "run.failed", "run.halted", "run.paused"})
 
@@ -40,8 +40,7 @@ def once(services: Services, phase: str | None, *, as_json: bool) -> Result:
     """Return the run as it is now; as text, one frame is printed."""
     state = watch.newest(services, phase)
     if not as_json:
-        display = _display(services, sys.stdout)
-        _replay(services, display, state.id)
+        display, _ = _replayed(services, state, sys.stdout)
         display.frame()
     return Result(watch.summary(services, state))
 
@@ -53,48 +52,46 @@ def follow(services: Services, phase: str | None, *, bell: bool) -> Result:
     while True:
         state = watch.newest(services, phase)
         if state.last_seq > shown:
-            shown = max(shown, _follow(services, state.id, shown, live=is_terminal, bell=bell))
+            shown = max(shown, _follow(services, state, shown, live=is_terminal, bell=bell))
         if not is_terminal:
             return Result(watch.summary(services, watch.newest(services, phase)))
         services.clock.pause(watch.PAUSE)
 
 
-def _follow(services: Services, run: str, after: int, *, live: bool, bell: bool) -> int:
+def _follow(services: Services, state: RunState, after: int, *, live: bool, bell: bool) -> int:
     """Show a run from its first event, in silence up to `after`, until nobody works on it. Return the last event."""
-    reporter: Reporter = _display(services, sys.stdout) if live else PlainProgress(sys.stdout, escape=output.shown)
-    last = after
-    if isinstance(reporter, LiveProgress):
-        last = max(last, _replay(services, reporter, run))
-        reporter.show()
-    else:
-        reporter.begin(*watch.described(services, watch.run_of(services, run)))
-    for event in watch.events(services, run, after=last):
+    if live:
+        display, last = _replayed(services, state, sys.stdout)
+        display.show()
+        last = _shown(services, state.id, display, max(after, last), bell=bell)
+        display.stop()
+        return last
+    lines = PlainProgress(sys.stdout, escape=output.shown)
+    lines.begin(*watch.described(services, state))
+    return _shown(services, state.id, lines, after, bell=bell)
+
+
+def _shown(services: Services, run: str, reporter: Reporter, after: int, *, bell: bool) -> int:
+    """Report the events of a run after this one, until nobody works on it. Return the last event."""
+    for event in watch.events(services, run, after=after):
         reporter.event(event)
-        last = event.seq
+        after = event.seq
         if bell and event.kind in _RINGS:
             sys.stdout.write("\a")
             sys.stdout.flush()
-    if isinstance(reporter, LiveProgress):
-        reporter.stop()
-    return last
+    return after
 
 
-def _display(services: Services, stream: TextIO) -> LiveProgress:
-    return LiveProgress(stream, escape=output.shown, clock=Past(services.clock.now()))
-
-
-def _replay(services: Services, display: LiveProgress, run: str) -> int:
-    """Bring the display to the present without printing; return the last event."""
-    clock, last = display.clock, 0
-    titles, statuses = watch.described(services, watch.run_of(services, run))
+def _replayed(services: Services, state: RunState, stream: TextIO) -> tuple[LiveProgress, int]:
+    """Return a display that shows the present without having printed anything, and the last event."""
+    clock, last = Past(services.clock.now()), 0
+    display = LiveProgress(stream, escape=output.shown, clock=clock)
+    titles, statuses = watch.described(services, state)
     display.begin(titles, dict.fromkeys(statuses, "pending"))
-    event: Event
-    for event in services.log.events(run=run):
-        if isinstance(clock, Past):
-            clock.at = event.at
+    for event in services.log.events(run=state.id):
+        clock.at = event.at
         display.board.take(event, clock())
         last = event.seq
-    if isinstance(clock, Past):
-        clock.at = None
+    clock.at = None
     display.board.status.update(statuses)
-    return last
+    return display, last

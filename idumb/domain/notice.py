@@ -1,4 +1,4 @@
-"""What the user is told while nobody looks: that a run has ended, or that it waits for a person."""
+"""Notices to the user: a run has ended, or it waits for a person."""
 
 from __future__ import annotations
 

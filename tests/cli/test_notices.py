@@ -1,4 +1,4 @@
-"""Notices: the user's own file says how he is told that a run has ended or waits for him."""
+"""Notices of the end of a run and of its questions, sent as the user's own file says."""
 
 from __future__ import annotations
 

@@ -62,10 +62,7 @@ def test_what_the_user_stages_stays_and_is_in_no_commit(project: Project, policy
 
 
 def test_edits_a_commit_and_the_next_plan_stop_nothing(project: Project) -> None:
-    """R-GIT-5, R-GIT-6: no task fails or runs again, and all of it is there afterwards.
-
-    He is told which of his changes the agents do not see.
-    """
+    """R-GIT-5, R-GIT-6: no task fails or runs again, all of it is there afterwards, and a warning names it."""
     plan = ".planning/phases/02-next/02-01-PLAN.md"
     commands = ("echo three > src.txt", f"mkdir -p {plan.rpartition('/')[0]}; echo draft > {plan}")
     answer = run(project, *commands, "echo c > mine.txt; git add mine.txt; git commit -qm mine -- mine.txt")

@@ -36,7 +36,7 @@ def test_without_a_terminal_the_lines_of_another_process_come_until_its_run_ends
     with project.started("execute-phase", "1", "--approve", consent, "--no-verify", "--events") as working:
         assert working.stdout is not None
         next(line for line in working.stdout if '"attempt.started"' in line)
-        command = [sys.executable, "-m", "idumb", "watch"]
+        command = [sys.executable, "-m", "idumb", "watch", "--bell"]
         with subprocess.Popen(command, cwd=project.folder, stdout=subprocess.PIPE, text=True) as watching:
             assert watching.stdout is not None
             seen = [next(line for line in watching.stdout if "T1-01" in line)]
@@ -45,4 +45,5 @@ def test_without_a_terminal_the_lines_of_another_process_come_until_its_run_ends
     assert watching.returncode == 0
     assert seen[0].startswith("[1/1] T1-01 Task T1-01")
     assert any(line.strip().startswith("completed in") for line in seen)
-    assert seen[-1] == "Phase 1: the run is completed, 1 of 1 tasks done\n"
+    assert "".join(seen).count("\a") == 1
+    assert seen[-1].lstrip("\a") == "Phase 1: the run is completed, 1 of 1 tasks done\n"

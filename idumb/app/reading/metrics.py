@@ -63,8 +63,7 @@ def _agents(services: Services) -> Iterator[Call]:
             adapter = str((result if role == agent.VALIDATOR else envelope).get("adapter") or "unknown")
             model = str(result.get("model") or envelope.get("model") or "")
             ended = str(payload["outcome"] if role == agent.BUILDER else result.get("outcome"))
-            usage = {name: (result.get("usage") or {}).get(name) for name in ("tokens_in", "tokens_out", "cost_usd")}
-            used = spending.spent_by_call(usage, reports=adapter not in spending.FREE)
+            used = spending.spent_by_call(result.get("usage"), reports=adapter not in spending.FREE)
             yield (adapter, model), ended, used + Spent(attempts=1, seconds=result.get("seconds") or 0.0)
 
 

@@ -28,10 +28,6 @@ def newest(services: Services, phase: str | None) -> RunState:
     return found
 
 
-def run_of(services: Services, run: str) -> RunState:
-    return run_lookup.run_of(services, run)
-
-
 def described(services: Services, state: RunState) -> tuple[dict[str, str], dict[str, str]]:
     """Return the titles and the statuses of the tasks of a run, in execution order."""
     try:

@@ -37,7 +37,7 @@ def path() -> str:
 
 
 def notify() -> Notify | None:
-    """Return how the user wants to be told; None if he does not. InputError `config.invalid` with findings."""
+    """Return the user's settings of notices, None without any. InputError `config.invalid` with findings."""
     try:
         data = named_files.read(path(), _MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

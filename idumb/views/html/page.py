@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -78,7 +77,7 @@ def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
         spent=_spent,
         usage=quantities.usage,
     )
-    environment.globals.update(listed=functools.partial(wording.listed))
+    environment.globals.update(listed=wording.listed)
     return environment
 
 
