@@ -146,6 +146,7 @@ def _of_run(now: Situation, run: RunState) -> Iterator[Action]:
     for task in now.failed[:1]:
         yield Action.of("show", task, "--debug")
         yield Action.of("show", task)
+        yield Action.of("take", task, consequence="correct it yourself; idumb submit judges your files")
         yield Action.of("accept", task, "--why", REASON)
         yield Action.of("skip", task, "--why", REASON)
     yield from _answer(now)
