@@ -162,7 +162,22 @@ class PlanningFolder:
             raise _unreadable(os.path.relpath(str(problem.filename), self._root), problem) from problem
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
-        """Parse a plan. `others` are the other plans of the phase, whose ids are taken."""
+        """Parse a plan. `others` are the other plans of the phase, whose ids are taken.
+
+        If it is the file of another tool, that is the only finding: further errors would hide it.
+        """
+        parsed = self._parsed(data, path, others)
+        tool = _tool(data, path) if parsed.plan is None else None
+        if tool is None:
+            return parsed
+        from idumb.markdown.syntax.problems import Problems
+        from idumb.markdown.syntax.source import Source
+
+        problems = Problems(Source(parsed.text, path))
+        problems.report("plan.foreign-format", 0, problems.source.lines[0].strip(), tool=tool)
+        return ParsedPlan(None, problems.sorted(), parsed.text, dialect=tool)
+
+    def _parsed(self, data: bytes, path: str, others: Sequence[bytes]) -> ParsedPlan:
         if path.endswith(step_plan.SUFFIXES):
             from idumb.markdown.importers import step_plan as steps
 
@@ -275,7 +290,17 @@ def _is_note(data: bytes) -> bool:
         return False
     from idumb.markdown.plans import foreign_formats
 
-    return foreign_formats.is_note(data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines())
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+    return foreign_formats.is_note(text.splitlines()) and _tool(data, "") is None
+
+
+def _tool(data: bytes, path: str) -> str | None:
+    """Return the tool whose file this is, and which idumb only imports; None for any other file."""
+    from idumb.markdown.importers import registry
+    from idumb.markdown.plans import foreign_formats
+
+    text = data.decode("utf-8", "replace")
+    return None if foreign_formats.is_ours(text.splitlines()) else registry.tool(path, text)
 
 
 def _note(path: str) -> Finding:

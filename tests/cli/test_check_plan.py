@@ -335,7 +335,7 @@ def test_a_file_of_another_tool_is_recognized_as_a_plan_and_as_a_path(project: P
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(tasks, encoding="utf-8")
     findings = project.quick("check-plan", "1", "--json").data["findings"]
-    assert [(f["code"], f["line"]) for f in findings] == [("plan.foreign-format", 5)]
+    assert [(f["code"], f["line"]) for f in findings] == [("plan.foreign-format", 1)]
     answer = project.quick("check-plan", "specs/001-a/tasks.md", "--json")
     assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
     assert answer.data["read"] == [

@@ -10,7 +10,7 @@ from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.settings import NO_POLICY, Settings
-from idumb.markdown.importers import step_plan
+from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.settings import configuration, policy
 from tests.docs.check_examples import Example
@@ -138,8 +138,7 @@ def of_text(name: str, text: str) -> tuple[Finding, ...]:
 
 
 def _parsed(name: str, text: str) -> ParsedPlan:
-    parse = plan_parser.parse if name.endswith(".md") else step_plan.parse
-    return parse(text.encode(), name)
+    return PlanningFolder("").parse(text.encode(), name)
 
 
 def of_format() -> Iterator[tuple[Finding, str]]:

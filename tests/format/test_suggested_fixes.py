@@ -7,7 +7,6 @@ import re
 import pytest
 
 from idumb.domain.finding import ERROR, Finding, errors
-from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
 from tests.support.growth import assert_linear
@@ -135,33 +134,6 @@ def test_a_misplaced_frontmatter_key_gets_its_place_suggested(key: str, fix: str
     head = f'---\ntype: plan\nphase: "2"\nplan: "01"\ntitle: T\ngoal: G\n{key}\n---\n\n'
     (finding,) = errors(found_in(HEADINGS, head))
     assert (finding.code, finding.fix.partition(",")[0]) == ("plan.unknown-key", fix.partition(",")[0])
-
-
-FOREIGN = {
-    "spec-kit": "# Tasks: A\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Make src/a.py\n- [x] **T002** Make src/b.py\n",
-    "spec-kitty": "# Work packages\n\n## Work Package WP01: A (Priority: P0)\n\n- [ ] T001 A\n",
-    "spec-kitty with keys": "---\nwork_package_id: WP01\ntitle: A\n---\n\n# A\n",
-    "OpenSpec": "## 1. Setup\n\n- [ ] 1.1 Make src/a.py\n",
-    "BMAD": "# Story 1.2: A\n\nStatus: draft\n",
-    "Backlog.md": "---\nid: task-1\ntitle: A\nstatus: To Do\nassignee: []\nlabels: []\n---\n\n## Description\n",
-    "Task Master": '{\n  "tasks": [\n    {"id": 1, "title": "A"}\n  ]\n}\n',
-}
-
-
-@every("name", FOREIGN)
-def test_a_file_of_another_tool_is_its_only_finding(name: str) -> None:
-    (finding,) = found_in(FOREIGN[name], head="")
-    tool = re.sub(r" with.*", "", name)
-    assert (finding.code, finding.severity) == ("plan.foreign-format", ERROR)
-    assert finding.message == f"This file is in the format of {tool}, which idumb does not read"
-    assert finding.found == FOREIGN[name].split("\n")[finding.line - 1].strip()
-
-
-def test_a_step_plan_without_steps_may_belong_to_another_tool() -> None:
-    (finding,) = step_plan.parse(b'{"master": {"tasks": [{"id": 1}]}}', "tasks.json").findings
-    assert (finding.code, "Task Master" in finding.message) == ("plan.foreign-format", True)
-    (other,) = step_plan.parse(b'{"scope": {}}', "tasks.json").findings
-    assert other.code == "plan.missing-key"
 
 
 OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Acceptance Criteria:**\n  - [ ] C\n"

@@ -308,22 +308,6 @@ def test_an_idumb_plan_with_a_tag_in_it_stays_one() -> None:
     assert foreign_formats.dialect(text.split("\n")) is None
 
 
-@every(
-    "text, tool",
-    [
-        ("# Story 1.2: Pay\n", ("BMAD", 0)),
-        ("text\n\n# Story 1.2: Pay", ("BMAD", 2)),
-        ("text # Story 1.2: Pay\n", None),
-        ('{"a": {"tasks" : [', ("Task Master", 0)),
-        ('[\n{\n"tasks":\n[', ("Task Master", 1)),
-    ],
-)
-def test_a_file_of_another_tool_is_named_at_the_line_that_identifies_it(
-    text: str, tool: tuple[str, int] | None
-) -> None:
-    assert foreign_formats.tool(text.split("\n")) == tool
-
-
 def test_each_item_of_a_list_under_done_is_a_criterion() -> None:
     text = HEAD + '<task type="auto"><name>A</name><done>\n- one\n  more\n- two\n</done></task>\n'
     plan = plan_parser.parse(text.encode(), ".planning/phases/03-greet/03-02-PLAN.md").plan

@@ -35,8 +35,8 @@ def load(path: str) -> Script:
 
 def read(data: bytes, path: str) -> Script:
     """Return a script from the bytes of its file. Raises InputError with all findings."""
-    _, source, problems = plan_parser.decoded(data, path)
-    rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems), problems)
+    problems = plan_parser.decoded(data, path)
+    rules = [] if problems.findings else _rules(blocks.scan(problems.source, 0, problems), problems)
     if not rules and not problems.findings:
         problems.report("script.empty", 0, field="script")
     if problems.any_error:

@@ -15,20 +15,11 @@ from idumb.markdown.syntax import inline
 BOX, MARK, TASK, MENTION, NEED, STATUS = "a box", "a mark", "a task", "other ids", "a dependency", "a status"
 ALL = (BOX, MARK, TASK, MENTION, NEED, STATUS)
 
-# How languages say that one task needs another: as a noun, with words that mean nothing else, and with others. Order
-# and phases need no words: the document itself has them.
-NOUNS = (
-    r"(?:dependenc(?:y|ies)|Abhängigkeit(?:en)?|dépendances?|dependencias?|dependências?|dipendenz[ae]"
-    r"|зависимост[ьи]|依赖关系|依赖项|依赖|依存関係|依存|의존성)"
-)
-_CERTAIN = (
-    r"depend(?:s|ent)?[ _-](?:up)?on|blocked[ _-]by|hängt[ ]ab[ ]von|abhängig[ ]von|dépend(?:ent)?[ ]de|depende[ ]de"
-    r"|dipende[ ]da|зависит[ ]от|依赖于?|取决于|依存"
-)
+# How a text says that one task needs another: with words that mean nothing else, and with others.
+_CERTAIN = r"depend(?:s|ent)?[ _-](?:up)?on|blocked[ _-]by"
 NEEDING = (
-    rf"(?<![a-z\d_])(?:{_CERTAIN}|{NOUNS}|depend(?:s|ent)?|requires?|after|needs?|relies[ ]on|waits?[ ](?:for|on)|deps?"
-    r"|benötigt|erfordert|nach|nécessite|après|requiere|requer|después[ ]de|depois[ ]de|richiede|dopo|требует|после"
-    r"|需要)"
+    rf"(?<![a-z\d_])(?:{_CERTAIN}|dependenc(?:y|ies)|depend(?:s|ent)?|requires?|after|needs?|relies[ ]on"
+    r"|waits?[ ](?:for|on)|deps?)"
 )
 _LEAD = r"[ \t>|]*(?:#{1,7}[ \t]*)?"
 _MARKER = r"(?:[-*+•‣·–—]|\(?\w{1,3}[.)])"
@@ -37,7 +28,7 @@ _BOX = lazy_pattern.compile(
 )
 _MARKS = lazy_pattern.compile(r"\[[ xX✓✔]\]|[☐☑☒✅✔✓]")
 _STATUS = lazy_pattern.compile(
-    rf"^{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:status|state|lane|done|progress|completed?)[*_]{{0,3}}[ \t]*[:\uff1a]"
+    rf"^{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:status|state|lane|done|progress|completed?)[*_]{{0,3}}[ \t]*:"
     r"|\[(?:done|wip|in[ -]progress|completed?|cancell?ed|skipped|blocked|deferred)\]"
     r"|\((?:done|wip|in[ -]progress|completed?|cancell?ed|skipped|blocked|deferred)\)",
     re.IGNORECASE,
@@ -45,13 +36,13 @@ _STATUS = lazy_pattern.compile(
 _SHOUTED = lazy_pattern.compile(r"\b(?:DONE|COMPLETED?|SKIPPED|CANCELL?ED|WIP|DEFERRED)\b|~~\S[^~]*~~")
 _NEED = lazy_pattern.compile(rf"(?<![a-z\d_])(?:{_CERTAIN})(?![a-z\d_])", re.IGNORECASE)
 _LABEL = lazy_pattern.compile(
-    rf"{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:{NOUNS}|{_CERTAIN}|blocks|requires|needs|after|parallel with)"
-    r"(?![a-z\d_])[^:\uff1a\n]{0,20}[:\uff1a][*_]{0,3}[ \t]*"
+    rf"{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:dependenc(?:y|ies)|{_CERTAIN}|blocks|requires|needs|after"
+    r"|parallel with)(?![a-z\d_])[^:\n]{0,20}:[*_]{0,3}[ \t]*"
     r"(?P<value>\S.*)",
     re.IGNORECASE,
 )
-NOTHING = lazy_pattern.compile(
-    r"[\W_]*(?:none|nothing|no\b.{0,20}\bdependenc(?:y|ies)|n/?a|keine|无|なし|\[\])\b[\W_]*|[-—–\[\]\s.]*\Z",
+_NOTHING = lazy_pattern.compile(
+    r"[\W_]*(?:none|nothing|no\b.{0,20}\bdependenc(?:y|ies)|n/?a|\[\])\b[\W_]*|[-—–\[\]\s.]*\Z",
     re.IGNORECASE,
 )
 _NUMBERED = lazy_pattern.compile(
@@ -89,7 +80,7 @@ def found(line: str, ids: Ids | None, *, headings: bool) -> Iterator[str]:
         yield MENTION
     label = _LABEL.match(line)
     named = label is not None and ids is not None and ids.id.search(label["value"]) is not None
-    if named or (_NEED.search(line) and not (label is not None and NOTHING.match(label["value"]))):
+    if named or (_NEED.search(line) and not (label is not None and _NOTHING.match(label["value"]))):
         yield NEED
     if _STATUS.search(bare) or _SHOUTED.search(bare):
         yield STATUS

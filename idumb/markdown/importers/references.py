@@ -9,18 +9,13 @@ from idumb.domain.plans.source_tasks import RANGE
 from idumb.markdown.importers import forms
 from idumb.markdown.importers.forms import Ids
 
-_SEPARATOR = r"[ \t]*(?:,[ ]?(?:and|&)\b|[,;/+&、\uff0c]|\b(?:and|plus|und|y|et|e|和)\b)[ \t]*"
-_RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~\uff5e]|\b(?:to|through|thru|until|bis|à)\b|至|到)[ \t]*"
+_SEPARATOR = r"[ \t]*(?:,[ ]?(?:and|&)\b|[,;/+&]|\b(?:and|plus)\b)[ \t]*"
+_RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~]|\b(?:to|through|thru|until)\b)[ \t]*"
 _BRACKETS = r"\((?:[^()]|\([^()]*\))*+\)"
-_NOT = lazy_pattern.compile(
-    r"(?:\b(?:not|no|never|without|independent|cannot|nicht|keine?|pas|não|non|не)\b|n't\b|不|无)[^.;,()]*\Z",
-    re.IGNORECASE,
-)
+_NOT = lazy_pattern.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
 _REST = lazy_pattern.compile(r"[\s.;,)\]]*(?:(?:—|–|--|-|:)[ \t].*)?")
-_BUT = lazy_pattern.compile(r"\b(?:except|but|unless|besides|apart)\b", re.IGNORECASE)
 _IN_BRACKETS = lazy_pattern.compile(_BRACKETS)
 _QUOTES = lazy_pattern.compile(r"[`*]")
-_ITEM = lazy_pattern.compile(r"[ \t]*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?")
 
 
 class References:
@@ -32,9 +27,9 @@ class References:
         listed = rf"(?:tasks?[ ])?{bare}(?:[ \t]*{_BRACKETS})?"
         listed = rf"(?P<list>{listed}(?:{_SEPARATOR}{listed})*)"
         self.ids = Ids(id, named=named)
-        self._one, self._list = re.compile(one, re.IGNORECASE), re.compile(listed, re.IGNORECASE)
+        self._one = re.compile(one, re.IGNORECASE)
         self._phrase = re.compile(
-            rf"{forms.NEEDING}[ \t]*+[:\uff1a]?[ \t]*+(?:(?:completion[ ]of|on|the)[ ])?{listed}", re.IGNORECASE
+            rf"{forms.NEEDING}[ \t]*+:?[ \t]*+(?:(?:completion[ ]of|on|the)[ ])?{listed}", re.IGNORECASE
         )
         self._sentence = re.compile(rf"[\W_]*{listed}[ \t]+(?={forms.NEEDING})", re.IGNORECASE)
 
@@ -61,17 +56,6 @@ class References:
         if who is None or what is None or not _REST.fullmatch(line, what.end()):
             return None
         return self._of(who["list"]), self._of(what["list"])
-
-    def statement(self, text: str) -> tuple[str, ...] | None:
-        """Return the ids of a text that is nothing but a list of them, or says none; None for another text.
-
-        Words such as "depends on" may begin it, and remarks in brackets or after a dash may follow.
-        """
-        text = _ITEM.sub("", _QUOTES.sub("", text), count=1).strip()
-        if forms.NOTHING.match(text) and not _BUT.search(text):
-            return None if self._one.search(_IN_BRACKETS.sub("", text)) else ()
-        whole = self._phrase.match(text) or self._list.match(text)
-        return self._of(whole["list"]) if whole is not None and _REST.fullmatch(text, whole.end()) else None
 
     def _of(self, text: str) -> tuple[str, ...]:
         found = self._one.finditer(_IN_BRACKETS.sub(" ", text))

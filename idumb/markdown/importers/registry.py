@@ -20,7 +20,6 @@ from idumb.markdown.importers import (
     gsd,
     openspec,
     spec_kit,
-    spec_kitty,
     task_master,
 )
 from idumb.markdown.importers.source_file import Near, SourceFile
@@ -38,7 +37,7 @@ class Format(Protocol):
     def read(self, file: SourceFile, near: Near, /) -> SourcePlan: ...
 
 
-FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
+FORMATS: tuple[Format, ...] = (task_master, cursor, backlog, spec_kit, openspec, gsd, checklist)
 KINDS = (*(each.KIND for each in FORMATS), "claude")
 _MOST_FILES = 10_000
 _SHELVES = ("archive", "drafts")  # where Backlog.md keeps what nobody is to do
@@ -154,6 +153,12 @@ def format_of(file: SourceFile, kind: str | None) -> Format:
         if wanted == each.KIND or (wanted is None and each.matches(file)):
             return each
     raise _unknown(file.path, "is in no format that idumb imports")
+
+
+def tool(path: str, text: str) -> str | None:
+    """Return the tool whose format a text has, if idumb can only import it."""
+    file = SourceFile(path, text)
+    return next((each.KIND for each in FORMATS if each not in (gsd, checklist) and each.matches(file)), None)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from idumb.domain.errors import InputError
 
-_BESIDE = ("status.events.jsonl", "config.yml", "config.yaml")
+_BESIDE = ("config.yml", "config.yaml")
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file. A plan cannot be larger either."""
 
@@ -58,10 +58,6 @@ def _neighbours(folder: str) -> Iterator[str]:
         yield from sorted(name for name in os.listdir(folder) if name.endswith("SUMMARY.md"))
     except OSError:
         return
-    tasks = os.path.join(folder, "tasks")
-    for place, _, names in os.walk(tasks):
-        below = os.path.relpath(place, folder).replace(os.sep, "/")
-        yield from (f"{below}/{name}" for name in sorted(names) if name.endswith(".md"))
 
 
 def _existing(folder: str, *names: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ import hashlib
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STEPS, STRICT, Criterion, Plan, Scope, Span, Step, Task
-from idumb.markdown.plans import foreign_formats, frontmatter, plan_parser, steps
+from idumb.markdown.plans import frontmatter, plan_parser, steps
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.problems import Place, Problems
 from idumb.markdown.syntax.record import NODE
@@ -24,7 +24,8 @@ _MARGIN = 60
 
 def parse(data: bytes, path: str) -> ParsedPlan:
     """Parse a step plan. Its path from the repository root is also its id. Never raises on its input."""
-    text, source, problems = plan_parser.decoded(data, path)
+    problems = plan_parser.decoded(data, path)
+    text = problems.source.text
     phase = step_plan.phase_of(path)
     if phase is None:
         problems.report("plan.bad-name", 0, path, field="path")
@@ -34,8 +35,6 @@ def parse(data: bytes, path: str) -> ParsedPlan:
     read = tree.read_json if path.endswith(".json") else tree.read
     root = read(text[skipped:], lambda index: index + skipped, problems, "plan")
     plan = _plan(data, path, phase, root, problems)
-    if plan is None and (recognized := foreign_formats.tool(source.lines)):
-        return ParsedPlan(None, foreign_formats.findings(source, *recognized), text, dialect=recognized[0])
     return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text, plan, step_plan.DIALECT)
 
 

@@ -1,4 +1,4 @@
-"""Recognize the plans of other tools: those that idumb reads as they are, and those that it only names.
+"""Recognize the plans of other tools that idumb reads as they are.
 
 A plan of idumb with a mistake is never read as another tool's: what is said in its own words decides.
 """
@@ -9,45 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from idumb import lazy_pattern
-from idumb.domain.finding import Finding
 from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GUIDED, STRICT
-from idumb.markdown.syntax.problems import Problems
-from idumb.markdown.syntax.source import Source
 
 _KEY = lazy_pattern.compile(r"[\"']?([A-Za-z_][\w-]*)[\"']?[ \t]*:(?:[ \t]+([^#\n]*)|[ \t]*$)")
 _GSD = frozenset({"wave", "files_modified", "must_haves", "autonomous"})
 _OLD_IDUMB = frozenset({"phase_name", "validation_score", "validated_by", "task_count", "estimated_hours"})
-_BACKLOG = frozenset({"assignee", "labels", "created_date", "ordinal"})
-
-
-# Tool, a text that its files have, pattern of one line, and pattern that another line must match (if any).
-_LINES: tuple[tuple[str, str, re.Pattern[str], re.Pattern[str] | None], ...] = (
-    ("spec-kitty", "## Work Package WP", lazy_pattern.compile(r"\n## Work Package WP\d"), None),
-    ("spec-kit", "- [", lazy_pattern.compile(r"\n- \[[ xX]\] \**T\d{3,}\**\s"), None),
-    ("OpenSpec", "- [", lazy_pattern.compile(r"\n- \[[ xX]\] \d+\.\d+ "), lazy_pattern.compile(r"\n## \d+\. ")),
-    ("BMAD", "# Story ", lazy_pattern.compile(r"\n# Story \d+\.\d+"), None),
-    ("Backlog.md", ":BEGIN -->", lazy_pattern.compile(r"\n<!-- (?:AC|SECTION:\w+):BEGIN -->"), None),
-    ("Task Master", '"tasks"', lazy_pattern.compile(r"\n\{"), lazy_pattern.compile(r'"tasks"\s*:\s*\[')),
-)
-
-
-def tool(lines: Sequence[str]) -> tuple[str, int] | None:
-    """Return the tool and the line (from 0) that identifies it; None for a possible idumb plan."""
-    keys = _keys(lines)
-    if _is_ours(lines, keys):
-        return None
-    shown = [keys[key][0] for key in keys if key in _BACKLOG | {"work_package_id"}]
-    if shown and ("work_package_id" in keys or {"id", "title", "status"} <= keys.keys()):
-        return ("spec-kitty" if "work_package_id" in keys else "Backlog.md"), min(shown)
-    text = _joined(lines)
-    for name, part, first_pattern, second_pattern in _LINES:
-        match = first_pattern.search(text) if part in text else None
-        if match is not None and (second_pattern is None or second_pattern.search(text)):
-            return name, text.count("\n", 0, match.start())
-    return None
-
-
-_OTHER_TOOLS = frozenset({"work_package_id", "assignee", "created_date"})
+_OTHER_TOOLS = frozenset({"assignee", "created_date"})
 _OLD_LABEL = lazy_pattern.compile(r"\n[ \t]*(?:[-*][ \t]+)?\*\*Description\b", re.IGNORECASE)
 _OLD_TASK = lazy_pattern.compile(r"\n##{1,3}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[a-z]?\b")
 _NUMBERED_TASK = lazy_pattern.compile(
@@ -68,11 +35,12 @@ _OWN_FIELD = lazy_pattern.compile(
 )
 
 
-def _is_ours(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> bool:
+def is_ours(lines: Sequence[str], keys: Mapping[str, str] | None = None) -> bool:
     """Whether a file says anything that only a plan of idumb says, even if it lacks what such a plan needs."""
-    if {"title", "goal"} <= keys.keys() or keys.get("mode", (0, ""))[1] in (GUIDED, STRICT):
+    keys = _keys(lines) if keys is None else keys
+    if {"title", "goal"} <= keys.keys() or keys.get("mode") in (GUIDED, STRICT):
         return True
-    if keys.get("type", (0, ""))[1] == "plan" and not keys.keys() & _OLD_IDUMB:
+    if keys.get("type") == "plan" and not keys.keys() & _OLD_IDUMB:
         return True
     if len(keys.keys() & _GSD) >= 2:
         return False
@@ -83,7 +51,7 @@ def _is_ours(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> bool:
 def dialect(lines: Sequence[str]) -> str | None:
     """Return the dialect in which idumb reads a plan of another tool; None for its own format and all other files."""
     keys = _keys(lines)
-    if keys.keys() & _OTHER_TOOLS or _is_ours(lines, keys):
+    if keys.keys() & _OTHER_TOOLS or is_ours(lines, keys):
         return None
     if keys.keys() & _OLD_IDUMB:
         return FIRST_IDUMB
@@ -101,13 +69,13 @@ _LIKE_PLAN = lazy_pattern.compile(
 
 
 def is_note(lines: Sequence[str]) -> bool:
-    """Whether a file without frontmatter has text, and nothing that a plan of any tool could have."""
+    """Whether a file without frontmatter has text, and nothing that a plan could have."""
     if not any(map(str.strip, lines)) or lines[0].lstrip().startswith("---"):
         return False
-    return dialect(lines) is None and tool(lines) is None and _LIKE_PLAN.search(_joined(lines)) is None
+    return dialect(lines) is None and _LIKE_PLAN.search(_joined(lines)) is None
 
 
-def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str | None:
+def _by_body(lines: Sequence[str], keys: Mapping[str, str]) -> str | None:
     """Return the dialect that the tasks show, or the type of the plan."""
     text = _joined(lines)
     tagged = (line for line in lines if "<task" in line) if "<task" in text else ()
@@ -125,24 +93,17 @@ def _joined(lines: Sequence[str]) -> str:
     return "\n" + "\n".join(lines)
 
 
-def findings(source: Source, name: str, line: int) -> tuple[Finding, ...]:
-    """Return the one finding that names the other tool at its line; further errors would hide it."""
-    problems = Problems(source)
-    problems.report("plan.foreign-format", source.starts[line], source.lines[line].strip(), tool=name)
-    return problems.sorted()
-
-
-def _keys(lines: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """Return the keys of the front matter with their lines and the texts after them, however they are spelled.
+def _keys(lines: Sequence[str]) -> dict[str, str]:
+    """Return the keys of the front matter with the texts after them, however they are spelled.
 
     Front matter that idumb would refuse, because it is indented or one line in braces, has keys too.
     """
-    by_key: dict[str, tuple[int, str]] = {}
+    by_key: dict[str, str] = {}
     start = next((n for n, line in enumerate(lines) if line.strip()), 0)
     if not lines or lines[start].strip() != "---":
         return by_key
     indentation = None
-    for number, line in enumerate(lines[start + 1 :], start + 1):
+    for line in lines[start + 1 :]:
         text = line.strip()
         if text == "---":
             break
@@ -152,5 +113,5 @@ def _keys(lines: Sequence[str]) -> dict[str, tuple[int, str]]:
         for part in text.strip("{}").split(",") if text[:1] == "{" else [text]:
             if key := _KEY.match(part.strip()):
                 words = (key[2] or "").strip("\"' \t\r")
-                by_key.setdefault(key[1].casefold().replace("-", "_"), (number, words.casefold()))
+                by_key.setdefault(key[1].casefold().replace("-", "_"), words.casefold())
     return by_key

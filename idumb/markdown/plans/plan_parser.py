@@ -34,7 +34,8 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
 
     `others` are the other plans of the phase, whose ids are taken.
     """
-    text, source, problems = decoded(data, path, others)
+    problems = decoded(data, path, others)
+    source, text = problems.source, problems.source.text
     if problems.findings:
         return ParsedPlan(None, problems.sorted(), text)
     dialect = foreign_formats.dialect(source.lines)
@@ -44,8 +45,6 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         _long_lines(source, 0, [], problems)
         return reader.read(data, path, dialect, source, problems)
     head = frontmatter.read(source, problems)
-    if problems.any_error and (recognized := foreign_formats.tool(source.lines)):
-        return ParsedPlan(None, foreign_formats.findings(source, *recognized), text, dialect=recognized[0])
     if head is None:
         return ParsedPlan(None, problems.sorted(), text)
     scanned = blocks.scan(source, head.end_line, problems)
@@ -56,8 +55,8 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
     return ParsedPlan(None, problems.sorted(), text, plan)
 
 
-def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, Source, Problems]:
-    """Decode a file. Return the text up to the first bad byte, and problems with the file as a whole."""
+def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Problems:
+    """Decode a file, up to the first bad byte. Return the problems with the file as a whole, and its source."""
     too_large = len(data) > MAX_BYTES
     try:
         text = "" if too_large else data.decode("utf-8")
@@ -65,15 +64,14 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, 
     except UnicodeDecodeError as error:
         bad = error.start
         text = data[:bad].decode("utf-8")
-    source = Source(text, path, others)
-    problems = Problems(source)
+    problems = Problems(Source(text, path, others))
     if too_large:
         problems.report("plan.too-large", 0)
     elif bad >= 0:
         problems.report("plan.not-utf-8", len(text), byte=f"{data[bad]:#04x}")
     elif "\0" in text:
         problems.report("plan.nul", text.index("\0"))
-    return text, source, problems
+    return problems
 
 
 def _long_lines(source: Source, first: int, scanned: list[Block], problems: Problems) -> None:

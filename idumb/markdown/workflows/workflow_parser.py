@@ -52,7 +52,8 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
 
     `file_name` is the name that the definition must have; "" if any name will do.
     """
-    text, source, problems = plan_parser.decoded(data, path)
+    problems = plan_parser.decoded(data, path)
+    source, text = problems.source, problems.source.text
     if problems.findings:
         return ParsedPlan(None, problems.sorted(), text)
     node, end_line = frontmatter.nodes(source, problems)
