@@ -11,25 +11,14 @@ from types import MappingProxyType
 from idumb import __version__
 from idumb.agents import acp_agents, answers, failure_words
 from idumb.agents.acp_agents import ROWS
-from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, PermissionRequest
+from idumb.agents.acp_client import AUTH_REQUIRED, Client, PermissionRequest, ToolCall
 from idumb.agents.adapter import Equipment
-from idumb.agents.program import (
-    HOME,
-    HOMES,
-    IDLE_TIMEOUT,
-    JUDGING,
-    InputFiles,
-    ProgramAgent,
-    home_variables,
-    last_words,
-    make_home,
-    with_request,
-    write_home,
-)
+from idumb.agents.known_agent import Call, KnownProgram
+from idumb.agents.program import HOME, HOMES, JUDGING, InputFiles, last_words, of_process
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, paths, wording
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, StepRecord, Usage
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
@@ -46,44 +35,24 @@ _STOPS: Mapping[str, tuple[str, str, str | None]] = {
 _OF_THE_WORK = frozenset({agent.MALFORMED, agent.CONTEXT_EXHAUSTED, agent.DECLINED})
 
 
-class AcpAgent(ProgramAgent):
+class AcpAgent(KnownProgram):
     """Starts an agent of `acp_agents.ROWS` or the binding's own `argv` for each request, and speaks the protocol."""
 
-    options = MappingProxyType({"mode": str, "shell": (True, False), "resume": (True, False), HOME: HOMES})
+    options = MappingProxyType({"mode": str, "shell": (True, False), HOME: HOMES})
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
-        super().__init__(binding, equipment)
-        self.name = binding.adapter
         self._commands = binding.options.get("shell") is True
         self._row = ROWS.get(binding.adapter, acp_agents.OTHER)
-        self.version = self._version(lambda: self.describe()[0])
-        self.capabilities = Capabilities(
-            reports_progress=True,
-            resumable=binding.options.get("resume") is True,
-            idle_timeout=IDLE_TIMEOUT if self._row.argv else None,
-            sandboxed=True,
-        )
+        super().__init__(binding, equipment, self._row)
 
-    def describe(self, call: acp_agents.Call | None = None) -> Sequence[str]:
-        """Return the arguments of a call, or of a builder's, with the program as an absolute path.
-
-        Raises AdapterError if they are unusable.
-        """
-        self._require_options()
+    def describe(self, call: Call | None = None) -> Sequence[str]:
+        """Return the arguments of a call, or of a builder's. Raises AdapterError if they are unusable."""
         if self._row.argv:
-            program = self._resolve(self._binding.argv[0] if self._binding.argv else self._row.argv[0])
-            return (
-                program,
-                *self._row.argv[1:],
-                *self._row.arguments(call or self._call(None)),
-                *self._binding.argv[1:],
-            )
+            return super().describe(call)
+        self._require_options()
         if not self._binding.argv:
             raise self._bad_option("needs `argv`, the program and its arguments")
         return self._argv()
-
-    def _needs_login(self) -> bool:
-        return bool(self._row.argv)
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         client = Client(
@@ -93,7 +62,6 @@ class AcpAgent(ProgramAgent):
             __version__,
             self._binding.options.get("mode"),
             None if self._row.model_at_start else request.model or self._binding.model,
-            resume=agent.session_id(request.session),
         )
         transcript = self._transcript(request)
         if transcript is not None:
@@ -112,36 +80,22 @@ class AcpAgent(ProgramAgent):
         watch: StateFileWatch,
     ) -> child_process.Finished:
         """Run the agent. Raises OSError if the program or its home cannot be set up."""
-        row, call = self._row, self._call(request, self._home(request, inputs.folder))
-        environment = {**with_request(self._environment, request), **inputs.variables}
+        call = self._call(request, self._home(inputs))
+        environment, state = self._prepared(request, call, inputs)
         shared = self._shared(request) if call.home is not None else {}
-        if call.home is not None:
-            files = {name: json.dumps(content) for name, content in row.files(call).items()}
-            make_home(call.home, *(os.path.dirname(name) for name in files))
-            write_home(call.home, files)
-            environment |= {**home_variables(call.home), **shared}
-            state = [call.home, *shared.values()]
-        else:
-            environment |= self._equipment.environment(row.places)
-            home = environment.get("HOME", "")
-            state = [environment[name] for name in row.places if environment.get(name)]
-            state += [os.path.join(home, path) for path in row.state if home]
         for folder in shared.values():
             os.makedirs(folder, 0o700, exist_ok=True)
         return self._start(
             self.describe(call),
             request,
-            {**environment, **row.variables(call)},
+            {**environment, **shared},
             inputs.folder,
             *state,
+            *shared.values(),
             separate_errors=True,
             talk=client,
             watch=watch,
         )
-
-    def _call(self, request: AgentRequest | None, home: str | None = None) -> acp_agents.Call:
-        model = (request.model if request is not None else None) or self._binding.model
-        return acp_agents.Call(model, self._commands, home, self._environment)
 
     def _shared(self, request: AgentRequest) -> dict[str, str]:
         """Return the shared folders for unpacked files, which would otherwise be unpacked into each home."""
@@ -186,6 +140,9 @@ class AcpAgent(ProgramAgent):
     def _result(
         self, request: AgentRequest, client: Client, finished: child_process.Finished, transcript: str | None
     ) -> AgentResult:
+        ending = of_process(finished)
+        if client.over and not finished.timed_out:  # how it ends after its answer says nothing
+            ending |= {"cause": None, "crashed": False}
         reply = self._redact(client.reply)
         errors = finished.errors.text(self._redact) if finished.errors is not None else ""
         ended, message, failure = self._ending(client, finished, last_words(errors))
@@ -201,19 +158,12 @@ class AcpAgent(ProgramAgent):
             session=client.session,
             usage=usage_of(client.used),
             transcript=transcript,
-            exit_code=finished.exit_code,
             output=answers.shortened(reply or errors),
-            output_sha256=finished.output.sha256,
-            truncated=finished.output.truncated,
             steps=tuple(self._record(i, call) for i, call in enumerate(client.calls.values())),
-            seconds=finished.seconds,
-            cause=finished.cause if finished.timed_out or not client.over else None,
-            crashed=finished.crashed and not client.over,
-            sandbox=finished.sandbox,
             failure=failure,
             reply=reply,
             model=client.model if client.used or client.stop is not None else None,
-            resumed=client.resumed,
+            **ending,
         )
 
     def _ending(self, client: Client, finished: child_process.Finished, last: str) -> tuple[str, str, str | None]:
@@ -235,12 +185,11 @@ class AcpAgent(ProgramAgent):
         if client.code == AUTH_REQUIRED or kind == agent.NOT_LOGGED_IN:
             return outcome.ERRORED, error, agent.NOT_LOGGED_IN
         if client.refuses_model or kind == agent.UNKNOWN_MODEL:
-            accepted = answers.described_models(answers.plain_ids(client.offered))
-            return outcome.ERRORED, f"{error}; {accepted}", agent.UNKNOWN_MODEL
+            return outcome.ERRORED, error, agent.UNKNOWN_MODEL
         kind = kind or agent.MALFORMED
         return outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED, error, kind
 
-    def _record(self, index: int, call: Call) -> StepRecord:
+    def _record(self, index: int, call: ToolCall) -> StepRecord:
         permission = {True: "allowed", False: f"vetoed: {call.why}", None: "did not ask"}[call.allowed]
         return StepRecord(
             index=index,

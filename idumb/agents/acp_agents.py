@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from idumb.agents.known_agent import Call, KnownAgent
 from idumb.lazy_dataclass import dataclass
 
 _NO_UPDATE = {"general": {"disableAutoUpdate": True, "enableAutoUpdate": False, "maxAttempts": 2}}
@@ -19,35 +20,15 @@ _PRIVATE = {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One start. `shell`: commands are allowed. `home` is the agent's private home, None for the user's.
+class Row(KnownAgent):
+    """An agent that speaks the protocol.
 
-    `environment` are the variables that the agent sees.
+    `unpacked` maps variables to folders for files that it unpacks, which all its private homes share. `makes_folders`
+    is false if it cannot write a file into a missing folder. `model_at_start`: the model is chosen here, not over the
+    protocol. `error` begins the last message of an agent that ends its turn after a failure and reports it
+    as text.
     """
 
-    model: str | None = None
-    shell: bool = False
-    home: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """`argv` starts the agent, followed by `arguments`, which depend on no variable.
-
-    `files` are written into a private home, by their path in it. `state` are the places of its state below the user's
-    home, `places` variables that name such folders. `unpacked` maps variables to folders for files that it unpacks,
-    which all its private homes share. `makes_folders` is false if it cannot write a file into a missing folder.
-    `model_at_start`: the model is chosen here, not over the protocol. `error` begins the last message of an agent that
-    ends its turn after a failure and reports it as text.
-    """
-
-    argv: tuple[str, ...]
-    arguments: Callable[[Call], tuple[str, ...]] = lambda _: ()
-    variables: Callable[[Call], Mapping[str, str]] = lambda _: {}
-    files: Callable[[Call], Mapping[str, Any]] = lambda _: {}
-    state: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
     unpacked: Mapping[str, str] = field(default_factory=dict)
     makes_folders: bool = True
     model_at_start: bool = True

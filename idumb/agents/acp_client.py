@@ -22,13 +22,12 @@ MOST_CALLS = 10_000
 NO_METHOD = -32601
 AUTH_REQUIRED = -32000
 
-_INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL, _LOAD = 1, 2, 3, 4, 5, 6
+_INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL = 1, 2, 3, 4, 5
 _ONCE = "allow_once"
 _CLAUDE = "claude-agent-acp"
 _STEPS: Mapping[int, str] = {
     _INITIALIZE: "initialize",
     _NEW: "session/new",
-    _LOAD: "session/load",
     _MODEL: "choosing the model",
     _MODE: "session/set_mode",
     _PROMPT: "session/prompt",
@@ -50,7 +49,7 @@ class PermissionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """One tool call as the agent reported it. `allowed` is None if it did not ask."""
 
     id: str
@@ -67,12 +66,10 @@ class Call:
 class Client:
     """`permits` returns why a request is refused, or "". `mode` and `model` use the agent's ids, None for its defaults.
 
-    `resume` is the id of the conversation to continue; if the agent cannot, a new one begins and `resumed` is false.
     `tell` gets a short line for each thing that the agent does.
 
     At the end, `stop` is the agent's stop reason, or `error` the problem with the agent's `code`, if any, and
-    `problem` its structured error. `offered` are
-    the model ids that it lists; `refuses_model` is true if it rejects the chosen model.
+    `problem` its structured error. `refuses_model` is true if it rejects the chosen model.
     """
 
     cwd: str
@@ -81,21 +78,18 @@ class Client:
     version: str = ""
     mode: str | None = None
     model: str | None = None
-    resume: str | None = None
     tell: Callable[[str], None] = lambda _: None
     over: bool = False
     stop: str | None = None
     error: str | None = None
     code: int | None = None
     problem: Mapping[str, Any] | None = None
-    resumed: bool = False
     last_chunk: str = ""
-    offered: tuple[str, ...] = ()
     refuses_model: bool = False
     session: str | None = None
     agent: str = ""
     used: Mapping[str, Any] = field(default_factory=dict)
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: dict[str, ToolCall] = field(default_factory=dict)
     _reply: list[str] = field(default_factory=list)
     _reply_length: int = 0
     _rest: bytearray = field(default_factory=bytearray)
@@ -151,14 +145,13 @@ class Client:
         if message.get("id") not in _STEPS:
             return b""
         if message.get("error") is not None:
-            return self._failed(message["id"], message["error"])
+            self._failed(message["id"], message["error"])
+            return b""
         result = message.get("result") or {}
         if message["id"] == _INITIALIZE:
             return self._initialized(result)
-        if message["id"] in {_NEW, _LOAD}:
-            self.resumed = message["id"] == _LOAD
-            self.session = self.resume if self.resumed else str(result["sessionId"])
-            self._forget()  # an agent repeats a conversation that it loads
+        if message["id"] == _NEW:
+            self.session = str(result["sessionId"])
             return self._set_model(result) if self.model is not None else self._set_mode()
         if message["id"] == _MODEL:
             return self._set_mode()
@@ -171,21 +164,13 @@ class Client:
         self._count(result.get("usage") or answers.inside(result, "_meta", "quota", "token_count"))
         return b""
 
-    def _forget(self) -> None:
-        self._reply.clear()
-        self._reply_length = 0
-        self.calls.clear()
-
-    def _failed(self, about: int, error: Any) -> bytes:
-        if about == _LOAD:
-            return self._new()
+    def _failed(self, about: int, error: Any) -> None:
         error_object = error if isinstance(error, dict) else {"message": str(error)}
         words = " ".join(str(part) for part in (error_object.get("message"), _detail(error_object.get("data"))) if part)
         self.refuses_model = about == _MODEL
         code = error_object.get("code")
         self.problem = _structured(error_object, words)
         self._fail(f"{_STEPS[about]} failed: {words or 'without a word'}", code if isinstance(code, int) else None)
-        return b""
 
     def _initialized(self, result: Mapping[str, Any]) -> bytes:
         if result.get("protocolVersion") != VERSION:
@@ -194,23 +179,16 @@ class Client:
         info = result.get("agentInfo")
         if isinstance(info, dict):
             self.agent = " ".join(str(info[k]) for k in ("name", "version") if info.get(k))
-        capabilities = result.get("agentCapabilities")
-        if self.resume is not None and isinstance(capabilities, dict) and capabilities.get("loadSession") is True:
-            return _request(_LOAD, "session/load", {"sessionId": self.resume, "cwd": self.cwd, "mcpServers": []})
-        return self._new()
-
-    def _new(self) -> bytes:
         return _request(_NEW, "session/new", {"cwd": self.cwd, "mcpServers": [], **_chosen_by_claude(self.model)})
 
     def _set_model(self, session: Mapping[str, Any]) -> bytes:
         """Choose the model in one of the two ways that the agent may offer; Claude Code gets it with the session."""
         if session.get("models"):
-            self.offered = _ids(session["models"].get("availableModels"), "modelId")
             return _request(_MODEL, "session/set_model", {"sessionId": self.session, "modelId": self.model})
         options = [o for o in session.get("configOptions") or () if "model" in (o.get("category"), o.get("id"))]
         for option in options:
-            self.offered = _ids(option.get("options"), "value")
-            if not self.offered or self.model in self.offered:
+            offered = _ids(option.get("options"))
+            if not offered or self.model in offered:
                 choice = {"sessionId": self.session, "configId": option["id"], "value": self.model}
                 return _request(_MODEL, "session/set_config_option", choice)
         if options and _CLAUDE in self.agent:
@@ -284,16 +262,16 @@ class Client:
         self._reply.clear()
         self._reply_length = 0
 
-    def _note(self, update: Mapping[str, Any]) -> Call:
+    def _note(self, update: Mapping[str, Any]) -> ToolCall:
         """Update the record of a tool call; later messages add to earlier ones."""
         name = str(update["toolCallId"])
         if name not in self.calls and len(self.calls) >= MOST_CALLS:
             raise ValueError
-        old = self.calls.get(name) or Call(name, "other", "", ())
+        old = self.calls.get(name) or ToolCall(name, "other", "", ())
         kind, title, status = (str(update.get(k) or getattr(old, k)) for k in ("kind", "title", "status"))
         paths = tuple(dict.fromkeys((*old.paths, *_paths(update, kind))))
         writes = old.writes or bool(_differences(update))
-        self.calls[name] = Call(name, kind, title, paths, status, old.allowed, old.why, writes)
+        self.calls[name] = ToolCall(name, kind, title, paths, status, old.allowed, old.why, writes)
         return self.calls[name]
 
     def _count(self, usage: Any) -> None:
@@ -306,12 +284,12 @@ def _chosen_by_claude(model: str | None) -> dict[str, Any]:
     return {} if model is None else {"_meta": {"claudeCode": {"options": {"model": model}}}}
 
 
-def _ids(listed: Any, key: str) -> tuple[str, ...]:
+def _ids(listed: Any) -> list[str]:
     """Return the ids in a list of models, which may be grouped."""
     ids: list[str] = []
     for entry in listed or ():
-        ids += _ids(entry["options"], key) if "options" in entry else [str(entry[key])]
-    return tuple(ids)
+        ids += _ids(entry["options"]) if "options" in entry else [str(entry["value"])]
+    return ids
 
 
 def _paths(update: Mapping[str, Any], kind: str) -> list[str]:

@@ -48,10 +48,10 @@ class Equipment:
 
     `environment` returns the variables of this process with the given names. `transcripts` is a folder for what
     agents do; `stream` redacts that. `guard` raises if this process must no longer write. `inputs`
-    is a folder for input files of programs (default: the system's temporary folder); it is emptied when the adapters
-    are built, because files in it belong to an executor that was killed. `recordings` finds runs to replay. `handoffs`
-    is a folder for work done elsewhere. `homes` is the home folder of this run's agents. `unpacked` is a folder for
-    files that agents unpack; all homes share it. `sandboxes` opens the port. `guarded` are
+    is a folder for input files and private homes of programs (default: the system's temporary folder); it is emptied
+    when the adapters are built, because files in it belong to an executor that was killed. `recordings` finds runs to
+    replay. `handoffs` is a folder for work done elsewhere. `unpacked` is a folder for files that agents unpack; all
+    homes share it. `sandboxes` opens the port. `guarded` are
     folders that no agent may write: those of git, and of the user's approvals and keys.
     """
 
@@ -65,7 +65,6 @@ class Equipment:
     inputs: str | None = None
     recordings: Recordings | None = None
     handoffs: str | None = None
-    homes: str | None = None
     unpacked: str | None = None
     sandboxes: Callable[[], Sandboxes] | None = None
     guarded: tuple[str, ...] = ()

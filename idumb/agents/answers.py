@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.domain import agent, canonical_json, outcome, reply, wording
+from idumb.domain import agent, canonical_json, outcome, reply
 from idumb.domain.agent import VALIDATOR, AgentRequest, Usage
 from idumb.domain.runs import spending
 from idumb.lazy_dataclass import dataclass
@@ -68,8 +67,6 @@ VERDICT: Mapping[str, Any] = {
 _MARKS = ("```", "~~~")
 _LONGEST = 64 * 1024
 _LONGEST_LINE = 500
-_LONGEST_ID = 100
-_MOST_MODELS = 20
 
 
 def fences(text: str) -> Iterator[tuple[str, str]]:
@@ -175,18 +172,6 @@ class Report:
     denied: tuple[str, ...] = ()
 
 
-_UNKNOWN_SESSION = lazy_pattern.compile(
-    r"no (conversation|saved session|session|rollout)\b.{0,60}\b(found|matched)|session not found"
-    r"|rollout.{0,40}not found|invalid session identifier|error resuming session",
-    re.IGNORECASE,
-)
-
-
-def says_session_is_unknown(words: str) -> bool:
-    """Return whether the agent reports that the conversation to resume is unknown."""
-    return _UNKNOWN_SESSION.search(words) is not None
-
-
 def objects(data: bytes) -> Iterator[dict[str, Any]]:
     """Return the JSON objects that fill a line of their own, in order; other output is skipped."""
     for line in data.splitlines():
@@ -208,16 +193,6 @@ def inside(value: Any, *keys: str) -> Any:
 
 def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def plain_ids(ids: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of models that are one printable word."""
-    return tuple(id for id in ids if 0 < len(id) <= _LONGEST_ID and id.isprintable() and " " not in id)
-
-
-def described_models(ids: Sequence[str]) -> str:
-    """Describe the accepted ids for the user."""
-    return f"available models: {wording.listed(ids, _MOST_MODELS)}" if ids else "it does not list its models"
 
 
 def one_line(words: str, longest: int = _LONGEST_LINE) -> str:

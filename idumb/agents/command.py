@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.agents import answers, state_file
-from idumb.agents.program import ProgramAgent, with_request
+from idumb.agents.program import ProgramAgent, of_process, with_request
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json, outcome
@@ -74,19 +74,13 @@ class CommandAgent(ProgramAgent):
             outcome=ended,
             message=self._redact(message),
             transcript=transcript,
-            exit_code=finished.exit_code,
             output=output,
-            output_sha256=finished.output.sha256,
-            truncated=finished.output.truncated,
-            seconds=finished.seconds,
-            cause=finished.cause,
-            crashed=finished.crashed,
-            sandbox=finished.sandbox,
             failure=failure,
             usage=report.usage,
             model=report.model,
             handover=report.handover,
             reply=self._reply(request, finished, transcript, output),
+            **of_process(finished),
         )
 
     def _reply(

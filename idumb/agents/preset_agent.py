@@ -5,10 +5,8 @@ Neither its exit nor its last message is proof: a success is a claim, as with ev
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -16,29 +14,19 @@ from typing import Any
 from idumb.agents import answers
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report, last_line
-from idumb.agents.presets.preset import Invocation, Preset
-from idumb.agents.program import (
-    HOME,
-    HOMES,
-    IDLE_TIMEOUT,
-    InputFiles,
-    ProgramAgent,
-    home_variables,
-    make_home,
-    with_request,
-)
+from idumb.agents.known_agent import KnownProgram, Preset
+from idumb.agents.program import HOME, HOMES, InputFiles, of_process
 from idumb.agents.state_file import StateFileWatch
 from idumb.agents.transcript import Transcript
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, wording
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities
-from idumb.domain.errors import AdapterError
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 from idumb.system.processes.supervision import Captured
 
 _KEPT = 4 * 1024 * 1024
-_LISTS = 20.0  # seconds in which it lists its models, or says whether it is logged in
+_ASKED = 20.0  # seconds in which it says whether it is logged in
 _OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
 _NEXT: Mapping[str, str] = {
     agent.RATE_LIMITED: "wait, then resume the run",
@@ -50,28 +38,14 @@ _NEXT: Mapping[str, str] = {
 }
 
 
-class PresetAgent(ProgramAgent):
+class PresetAgent(KnownProgram):
     """Runs one command-line agent. `argv` of the binding names another program and extra arguments."""
 
-    options = MappingProxyType({HOME: HOMES, "shell": (True, False), "project": (True, False), "resume": (True, False)})
+    options = MappingProxyType({HOME: HOMES, "shell": (True, False), "project": (True, False)})
 
     def __init__(self, binding: Binding, equipment: Equipment, preset: Preset | None = None) -> None:
-        super().__init__(binding, equipment)
-        self.name = binding.adapter
         self._preset: Preset = preset or import_module(f"idumb.agents.presets.{binding.adapter}").PRESET
-        self.version = self._version(self._program)
-        resumable = binding.options.get("resume") is True
-        self.capabilities = Capabilities(
-            reports_progress=True, resumable=resumable, idle_timeout=IDLE_TIMEOUT, sandboxed=True
-        )
-
-    def describe(self) -> Sequence[str]:
-        """Return the arguments that start a builder. Raises AdapterError if they are unusable."""
-        self._require_options()
-        return self._arguments(self._invocation())
-
-    def _needs_login(self) -> bool:
-        return True
+        super().__init__(binding, equipment, self._preset)
 
     def _says_login(self) -> bool | None:
         import tempfile
@@ -79,10 +53,10 @@ class PresetAgent(ProgramAgent):
         with tempfile.TemporaryDirectory(prefix="idumb-") as folder:
             try:
                 asked = child_process.run(
-                    (self._program(), *self._preset.status),
+                    (self.describe()[0], *self._preset.status),
                     cwd=folder,
-                    environment=self._variables(self._invocation()),
-                    timeout=_LISTS,
+                    environment={**self._environment, **self._equipment.environment(self._preset.places)},
+                    timeout=_ASKED,
                     agent=True,
                 )
             except OSError:
@@ -91,76 +65,26 @@ class PresetAgent(ProgramAgent):
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         with self._inputs(request) as inputs:
-            call = self._invocation(request, self._home(request, inputs.folder), _schema(request, inputs))
-            watch = StateFileWatch(inputs.state, self._redact, hear)
-            return self._answered(request, call, inputs, watch)
-
-    def _answered(
-        self, request: AgentRequest, call: Invocation, inputs: InputFiles, watch: StateFileWatch
-    ) -> AgentResult:
-        """Run the agent; if the conversation to resume is unknown, start a new one."""
-        result, unknown = self._run_once(request, call, inputs, watch)
-        if call.session is None or not unknown:
-            return dataclasses.replace(result, resumed=call.session is not None)
-        remaining = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
-        request = dataclasses.replace(request, deadline=remaining)
-        call = dataclasses.replace(call, session=None)
-        fresh, _ = self._run_once(request, call, inputs, watch)
-        return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
-
-    def _run_once(
-        self, request: AgentRequest, call: Invocation, inputs: InputFiles, watch: StateFileWatch
-    ) -> tuple[AgentResult, bool]:
-        """Return the answer, and whether the conversation was unknown before any work was done."""
-        environment = with_request(self._variables(call), request)
-        environment |= {**inputs.variables, **self._preset.variables(call)}
-        argv = self._arguments(call)
-        kept = _Printed(self._transcript(request), self._preset.lines)
-        if call.home is not None:
-            make_home(call.home, "codex")
-        finished = self._start(
-            argv,
-            request,
-            environment,
-            inputs.folder,
-            *self._state(call),
-            in_sandbox=self._preset.in_sandbox,
-            stdin=request.prompt.encode("utf-8", "surrogateescape"),
-            separate_errors=True,
-            sink=kept,
-            watch=watch,
-            progress=answers.Progress(),
-        )
+            git_folder = _git_folder(request.workspace) if request.role == BUILDER else None
+            call = self._call(request, self._home(inputs), _schema(request, inputs), git_folder)
+            environment, state = self._prepared(request, call, inputs)
+            kept = _Printed(self._transcript(request), self._preset.lines)
+            finished = self._start(
+                self.describe(call),
+                request,
+                environment,
+                inputs.folder,
+                *state,
+                in_sandbox=self._preset.in_sandbox,
+                stdin=request.prompt.encode("utf-8", "surrogateescape"),
+                separate_errors=True,
+                sink=kept,
+                watch=StateFileWatch(inputs.state, self._redact, hear),
+                progress=answers.Progress(),
+            )
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
         answer = self._preset.read(kept.whole(finished.output), errors)
-        idle = not finished.timed_out and not answer.usage.tokens_out and bool(answer.error)
-        words = f"{answer.error}\n{errors.decode('utf-8', 'replace')}"
-        result = self._result(request, finished, kept, answer, errors)
-        if result.failure == agent.UNKNOWN_MODEL:
-            accepted = answers.described_models(self._models(argv[0], request, call, environment, inputs.folder))
-            result = dataclasses.replace(result, message=_joined(result.message, self._redact(accepted)))
-        return result, idle and answers.says_session_is_unknown(words)
-
-    def _models(
-        self, program: str, request: AgentRequest, call: Invocation, environment: Mapping[str, str], scratch: str
-    ) -> tuple[str, ...]:
-        """Return the model ids that the agent lists."""
-        if not self._preset.lists:
-            return ()
-        command = (program, *self._preset.lists)
-        try:
-            with self._limited(command, request, environment, scratch, self._state(call)) as (argv, variables, _):
-                listed = child_process.run(
-                    argv,
-                    cwd=call.home or scratch,
-                    environment=variables,
-                    timeout=_LISTS,
-                    agent=True,
-                    separate_errors=True,
-                )
-        except (OSError, AdapterError):
-            return ()
-        return self._preset.listed(listed.output.head + listed.output.tail)
+        return self._result(request, finished, kept, answer, errors)
 
     def _result(
         self, request: AgentRequest, finished: child_process.Finished, kept: _Printed, report: Report, errors: bytes
@@ -175,18 +99,12 @@ class PresetAgent(ProgramAgent):
             session=agent.session_id(redact(report.session or "")),
             usage=report.usage,
             transcript=kept.close(),
-            exit_code=finished.exit_code,
             output=finished.output.text(redact) + (redact(errors.decode("utf-8", "backslashreplace"))),
-            output_sha256=finished.output.sha256,
-            truncated=finished.output.truncated,
-            seconds=finished.seconds,
-            cause=finished.cause,
-            crashed=finished.crashed,
-            sandbox=finished.sandbox,
             failure=failure,
             reply=redact(report.reply),
             handover=redact(report.reply) if failure == agent.CONTEXT_EXHAUSTED else "",
             model=redact(report.model) if report.model is not None else None,
+            **of_process(finished),
         )
 
     def _ending(self, finished: child_process.Finished, report: Report, errors: bytes) -> tuple[str, str, str | None]:
@@ -208,45 +126,6 @@ class PresetAgent(ProgramAgent):
             return outcome.ERRORED, _joined(words, _NEXT[agent.MALFORMED]), agent.MALFORMED
         denied = f"its permissions denied {wording.listed(report.denied)}" if report.denied else ""
         return outcome.COMPLETED, denied, None
-
-    def _program(self) -> str:
-        return self._resolve(self._binding.argv[0] if self._binding.argv else self._preset.name)
-
-    def _arguments(self, call: Invocation) -> tuple[str, ...]:
-        return (self._program(), *self._preset.arguments(call), *self._binding.argv[1:])
-
-    def _invocation(
-        self, request: AgentRequest | None = None, home: str | None = None, schema: tuple[str, str] = ("", "")
-    ) -> Invocation:
-        """Return the call for a request, or for a builder without a request yet."""
-        options = self._binding.options
-        model = request.model if request is not None else None
-        return Invocation(
-            writes=request is None or request.role != VALIDATOR,
-            shell=options.get("shell") is True,
-            project=options.get("project") is True,
-            model=model or self._binding.model,
-            session=agent.session_id(request.session) if request is not None else None,
-            schema=schema[0],
-            schema_file=schema[1],
-            home=home,
-            git_folder=_git_folder(request.workspace) if request is not None and request.role == BUILDER else None,
-            environment=self._environment,
-        )
-
-    def _variables(self, call: Invocation) -> dict[str, str]:
-        if call.home is None:
-            return {**self._environment, **self._equipment.environment(self._preset.places)}
-        return {**self._environment, **home_variables(call.home)}
-
-    def _state(self, call: Invocation) -> tuple[str, ...]:
-        """Return the folders where the agent keeps its state: its own home, or its places in the user's home."""
-        if call.home is not None:
-            return (call.home,)
-        variables = self._variables(call)
-        home = variables.get("HOME", "")
-        places = (variables[name] for name in self._preset.places if variables.get(name))
-        return (*places, *(os.path.join(home, path) for path in self._preset.state if home))
 
 
 def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:

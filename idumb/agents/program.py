@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from idumb.agents.adapter import FORMAT, Adapter, Equipment
@@ -102,7 +103,7 @@ class ProgramAgent(Adapter):
         environment: Mapping[str, str],
         scratch: str,
         *state: str,
-        in_sandbox: Callable[[Sequence[str]], Sequence[str]] | None = None,
+        in_sandbox: Callable[[Sequence[str]], Sequence[str]] = lambda arguments: arguments,
         **how: Any,
     ) -> child_process.Finished:
         """Run the program in the workspace, with the request's limits and in the sandbox, if one is configured.
@@ -110,66 +111,37 @@ class ProgramAgent(Adapter):
         `scratch` is a folder of this call, `state` are folders of the agent. `in_sandbox` changes the arguments
         for a sandbox. Raises OSError if the program cannot start, AdapterError if it must not start without a sandbox.
         """
-        if not self._equipment.settings.sandboxed:
-            return self._run_program(argv, request, environment, **how)
-        import dataclasses
+        settings, level = self._equipment.settings, ""
+        with contextlib.ExitStack() as stack:
+            if settings.sandbox is not None and settings.sandboxed:
+                from idumb.agents import sandboxed
 
-        with self._limited(argv, request, environment, scratch, state, in_sandbox) as (limited, variables, level):
-            finished = self._run_program(limited, request, variables, **how)
+                opened = sandboxed.opened(request, self._equipment, settings.sandbox, scratch, state)
+                place = stack.enter_context(opened)
+                argv = (*place.argv, *in_sandbox(argv)) if place.argv else argv
+                environment, level = {**environment, **place.variables}, place.level
+            finished = child_process.run(
+                argv,
+                cwd=request.workspace,
+                environment=environment,
+                timeout=request.deadline,
+                idle_timeout=request.idle_timeout,
+                limits=request.limits,
+                agent=True,
+                **how,
+            )
         return dataclasses.replace(finished, sandbox=level)
-
-    @contextlib.contextmanager
-    def _limited(
-        self,
-        argv: Sequence[str],
-        request: AgentRequest,
-        environment: Mapping[str, str],
-        scratch: str,
-        state: Sequence[str],
-        in_sandbox: Callable[[Sequence[str]], Sequence[str]] | None = None,
-    ) -> Iterator[tuple[Sequence[str], Mapping[str, str], str]]:
-        """Yield arguments and variables for the sandbox, and its level; "" if none is configured."""
-        chosen = self._equipment.settings.sandbox
-        if chosen is None or not self._equipment.settings.sandboxed:
-            yield argv, environment, ""
-            return
-        from idumb.agents import sandboxed
-
-        with sandboxed.opened(request, self._equipment, chosen, scratch, state) as place:
-            if place.argv:
-                argv = (*place.argv, *(in_sandbox(argv) if in_sandbox is not None else argv))
-            yield argv, {**environment, **place.variables}, place.level
-
-    @staticmethod
-    def _run_program(
-        argv: Sequence[str], request: AgentRequest, environment: Mapping[str, str], **how: Any
-    ) -> child_process.Finished:
-        return child_process.run(
-            argv,
-            cwd=request.workspace,
-            environment=environment,
-            timeout=request.deadline,
-            idle_timeout=request.idle_timeout,
-            limits=request.limits,
-            agent=True,
-            **how,
-        )
 
     def _inputs(self, request: AgentRequest, *, as_file: bool = False) -> InputFiles:
         return InputFiles(request, self._equipment.inputs, as_file=as_file)
 
-    def _home(self, request: AgentRequest, passing: str) -> str | None:
-        """Return the private home of this binding in one role; None if it works in the user's home.
+    def _home(self, inputs: InputFiles) -> str | None:
+        """Return the private home of one request; None if the agent works in the user's home.
 
-        It lives as long as the run, so that a session can continue. A judging role gets a new home each time, in
-        `passing`, a folder deleted with the request: what a builder or an earlier judgement left in a home would act
-        as instructions.
+        It goes with the request: what an agent leaves in a home would act as instructions for the next one.
         """
-        if self._binding.options.get(HOME, OWN_HOME) == USER_HOME:
-            return None
-        homes = self._equipment.homes
-        folder = passing if homes is None or request.role in JUDGING else homes
-        return os.path.join(folder, f"home-{self._binding.name.replace('/', '-')}-{request.role}")
+        own = self._binding.options.get(HOME, OWN_HOME) == OWN_HOME
+        return os.path.join(inputs.folder, "home") if own else None
 
 
 def home_variables(home: str) -> dict[str, str]:
@@ -177,30 +149,26 @@ def home_variables(home: str) -> dict[str, str]:
     return {"HOME": home, **{name: os.path.join(home, folder) for name, folder in _HOME_FOLDERS.items()}}
 
 
-def make_home(home: str, *more: str) -> None:
-    """Create the home with its folders and `more`, folders below it; existing agent files stay. Raises OSError.
-
-    An agent may have replaced one by a link to a folder of the user: the link is removed, so that nothing is written
-    there.
-    """
-    os.makedirs(os.path.dirname(home), 0o700, exist_ok=True)
-    above = os.path.dirname(home)
-    for name in ("", *_HOME_FOLDERS.values(), *more):
-        place = above
-        for part in os.path.join(os.path.basename(home), name).rstrip("/").split("/"):
-            place = os.path.join(place, part)
-            if os.path.islink(place):
-                os.unlink(place)
-            os.makedirs(place, 0o700, exist_ok=True)
-
-
-def write_home(home: str, files: Mapping[str, str]) -> None:
-    """Write files of an agent's settings into its private home."""
+def make_home(home: str, files: Mapping[str, str], folders: Sequence[str]) -> None:
+    """Create a private home with these folders and files, by their paths in it. Raises OSError."""
+    for folder in (*_HOME_FOLDERS.values(), *folders, *map(os.path.dirname, files)):
+        os.makedirs(os.path.join(home, folder), 0o700, exist_ok=True)
     for name, content in files.items():
-        path = os.path.join(home, name)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with open(os.path.join(home, name), "w", encoding="utf-8") as file:
             file.write(content)
+
+
+def of_process(finished: child_process.Finished) -> dict[str, Any]:
+    """Return the fields of a result that say how the program ended."""
+    return {
+        "exit_code": finished.exit_code,
+        "output_sha256": finished.output.sha256,
+        "truncated": finished.output.truncated,
+        "seconds": finished.seconds,
+        "cause": finished.cause,
+        "crashed": finished.crashed,
+        "sandbox": finished.sandbox,
+    }
 
 
 def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:

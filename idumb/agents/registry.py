@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from idumb import lazy_pattern
 from idumb.agents.adapter import Equipment
@@ -67,10 +67,6 @@ class AgentRegistry:
             self._adapters[binding] = self._make(binding)
         return self._adapters[binding]
 
-    def forget(self) -> None:
-        """Remove the homes of this run's agents, including their conversations."""
-        _remove([self._equipment.homes])
-
     def _make(self, name: str) -> Agent:
         chosen = self._settings.bindings.get(name)
         if chosen is None and name in BUILT_IN:
@@ -85,26 +81,13 @@ class AgentRegistry:
         return _adapter(chosen.adapter)(chosen, self._equipment)
 
 
-def build(equipment: Equipment, *, aside: bool = False) -> AgentRegistry:
-    """Return the adapters of one workspace. Remove homes of other runs unless these agents work `aside` of a run."""
-    _remove([equipment.inputs, *(() if aside else _beside(equipment.homes))])
+def build(equipment: Equipment) -> AgentRegistry:
+    """Return the adapters of one workspace. Remove what programs of a killed executor left in the folder of inputs."""
+    if equipment.inputs is not None and os.path.lexists(equipment.inputs):
+        import shutil
+
+        shutil.rmtree(equipment.inputs, ignore_errors=True)
     return AgentRegistry(equipment)
-
-
-def _remove(folders: Iterable[str | None]) -> None:
-    for old in folders:
-        if old is not None and os.path.lexists(old):
-            import shutil
-
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _beside(homes: str | None) -> list[str]:
-    """Return the folders of other runs next to this one's."""
-    parent = os.path.dirname(homes or "")
-    if homes is None or not os.path.isdir(parent):
-        return []
-    return [path for name in os.listdir(parent) if (path := os.path.join(parent, name)) != homes]
 
 
 def secret_variables(settings: Settings) -> dict[str, str]:

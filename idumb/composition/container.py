@@ -325,8 +325,8 @@ class Container:
     def adapters(self) -> Agents:
         return registry.build(Equipment(self.settings, self.root, self.trees.apply_patch, self.redactor.redact))
 
-    def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
-        """The agents of a run. Unless they work `aside` of a run, homes of other runs are removed."""
+    def open_agents(self, workspace: Workspace, run: str) -> Agents:
+        """The agents of a run."""
         from idumb.app.history.recordings import Recordings
         from idumb.store import local_data
 
@@ -342,12 +342,11 @@ class Container:
             inputs=os.path.join(folder, "papers"),
             recordings=Recordings(self, workspace.trees),
             handoffs=os.path.join(folder, "handoffs"),
-            homes=os.path.join(folder, "homes", run or "none"),
             unpacked=os.path.join(folder, local_data.UNPACKED),
             sandboxes=lambda: self.sandboxes,
             guarded=self.guarded(self.repository, self.user_repository),
         )
-        return registry.build(equipment, aside=aside)
+        return registry.build(equipment)
 
     def transcripts(self, run: str, task: str, attempt: int) -> Mapping[str, str]:
         """What the agents of an attempt did, by role."""

@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.domain import canonical_json
 from idumb.domain import outcome as outcomes
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import AdapterError
@@ -41,7 +40,6 @@ class Capabilities:
     - `asks_person`: it puts the request's question to a person.
     - `works_in_place`: people do the work, in the user's own working tree, and no two attempts need to be alike.
     - `deterministic`: the same task on the same tree leaves the same bytes, whatever an earlier attempt reported.
-    - `resumable`: it continues the conversation that a request's `session` names.
     - `reports_progress`: it is a `ReportingAgent`.
     - `idle_timeout`: seconds of silence it is allowed if the configuration names none.
     - `sandboxed`: what it writes is limited by the configured sandbox, or by idumb, which writes it.
@@ -52,7 +50,6 @@ class Capabilities:
     asks_person: bool = False
     works_in_place: bool = False
     deterministic: bool = False
-    resumable: bool = False
     reports_progress: bool = False
     idle_timeout: int | None = None
     sandboxed: bool = False
@@ -160,7 +157,6 @@ class AgentRequest:
     - `deadline`: seconds from the start of the call, None for no limit.
     - `attempt`: counts from 1. `feedback`: the validator's findings about the previous attempt, "" on the first.
     - `idle_timeout`: seconds without output or activity. `limits`: ceilings by name (`idumb.domain.settings.Limits`).
-    - `session`: the agent's id of the conversation to continue, None for a new one.
     - `settled`: the number of the last attempt that did not end by waiting, 0 if there is none.
     - `candidate`: the tree that a validator judges, without idumb's own files; "" for other roles.
     - `ticket`: for agents that answer later, a token that makes this question unpredictable; "" for others.
@@ -179,7 +175,6 @@ class AgentRequest:
     deadline: float | None = None
     budget: Budget = Budget()
     feedback: str = ""
-    session: str | None = None
     protected: tuple[str, ...] = ()
     run_id: str = ""
     question: Decision | None = None
@@ -243,8 +238,7 @@ class AgentResult:
     - `failure`: one of FAILURES if something other than the work failed, else None.
     - `reply`: the agent's last message in full, redacted. Planners and other text roles answer with it.
     - `handover`: what the next agent needs to know to continue, if this one's context window was full.
-    - `model`: the model that the agent reports. `session`: its id of the conversation. `resumed`: whether it continued
-      the requested one.
+    - `model`: the model that the agent reports. `session`: its id of the conversation.
     - `crashed`: its process was killed or crashed, so the files may be incomplete.
     - `sandbox`: the level in force, or why there was none; "" if none was configured.
     """
@@ -267,7 +261,6 @@ class AgentResult:
     reply: str = ""
     handover: str = ""
     model: str | None = None
-    resumed: bool = False
     crashed: bool = False
     sandbox: str = ""
 
@@ -281,45 +274,6 @@ def unusable(problem: AdapterError) -> AgentResult:
 _ID = lazy_pattern.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
-_WHO = ("adapter", "adapter_version", "program", "binding", "model")
-
-
-_OVER = frozenset({CONTEXT_EXHAUSTED, DECLINED, MALFORMED})
-"""Failures after which a conversation is not continued: its context is full, it was declined, or it is unreadable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """A conversation with an agent.
-
-    `session` is the agent's id of it, `attempt` the last attempt made in it. `speaker` is a digest of the agent,
-    `contract` the hash of the contract at that time.
-    """
-
-    session: str
-    attempt: int
-    speaker: str
-    contract: str
-
-
 def session_id(session: object) -> str | None:
     """Return the id if it is safe as an argument of a program, else None. Agents choose these ids."""
     return session if isinstance(session, str) and _ID.fullmatch(session) else None
-
-
-def speaker_digest(envelope: Mapping[str, Any]) -> str:
-    """Return a digest that identifies the agent of an envelope: its adapter, version, program, binding and model."""
-    return canonical_json.digest([envelope.get(part) for part in _WHO])
-
-
-def continue_conversation(
-    before: Conversation | None, finished: Mapping[str, Any], *, attempt: int, speaker: str, contract: str
-) -> Conversation | None:
-    """Return the conversation that an attempt after this `attempt.finished` can continue, or None."""
-    built = finished.get("builder") or {}
-    if built.get("failure") in _OVER:
-        return None
-    session = session_id(built.get("session"))
-    if session is None and finished.get("resumed") and before is not None:
-        session = before.session
-    return None if session is None else Conversation(session, attempt, speaker, contract)

@@ -100,38 +100,6 @@ def test_a_real_agent_builds_a_phase_of_two_tasks_over_its_protocol(agent: str, 
     assert set(home.iterdir()) == before
 
 
-IN_TWO_ATTEMPTS = [
-    """when: [T1-01, did not change]
-tools: true
-answers:
-  - write: {path: count.txt, content: "1\\n"}
-  - {say: "count.txt is there too.", tokens: {in: 1000, out: 20}}""",
-    """when: T1-01
-tools: true
-answers:
-  - write: {path: words.txt, content: "one\\n"}
-  - {say: "words.txt is there.", tokens: {in: 1000, out: 20}}""",
-]
-
-
-@pytest.mark.parametrize("name", installed.PACKAGES)
-def test_a_real_agent_continues_its_conversation(name: str, project: Project) -> None:
-    """R-ADAPT-2: with `resume: true` the model also gets the messages of the first attempt."""
-    installed.configure(project, name, options={"resume": True})
-    project.plan([task("T1-01", files="create `words.txt`, create `count.txt`", check="grep -qx 1 count.txt")])
-    ended = installed.alone(
-        project, name, IN_TWO_ATTEMPTS, "execute-phase", "1", "--approve", project.approval(), "--json"
-    )
-    assert ended.code == 0, ended.out + ended.err
-    assert (project.read("words.txt"), project.read("count.txt")) == ("one\n", "1\n")
-    first, second = [e["payload"] for e in project.events("1", "--kind", "attempt.finished")]
-    assert second["resumed"] is True
-    assert second["builder"]["session"] == first["builder"]["session"] is not None
-    requests = {note["rule"]: note for note in ended.asked if note.get("calls")}
-    again, new = requests["Rule 1"], requests["Rule 2"]
-    assert again["said_characters"] > new["said_characters"] + again["prompt_characters"]
-
-
 @pytest.mark.parametrize("fault", faults.FAULTS)
 @pytest.mark.parametrize("name", faults.AGENTS)
 def test_each_fault_has_the_documented_result(name: str, fault: str, project: Project) -> None:

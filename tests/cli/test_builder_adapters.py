@@ -17,14 +17,13 @@ def by_model(address: str, model: str) -> str:
 def test_an_unknown_model_costs_no_attempt_and_the_run_continues_after_the_fix(
     sandbox: GitSandbox,
 ) -> None:
-    """R-ADAPT-1, R-ADAPT-2: the ids that are accepted are listed."""
+    """R-ADAPT-1, R-ADAPT-2."""
     project = projects.create(sandbox)
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt")])
     with serving("answers: [{fault: unknown-model}]") as refusing:
         project.configure(by_model(refusing.address, "nonsense"))
         answer = run(project)
     assert (answer.code, answer.error["details"]["failure"]) == (1, "unknown-model")
-    assert "available models: fake-model" in answer.error["message"]
     assert "Correct or omit `model` in .idumb/config.yaml, then idumb execute-phase 1" in answer.error["message"]
     assert answer.error["hint"] == "idumb execute-phase 1"
     wants = "when: T1-01\ntools: true\nanswers: [{write: {path: a.txt, content: made}}, {say: Done.}]"

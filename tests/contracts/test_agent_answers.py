@@ -187,7 +187,6 @@ def build(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
             lambda text: text.replace(SECRET, "[secret]"),
             recordings=OneRecording(),
             handoffs=str(root / "handoffs"),
-            homes=str(root / "homes" / "r"),
         )
     )
     return agents.get("one")

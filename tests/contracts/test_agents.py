@@ -60,9 +60,8 @@ def redact(text: str) -> str:
 
 
 def adapters(settings: Settings, root: Path) -> registry.AgentRegistry:
-    beside = str(root.with_name(f"{root.name}-homes") / "run-7")
     allowed = dataclasses.replace(settings, environment=ALLOWED)
-    return registry.build(Equipment(allowed, str(root), no_patch, redact, homes=beside))
+    return registry.build(Equipment(allowed, str(root), no_patch, redact))
 
 
 class Steps:

@@ -209,7 +209,7 @@ class _Talk:
         try:
             return self._judged(await self._run())
         except Ended as early:
-            return await self._explained(early)
+            return self._explained(early)
         finally:
             counted = self._counted
             if counted is not None and (counted.input_tokens or counted.output_tokens):  # else the usage is unknown
@@ -227,26 +227,14 @@ class _Talk:
             return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
         return Ended(outcome.COMPLETED, reply=text)
 
-    async def _explained(self, ended: Ended) -> Ended:
-        """Add the models that the server lists, or the other interface of a server that has no Responses API."""
+    def _explained(self, ended: Ended) -> Ended:
+        """Name the other interface of a server that has no Responses API."""
         name = self._options.names[0]
         provider, _, model = name.partition(":")
-        words = ""
-        if ended.failure == agent.UNKNOWN_MODEL:
-            words = answers.described_models(await self._listed())
-        elif self._options.base_url is not None and provider in _RESPONSES and ended.failure in _OF_SERVER:
-            words = f"{name} uses the Responses API; for a server that supports only Chat Completions, use"
-            words += f" openai-chat:{model}"
-        return Ended(ended.outcome, "; ".join(filter(None, (ended.message, words))), failure=ended.failure)
-
-    async def _listed(self) -> tuple[str, ...]:
-        """Return the ids that the server lists, or none if it does not answer."""
-        for client in self._clients:
-            try:
-                return answers.plain_ids([str(entry.id) async for entry in client.models.list()])
-            except Exception:  # noqa: BLE001 - whatever a broken server makes the library raise, there is no list
-                return ()
-        return ()
+        if self._options.base_url is None or provider not in _RESPONSES or ended.failure not in _OF_SERVER:
+            return ended
+        words = f"{name} uses the Responses API; for a server that supports only Chat Completions, use"
+        return Ended(ended.outcome, f"{ended.message}; {words} openai-chat:{model}", failure=ended.failure)
 
     async def _run(self) -> Any:
         """Return the model's answer. Raises Ended for everything else."""

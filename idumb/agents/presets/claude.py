@@ -8,12 +8,12 @@ from typing import Any
 
 from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
-from idumb.agents.presets.preset import Invocation, Preset
+from idumb.agents.known_agent import Call, Preset
 from idumb.domain import agent
 from idumb.domain.agent import Usage
 
 
-def _arguments(call: Invocation) -> tuple[str, ...]:
+def _arguments(call: Call) -> tuple[str, ...]:
     arguments = ["--print", "--output-format", "stream-json", "--verbose"]
     arguments += ["--permission-mode", "acceptEdits" if call.writes else "default"]
     # Unless denied, some commands run without asking: `cat`, and with edits accepted `touch`, `rm` and `mkdir`.
@@ -22,12 +22,10 @@ def _arguments(call: Invocation) -> tuple[str, ...]:
         arguments += ["--setting-sources", "user", "--strict-mcp-config"]
     if call.schema:
         arguments += ["--json-schema", call.schema]
-    if call.session is not None:
-        arguments += ["--resume", call.session]
     return (*arguments, "--model", call.model) if call.model is not None else tuple(arguments)
 
 
-def _variables(_: Invocation) -> dict[str, str]:
+def _variables(_: Call) -> dict[str, str]:
     # Claude Code would retry silently for minutes; idumb counts attempts, so idumb decides about retries.
     return {
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -157,7 +155,7 @@ def _call(name: Any, arguments: Any) -> str:
 
 
 PRESET = Preset(
-    name="claude",
+    argv=("claude",),
     arguments=_arguments,
     read=read,
     lines=_lines,

@@ -10,31 +10,24 @@ from typing import Any
 from idumb import lazy_pattern
 from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
-from idumb.agents.presets.preset import Invocation, Preset
+from idumb.agents.known_agent import Call, Preset
 from idumb.domain.agent import Usage
 
 _MODE = lazy_pattern.compile('sandbox_mode="(workspace-write|read-only)"')
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
 
-def _arguments(call: Invocation) -> tuple[str, ...]:
-    arguments = ["exec"]
-    if call.session is not None:
-        arguments += ["resume"]
-    arguments += ["--json", "--skip-git-repo-check", *_sandbox(call)]
-    if call.schema_file and call.session is None:
+def _arguments(call: Call) -> tuple[str, ...]:
+    arguments = ["exec", "--json", "--skip-git-repo-check", *_sandbox(call)]
+    if call.schema_file:
         arguments += ["--output-schema", call.schema_file]
     if call.model is not None:
         arguments += ["--model", call.model]
-    arguments += _endpoint(call)
-    return (*arguments, *((call.session,) if call.session is not None else ()), "-")
+    return (*arguments, *_endpoint(call), "-")
 
 
-def _sandbox(call: Invocation) -> list[str]:
-    """Configure the sandbox. Codex sandboxes its commands itself.
-
-    `resume` has no flag for it but accepts every setting.
-    """
+def _sandbox(call: Call) -> list[str]:
+    """Configure the sandbox. Codex sandboxes its commands itself."""
     mode = "workspace-write" if call.writes else "read-only"
     settings = [f'sandbox_mode="{mode}"', 'approval_policy="never"', "sandbox_workspace_write.exclude_slash_tmp=true"]
     if call.git_folder is not None:
@@ -48,7 +41,7 @@ def _in_sandbox(arguments: Sequence[str]) -> list[str]:
     return ['sandbox_mode="danger-full-access"' if _MODE.fullmatch(part) else part for part in arguments]
 
 
-def _endpoint(call: Invocation) -> list[str]:
+def _endpoint(call: Call) -> list[str]:
     """Return the settings of another server, which is a provider of its own; a key alone becomes CODEX_API_KEY."""
     address = call.environment.get(_ENDPOINT)
     if not address:
@@ -61,7 +54,7 @@ def _endpoint(call: Invocation) -> list[str]:
     return ["-c", 'model_provider="endpoint"', "-c", f"model_providers.endpoint={{{','.join(settings)}}}"]
 
 
-def _variables(call: Invocation) -> dict[str, str]:
+def _variables(call: Call) -> dict[str, str]:
     variables = {}
     if call.home is not None:
         # Codex creates no helper programs below the temporary folder, and runs no command without them.
@@ -128,13 +121,9 @@ def _inner(message: str) -> str:
     return message
 
 
-def _listed(output: bytes) -> tuple[str, ...]:
-    rows = inside(next(answers.objects(output), None), "models")
-    return answers.plain_ids(text(inside(row, "slug")) for row in rows) if isinstance(rows, list) else ()
-
-
 PRESET = Preset(
-    name="codex",
+    argv=("codex",),
+    folders=("codex",),
     arguments=_arguments,
     read=read,
     lines=_lines,
@@ -143,6 +132,4 @@ PRESET = Preset(
     variables=_variables,
     places=("CODEX_HOME",),
     in_sandbox=_in_sandbox,
-    lists=("debug", "models"),
-    listed=_listed,
 )

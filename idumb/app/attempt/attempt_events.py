@@ -93,8 +93,6 @@ def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
     """Return the fields of `attempt.finished` that are recorded only if they are not empty."""
     fields: dict[str, Any] = {}
     result, verdict = attempt.result, attempt.verdict_of_validator
-    if attempt.conversation is not None and result is not None:
-        fields["resumed"] = result.resumed
     if verdict is not None:
         binding = context.services.settings.bindings.get(attempt.validator or "")
         adapter = attempt.validator if binding is None else binding.adapter

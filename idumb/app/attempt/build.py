@@ -25,13 +25,17 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import ResolvedRole
 
+_DONE_BEFORE = agent.AgentResult(
+    outcome.COMPLETED, "the work was done already; only its verdict was pending", usage=agent.Usage(0, 0, 0.0)
+)
+
 
 def build(context: RunContext, attempt: Attempt) -> Attempt:
     """Ask the builder to do the work. Its answer is a claim; idumb judges the files."""
     if attempt.outcome is not None:
         return attempt.at(BUILT)
     if attempt.awaits_verdict:
-        return attempt.at(BUILT, result=_result_of_waiting(context, attempt))
+        return attempt.at(BUILT, result=_DONE_BEFORE)
     if negative_control.decides(context):
         attempt = negative_control.run_before(context, attempt)
     return attempt.at(BUILT) if attempt.outcome is not None else _asked(context, attempt)
@@ -48,9 +52,6 @@ def _asked(context: RunContext, attempt: Attempt) -> Attempt:
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
     with negative_control.beside(context, attempt) as controls:
         result = agent_client.ask(context.services, context.journal, call)
-    if request.session is not None and not result.resumed:
-        note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"
-        context.services.reporter.note(note)
     answers = () if result.answer is None else (result.answer,)
     evidence = attempt.evidence
     if answers and attempt.task.is_human:  # "It is done" proves nothing about a task with criteria of its own
@@ -70,17 +71,6 @@ def _asked(context: RunContext, attempt: Attempt) -> Attempt:
     if result.outcome == outcome.COMPLETED:
         return built
     return built.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
-
-
-def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResult:
-    """Return the result if only the verdict was pending: the work is done, and nothing is used."""
-    conversation = context.journal.state.tasks[attempt.task.id].context.conversation
-    return agent.AgentResult(
-        outcome.COMPLETED,
-        "the work was done already; only its verdict was pending",
-        session=conversation.session if conversation is not None else None,
-        usage=agent.Usage(0, 0, 0.0),
-    )
 
 
 def _with_question(context: RunContext, attempt: Attempt, request: agent.AgentRequest) -> agent.AgentRequest:
@@ -164,7 +154,6 @@ def make_request(
         deadline=min((seconds for seconds in (limit, room.seconds) if seconds is not None), default=None),
         budget=agent.Budget(room.tokens, room.cost_usd),
         feedback=attempt.feedback,
-        session=attempt.conversation.session if builds and attempt.conversation else None,
         protected=protected,
         run_id=context.run,
         idle_timeout=settings.idle_timeout(name, able.idle_timeout),

@@ -14,16 +14,12 @@ from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, failures, outcome
-from idumb.domain.agent import Conversation, capabilities
 from idumb.domain.consent import envelope
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.plan import CONTEXT, STRICT, Task
+from idumb.domain.plans.plan import CONTEXT, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.task_state import TaskState
-
-PUT_BACK = "The files are again as they were before the first attempt: nothing that was written since then remains."
-"""The note to an agent that remembers what it wrote."""
 
 
 def begin(context: RunContext, task: Task) -> Attempt:
@@ -31,8 +27,7 @@ def begin(context: RunContext, task: Task) -> Attempt:
     last = context.journal.state.tasks[task.id]
     goes_on = continues(context, task)
     waits = waits_for_verdict(context, task)
-    conversation = None if waits else resumed_conversation(context, task)
-    fresh = context.attempt(
+    return context.attempt(
         task,
         last.attempt.number + 1,
         base=last.work.base or "" if goes_on or waits else "",
@@ -40,14 +35,10 @@ def begin(context: RunContext, task: Task) -> Attempt:
         started=context.services.clock.monotonic(),
         accepted_paths=last.work.accepted_paths,
         awaits_verdict=waits,
-        conversation=conversation,
         handover=last.context.handover if goes_on and not waits else "",
         mine=() if context.workspace.in_place else questions.of_user(context.journal.state, task.id),
         **budget.of_attempt(context, task),
     )
-    if conversation is None or goes_on or last.work.base is None:
-        return fresh
-    return dataclasses.replace(fresh, feedback=f"{fresh.feedback}\n\n{PUT_BACK}".lstrip())
 
 
 def feedback(last: TaskState) -> str:
@@ -80,25 +71,6 @@ def waits_for_verdict(context: RunContext, task: Task) -> bool:
 
 def _builder(context: RunContext, task: Task) -> Agent:
     return context.agents.get(contract.builder_of(context.plans[task.id], task, context.services.settings) or "")
-
-
-def resumed_conversation(context: RunContext, task: Task) -> Conversation | None:
-    """Return the conversation that the builder continues; None if it starts a new one.
-
-    Only the same agent resumes, for the same task of the same contract, if its binding allows that. Strict and
-    deterministic runs never resume: an agent's memory is in no tree.
-    """
-    state, plan = context.journal.state, context.plans[task.id]
-    last = state.tasks[task.id].context.conversation
-    if last is None or context.deterministic or STRICT in (plan.mode, state.mode):
-        return None
-    builder = contract.builder_of(plan, task, context.services.settings) or ""
-    validator = contract.validator_of(plan, task, context.services.settings)
-    envelope = state.contract.envelopes.get(contract.envelope_key(builder, validator))
-    if envelope is None or not capabilities(context.agents.get(builder)).resumable:
-        return None
-    same = (last.speaker, last.contract) == (agent.speaker_digest(envelope), state.contract.hash)
-    return last if same else None
 
 
 def check_lock(context: RunContext, attempt: Attempt) -> Attempt:
@@ -178,9 +150,6 @@ def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any
     hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
     parts: dict[str, Any] = {"context": envelope.context_digest(hashes)} if hashes else {}
     sources: dict[str, Any] = {"context": hashes} if hashes else {}
-    if attempt.conversation is not None:
-        resumes = {"session": attempt.conversation.session, "attempt": attempt.conversation.attempt}
-        parts["conversation"], sources["resumes"] = canonical_json.digest(resumes), resumes
     return {"envelope": envelope.seal(locked, **parts) if parts else dict(locked), "request": request, **sources}
 
 

@@ -56,7 +56,6 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
         "idumb": services.version,
         "contract": contract.hash,
         "context": NOTHING,
-        "conversation": NOTHING,
         "rules": current.keep(readable([rule.as_dict() for rule in levels.rules(settings)])),
         "policy": _policy(services, current),
         "tools": dict(services.toolchain.versions()),

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Self
 
 from idumb.app.ports.repository import Head, RepositoryState, Snapshot
-from idumb.domain.agent import AgentResult, Conversation
+from idumb.domain.agent import AgentResult
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import Plan, Task
@@ -98,7 +98,6 @@ class Attempt:
     ceilings: Mapping[str, Any] = field(default_factory=dict)
     allowance: Ceiling = Ceiling()
     handover: str = ""
-    conversation: Conversation | None = None
     awaits_verdict: bool = False
     outcome: str | None = None
     reason: str = ""

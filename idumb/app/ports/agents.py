@@ -53,9 +53,6 @@ class Agents(Protocol):
     def get(self, binding: str) -> Agent:
         """The adapter of a configured binding, or of `steps` or `human`."""
 
-    def forget(self) -> None:
-        """Remove the data that lets agents continue earlier conversations."""
-
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:

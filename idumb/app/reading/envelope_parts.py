@@ -30,8 +30,8 @@ class _RecordedEnvelope:
 
     def source(self, name: str) -> str | None:
         """Return the text behind a hash; None if there is none, or it was not kept."""
-        if name in {envelope.CONTEXT, envelope.CONVERSATION}:
-            recorded = self.event.payload.get("context" if name == envelope.CONTEXT else "resumes")
+        if name == envelope.CONTEXT:
+            recorded = self.event.payload.get("context")
             return None if recorded is None else json.dumps(recorded, indent=1, sort_keys=True)
         value = self.part(name)
         return self.sources.get(value) if isinstance(value, str) else None

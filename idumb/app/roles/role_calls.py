@@ -122,7 +122,7 @@ def _remaining_role_ceiling(services: Services, role_request: RoleRequest, fille
 def _call(
     services: Services, journal: Journal, role_request: RoleRequest, filled: ResolvedRole, remaining: Ceiling
 ) -> AgentResult:
-    agents = services.open_agents(services.here, journal.operation, aside=True)
+    agents = services.open_agents(services.here, journal.operation)
     who = agents.get(filled.binding or "")
     if role_request.sandboxed:
         _require_sandbox(services, filled, who)
@@ -147,10 +147,7 @@ def _call(
             schema=role_request.schema,
             sandboxed=role_request.sandboxed,
         )
-        try:
-            result = agent_client.ask(services, journal, agent_client.Call(who, filled.binding or "", request))
-        finally:
-            agents.forget()
+        result = agent_client.ask(services, journal, agent_client.Call(who, filled.binding or "", request))
         journal.write(_event(journal, role_request, filled, who.name, prompt_text, result))
     git_files.tell_changed(services, role_request.role, before)
     if result.sandbox:

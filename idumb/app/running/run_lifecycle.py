@@ -152,8 +152,6 @@ def supervise(
         refusal.details = {**details, **refusal.details}
         raise
     finally:
-        if schedule.settled(schedule.statuses(contract, journal.state)):
-            context.agents.forget()
         context.workspace.keep()
 
 

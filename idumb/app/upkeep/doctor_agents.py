@@ -58,7 +58,6 @@ def _roles(settings: Settings, name: str) -> list[str]:
 def _can(able: Capabilities, roles: Sequence[str]) -> str:
     """Return what an agent can do, and what for."""
     words = (
-        ("continues a conversation", able.resumable),
         ("reports its state", able.reports_progress),
         ("works in a sandbox", able.sandboxed),
     )

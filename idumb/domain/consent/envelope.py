@@ -11,12 +11,11 @@ from idumb.domain import canonical_json
 from idumb.lazy_dataclass import dataclass
 
 CONTEXT = "context"
-CONVERSATION = "conversation"
 CHECKS = "checks"
 ADAPTER_PARTS = frozenset({"adapter", "adapter_version", "program"})
 """The parts that identify a version of the agent."""
 
-_AGREED = frozenset({"contract", "binding", CONTEXT, CONVERSATION})
+_AGREED = frozenset({"contract", "binding", CONTEXT})
 """Parts that are compared with the plan elsewhere, or that differ between tasks and attempts."""
 
 
@@ -27,7 +26,6 @@ class Envelope:
     - `tools`: program name to version text. `checks`: name of a program that a check starts to its path and hash.
     - `program`: a hash of the executable and its arguments. `validator`: of everything that the validator runs under.
     - `context`: of the files that the task tells the agent to read.
-    - `conversation`: of the agent's conversation that the attempt continues.
 
     A part that is known to be absent has the hash of an empty text. Hashes are SHA-256, in hex.
     """
@@ -45,7 +43,6 @@ class Envelope:
     program: str | None = None
     validator: str | None = None
     policy: str | None = None
-    conversation: str | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, str] = field(default_factory=dict)
 
@@ -59,7 +56,7 @@ class Envelope:
 
 PARTS = (
     "idumb", "adapter", "adapter_version", "program", "binding", "model", "prompt", "validator", "context",
-    "conversation", "rules", "tools", "checks", "policy", "configuration", "contract",
+    "rules", "tools", "checks", "policy", "configuration", "contract",
 )  # fmt: skip
 
 

@@ -68,7 +68,6 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
             unjudged=task.attempt.unjudged,
         ),
         work=replace(task.work, base=p["base"], snapshots=(p["snapshot"], *task.work.snapshots)),
-        context=replace(task.context, speaker=agent.speaker_digest(envelope)),
     )
 
 
@@ -158,13 +157,6 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             # Waiting is no failure: the next attempt still needs to know what was wrong before.
             feedback=task.context.feedback if waits else p["feedback"],
             handover=p.get("handover", ""),
-            conversation=agent.continue_conversation(
-                task.context.conversation,
-                p,
-                attempt=attempt.number,
-                speaker=task.context.speaker,
-                contract=state.contract.hash,
-            ),
         ),
     )
 

@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import Any
 
 from idumb.domain import outcome
-from idumb.domain.agent import Conversation
 from idumb.domain.runs.spending import Spent
 from idumb.lazy_dataclass import dataclass
 
@@ -119,14 +118,11 @@ class NextContext:
 
     - `feedback`: what was wrong with the last attempt. `guidance`: the last guidance of a person, with their name.
     - `handover`: what the last agent with a full context window left for its successor.
-    - `speaker`: a digest of the agent asked last. `conversation`: the conversation that it can continue.
     """
 
     feedback: str = ""
     guidance: str = ""
     handover: str = ""
-    speaker: str = ""
-    conversation: Conversation | None = None
 
 
 @dataclass(frozen=True, slots=True)

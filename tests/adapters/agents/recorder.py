@@ -22,8 +22,8 @@ from idumb.agents import acp, registry
 from idumb.agents.acp_client import Client
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report
+from idumb.agents.known_agent import Preset
 from idumb.agents.preset_agent import PresetAgent
-from idumb.agents.presets.preset import Preset
 from idumb.agents.program import installed_version
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
@@ -119,7 +119,6 @@ def _run(name: str, program: str, scene: str, place: Path) -> tuple[AgentResult,
             lambda *_: (False, ""),
             str,
             environment=lambda _: environment,
-            homes=str(place / "homes"),
         )
         request = AgentRequest(
             BUILDER, plan.Task("T1-01", "Greet"), PROMPT, str(work), ("greeting.txt",), deadline=90, idle_timeout=45
@@ -185,7 +184,6 @@ def _cut(value: object) -> object:
 def neutral(data: bytes) -> bytes:
     """Replace folders, addresses and ports of this machine by neutral names."""
     data = re.sub(rb"/(?:tmp|var/tmp)/tmp\w+/project", b"/home/me/project", data)
-    data = re.sub(rb"/(?:tmp|var/tmp)/tmp\w+/homes", b"/home/me/homes", data)
     data = re.sub(rb"/(?:tmp|var/tmp)/tmp\w+", b"/home/me", data)
     data = re.sub(rb"(?:/[\w.@-]+)+/node_modules", b"/usr/lib/node_modules", data)
     data = re.sub(rb"-tmp-tmp\w+", b"-home-me", data)

@@ -25,16 +25,13 @@ from tests.support.patience import patient
 from tests.support.seed import one_on_a_push
 
 
-def ask(
-    root: Path, *script: str, role: str = BUILDER, options: Any = (), homes: Path | None = None, **more: Any
-) -> AgentResult:
+def ask(root: Path, *script: str, role: str = BUILDER, options: Any = (), **more: Any) -> AgentResult:
     (root / "src").mkdir(exist_ok=True)
     argv = (sys.executable, acp_agent.__file__, *script)
     binding = Binding("editor", "acp", argv, options=dict(options))
     settings = Settings(bindings={"editor": binding}, environment=("PATH", "HOME"))
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
-    place = str(homes) if homes is not None else None
-    agents = registry.build(Equipment(settings, str(root), lambda *_: (False, ""), redact, homes=place))
+    agents = registry.build(Equipment(settings, str(root), lambda *_: (False, ""), redact))
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
     request = AgentRequest(role, task, "the prompt", str(root), ("a.txt", "src/**"), deadline=20.0, run_id="r")
     return agents.get("editor").run(dataclasses.replace(request, **more))
@@ -119,31 +116,6 @@ def test_commands_run_only_if_the_binding_allows_them(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").exists()
 
 
-def environment_in(place: Path) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in place.read_text(encoding="utf-8").splitlines())
-
-
-def test_the_agent_has_a_private_home_that_lasts_for_the_run(tmp_path: Path, home: Path) -> None:
-    """R-ADAPT-2."""
-    script = ("run", "env > a.txt; touch $HOME/kept $TMPDIR/here")
-    ask(tmp_path, *script, options={"shell": True}, homes=tmp_path / "homes")
-    own = tmp_path / "homes/home-editor-builder"
-    environment = environment_in(tmp_path / "a.txt")
-    assert environment["HOME"] == str(own)
-    assert {environment[name].startswith(f"{own}/") for name in environment if name.startswith("XDG_")} == {True}
-    assert ((own / "kept").exists(), (own / "tmp/here").exists(), (home / "kept").exists()) == (True, True, False)
-    ask(tmp_path, *script, options={"shell": True})
-    assert not Path(environment_in(tmp_path / "a.txt")["HOME"]).exists()
-
-
-def test_the_user_s_home_is_used_only_on_request(tmp_path: Path, home: Path) -> None:
-    """R-ADAPT-2."""
-    options = {"shell": True, "home": "user"}
-    ask(tmp_path, "run", "env > a.txt", options=options, homes=tmp_path / "homes")
-    assert environment_in(tmp_path / "a.txt")["HOME"] == str(home)
-    assert not (tmp_path / "homes").exists()
-
-
 def test_the_version_is_that_of_the_agent_s_package(tmp_path: Path) -> None:
     """R-ENV-1: the version is read from a file, and nothing is started."""
     (tmp_path / "node_modules/agent").mkdir(parents=True)
@@ -181,11 +153,10 @@ def test_an_agent_without_a_choice_of_models_is_not_asked_for_one(tmp_path: Path
     assert not (tmp_path / "a.txt").exists()
 
 
-def test_an_unlisted_model_is_refused_with_the_list_of_models(tmp_path: Path) -> None:
+def test_an_unlisted_model_is_refused(tmp_path: Path) -> None:
     """R-ADAPT-1, R-ADAPT-2."""
     result = ask(tmp_path, "listed", "write", "a.txt", model="big")
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
-    assert "available models: usual, other" in result.message
     assert not (tmp_path / "a.txt").exists()
     assert ask(tmp_path, "listed", "say", "Done.", model="other").reply == "which is other;Done."
 
@@ -221,7 +192,7 @@ def test_the_prompt_says_that_commands_are_refused(tmp_path: Path) -> None:
             ("error", "-32603", "the model big does not exist"),
             outcome.ERRORED,
             agent.UNKNOWN_MODEL,
-            "does not list",
+            "big does not exist",
         ),
         (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "Authentication required"),
         (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
@@ -374,46 +345,10 @@ def test_cached_input_tokens_are_counted() -> None:
     assert acp.usage_of(usage) == agent.Usage(735, 2)
 
 
-def loading(client: Client, *, loads: bool) -> Any:
-    begun = {"protocolVersion": 1, "agentCapabilities": {"loadSession": loads}}
-    return json.loads(client.heard(json.dumps({"id": 1, "result": begun}).encode() + b"\n"))
-
-
-def test_a_conversation_is_loaded_if_the_agent_can_and_what_it_repeats_is_no_answer() -> None:
-    """R-ADAPT-2."""
-    client = Client("/work", "prompt", lambda _: "", resume="old")
-    asked = loading(client, loads=True)
-    assert (asked["method"], asked["params"]["sessionId"]) == ("session/load", "old")
-    send_update(client, sessionUpdate="tool_call", toolCallId="1", kind="edit", title="w", rawInput={"path": "a.txt"})
-    send_update(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "said before"})
-    prompted = json.loads(client.heard(json.dumps({"id": asked["id"], "result": None}).encode() + b"\n"))
-    assert (prompted["method"], prompted["params"]["sessionId"]) == ("session/prompt", "old")
-    assert (client.resumed, client.reply, client.calls) == (True, "", {})
-
-
-@every("loads", [True, False])
-def test_an_agent_that_lost_its_conversation_begins_a_new_one(*, loads: bool) -> None:
-    """R-ADAPT-2."""
-    client = Client("/work", "prompt", lambda _: "", resume="old")
-    asked = loading(client, loads=loads)
-    if loads:
-        refused = {"id": asked["id"], "error": {"code": -32002, "message": "no session old"}}
-        asked = json.loads(client.heard(json.dumps(refused).encode() + b"\n"))
-    assert asked["method"] == "session/new"
-    client.heard(json.dumps({"id": asked["id"], "result": {"sessionId": "new"}}).encode() + b"\n")
-    assert (client.resumed, client.session, client.over) == (False, "new", False)
-
-
-def test_a_conversation_is_continued_only_if_the_binding_says_so(tmp_path: Path) -> None:
-    asked: tuple[dict[str, Any], ...] = ({}, {"resume": True})
-    made = [acp.AcpAgent(Binding("e", "acp", ("x",), options=one), equipment(tmp_path)) for one in asked]
-    assert [each.capabilities.resumable for each in made] == [False, True]
-
-
 def test_the_transcript_has_short_lines_of_what_the_agent_does() -> None:
     told: list[str] = []
     client = Client("/work", "prompt", lambda _: "", tell=told.append)
-    loading(client, loads=False)
+    client.heard(b'{"id": 1, "result": {"protocolVersion": 1}}\n')
     client.heard(b'{"id": 2, "result": {"sessionId": "s"}}\n')
     send_update(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "I write a.txt."})
     send_update(client, sessionUpdate="tool_call", toolCallId="1", kind="edit", title="w", rawInput={"path": "a.txt"})

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from idumb.agents import acp, registry
-from idumb.agents.acp_agents import ROWS, Call
+from idumb.agents.acp_agents import ROWS
 from idumb.agents.adapter import Equipment
+from idumb.agents.known_agent import Call
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.plans import plan
@@ -28,9 +29,9 @@ def as_one(name: str, folder: Path, *script: str, role: str = BUILDER, **of_requ
     program = folder / "bin" / name
     program.parent.mkdir(exist_ok=True)
     played = shlex.join([sys.executable, acp_agent.__file__, *script])
+    seen = f'env > {folder}/seen\nfind "$HOME" -name "*.json" -exec cat {{}} + > {folder}/settings'
     program.write_text(
-        f'#!/bin/sh\nfor a in "$@"; do echo "$a"; done > {folder}/arguments\nenv > {folder}/seen\nexec {played}\n',
-        encoding="utf-8",
+        f'#!/bin/sh\nfor a in "$@"; do echo "$a"; done > {folder}/arguments\n{seen}\nexec {played}\n', encoding="utf-8"
     )
     program.chmod(0o755)
     (folder / "work").mkdir(exist_ok=True)
@@ -40,7 +41,7 @@ def as_one(name: str, folder: Path, *script: str, role: str = BUILDER, **of_requ
 
 
 def equipped(folder: Path) -> Equipment:
-    work, homes = str(folder / "work"), str(folder / "homes")
+    work = str(folder / "work")
     seen = {"PATH": os.environ["PATH"]}
     return Equipment(
         Settings(),
@@ -48,7 +49,6 @@ def equipped(folder: Path) -> Equipment:
         lambda *_: (False, ""),
         str,
         environment=lambda _: seen,
-        homes=homes,
         unpacked=str(folder / "unpacked"),
     )
 
@@ -63,26 +63,25 @@ def test_each_agent_is_started_in_its_protocol_with_its_model_and_a_home_of_its_
     assert (result.outcome, result.reply) == (outcome.COMPLETED, "Done.")
     given = (tmp_path / "arguments").read_text(encoding="utf-8").split()
     assert given[: len(ROWS[name].argv) - 1] == list(ROWS[name].argv[1:])
-    home = tmp_path / "homes/home-it-builder"
     seen = dict(line.split("=", 1) for line in (tmp_path / "seen").read_text(encoding="utf-8").splitlines())
-    assert seen["HOME"] == str(home)
-    settings = "".join(p.read_text(encoding="utf-8") for p in home.rglob("*.json"))
+    settings = (tmp_path / "settings").read_text(encoding="utf-8")
+    assert not os.path.exists(seen["HOME"])
     assert "big" in given or "big" in settings or "big" in seen.values()
 
 
 def test_opencode_is_told_to_ask_before_it_writes() -> None:
     """R-ADAPT-2: by default it allows everything."""
     for shell in (True, False):
-        (settings,) = ROWS["opencode"].files(Call("m", shell=shell)).values()
+        (settings,) = ROWS["opencode"].files(Call(model="m", shell=shell)).values()
         assert settings["permission"]["edit"] == "ask"
         assert settings["permission"]["bash"] == ("ask" if shell else "deny")
-    in_mine = ROWS["opencode"].variables(Call("m"))
+    in_mine = ROWS["opencode"].variables(Call(model="m"))
     assert json.loads(in_mine["OPENCODE_CONFIG_CONTENT"])["permission"]["edit"] == "ask"
 
 
 @every("vendor, package", [("OPENAI", "@ai-sdk/openai-compatible"), ("ANTHROPIC", "@ai-sdk/anthropic")])
 def test_opencode_gets_another_server_with_its_model(vendor: str, package: str) -> None:
-    (settings,) = ROWS["opencode"].files(Call("m", environment={f"{vendor}_BASE_URL": "http://x"})).values()
+    (settings,) = ROWS["opencode"].files(Call(model="m", environment={f"{vendor}_BASE_URL": "http://x"})).values()
     assert settings["provider"]["endpoint"]["npm"] == package
     assert settings["model"] == "endpoint/m"
 
@@ -119,17 +118,3 @@ def test_in_a_sandbox_judging_roles_unpack_apart_from_builders(tmp_path: Path, r
     equipment = dataclasses.replace(equipped(tmp_path), settings=Settings(sandbox=SandboxSettings()))
     shared = acp.AcpAgent(Binding("it", "copilot"), equipment)._shared(dataclasses.replace(REQUEST, role=role))
     assert [os.path.basename(place) for place in shared.values()] == [folder]
-
-
-@every("name", ["gemini", "opencode", "qwen"])
-def test_a_link_that_an_agent_left_in_its_home_is_not_followed(name: str, tmp_path: Path) -> None:
-    """idumb writes the agent's configuration without a sandbox: it must not land in the user's files."""
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    replace = f'cd "$HOME" && for f in .gemini .qwen .config config; do rm -rf "$f"; ln -s {mine} "$f"; done'
-    as_one(name, tmp_path, "run", replace)
-    [home] = (tmp_path / "homes").iterdir()
-    assert (home / "config").is_symlink()
-    as_one(name, tmp_path, "say", "x")
-    assert list(mine.iterdir()) == []
-    assert not (home / "config").is_symlink()

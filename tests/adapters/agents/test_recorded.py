@@ -11,7 +11,7 @@ from idumb.agents import acp, registry
 from idumb.agents.acp_client import Client
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report
-from idumb.agents.presets.preset import Preset
+from idumb.agents.known_agent import Preset
 from idumb.domain import agent, outcome
 from idumb.domain.settings import Binding, Settings
 from idumb.system.processes.child_process import Finished

@@ -44,9 +44,7 @@ def run_agent(root: Path, adapter: str, script: str, **fields: object) -> tuple[
             "it", adapter, (str(preset_stand_in.write_program(root / "programs", adapter, SAY + script)),)
         )
     settings = Settings(bindings={"it": binding}, environment=("PATH",))
-    builder = registry.build(
-        Equipment(settings, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
-    )
+    builder = registry.build(Equipment(settings, str(root / "work"), lambda *_: (False, ""), redact))
     claims: list[Claim] = []
 
     def hear(claim: Claim) -> None:

@@ -1,0 +1,125 @@
+"""Command-line agents that idumb knows: how each is started, and where it keeps its state."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from idumb.agents.adapter import Equipment
+from idumb.agents.answers import Report
+from idumb.agents.program import IDLE_TIMEOUT, InputFiles, ProgramAgent, home_variables, make_home, with_request
+from idumb.domain.agent import VALIDATOR, AgentRequest, Capabilities
+from idumb.domain.settings import Binding
+from idumb.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One start of an agent. `writes`: it may change files. `shell`: it may run any command.
+
+    `project`: it reads the repository's instructions for agents. `schema` is the JSON Schema of the reply as text,
+    `schema_file` the path of a file that contains it; both are "" for a plain reply. `home` is the agent's private
+    home, None if it works in the user's home. `git_folder` is where a builder may commit, None for others.
+    `environment` are the variables that the agent sees.
+    """
+
+    writes: bool = True
+    shell: bool = False
+    project: bool = False
+    model: str | None = None
+    schema: str = ""
+    schema_file: str = ""
+    home: str | None = None
+    git_folder: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAgent:
+    """`argv` starts the agent, followed by `arguments`; its program is looked up on PATH.
+
+    `variables` are always set. `files` are written into a private home, by their path in it, and `folders` made there.
+    `state` are the places of its state below the user's home, `places` variables that name such folders.
+    """
+
+    argv: tuple[str, ...]
+    arguments: Callable[[Call], tuple[str, ...]] = lambda _: ()
+    variables: Callable[[Call], Mapping[str, str]] = lambda _: {}
+    files: Callable[[Call], Mapping[str, Any]] = lambda _: {}
+    folders: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preset(KnownAgent):
+    """An agent with a report in a format of its own; its prompt is on standard input.
+
+    `read` parses standard output and standard error, `lines` says in short lines what one event of the output tells.
+    With the arguments `status` its exit code says whether it is logged in. `in_sandbox` changes the arguments for a
+    start in idumb's sandbox.
+    """
+
+    read: Callable[[bytes, bytes], Report] = lambda _output, _errors: Report()
+    lines: Callable[[Mapping[str, Any]], Iterator[str]] = lambda _: iter(())
+    status: tuple[str, ...] = ()
+    in_sandbox: Callable[[Sequence[str]], Sequence[str]] = lambda arguments: arguments
+
+
+class KnownProgram(ProgramAgent):
+    """Runs one known agent. `argv` of the binding names another program and extra arguments."""
+
+    def __init__(self, binding: Binding, equipment: Equipment, known: KnownAgent) -> None:
+        super().__init__(binding, equipment)
+        self.name = binding.adapter
+        self._known = known
+        self.version = self._version(lambda: self.describe()[0])
+        idle = IDLE_TIMEOUT if known.argv else None
+        self.capabilities = Capabilities(reports_progress=True, idle_timeout=idle, sandboxed=True)
+
+    def describe(self, call: Call | None = None) -> Sequence[str]:
+        """Return the arguments of a call, or of a builder's. Raises AdapterError if they are unusable."""
+        self._require_options()
+        program, *fixed = self._known.argv
+        own, *more = self._binding.argv or (program,)
+        return (self._resolve(own), *fixed, *self._known.arguments(call or self._call()), *more)
+
+    def _needs_login(self) -> bool:
+        return bool(self._known.argv)
+
+    def _call(
+        self,
+        request: AgentRequest | None = None,
+        home: str | None = None,
+        schema: tuple[str, str] = ("", ""),
+        git_folder: str | None = None,
+    ) -> Call:
+        """Return the call for a request, or for a builder without a request yet."""
+        options, model = self._binding.options, request.model if request is not None else None
+        return Call(
+            writes=request is None or request.role != VALIDATOR,
+            shell=options.get("shell") is True,
+            project=options.get("project") is True,
+            model=model or self._binding.model,
+            schema=schema[0],
+            schema_file=schema[1],
+            home=home,
+            git_folder=git_folder,
+            environment=self._environment,
+        )
+
+    def _prepared(self, request: AgentRequest, call: Call, inputs: InputFiles) -> tuple[dict[str, str], list[str]]:
+        """Make the private home, if any. Return the variables of a call, and the folders of the agent's state."""
+        known = self._known
+        environment = {**with_request(self._environment, request), **inputs.variables}
+        if call.home is not None:
+            make_home(call.home, {name: json.dumps(text) for name, text in known.files(call).items()}, known.folders)
+            return {**environment, **home_variables(call.home), **known.variables(call)}, [call.home]
+        environment |= self._equipment.environment(known.places)
+        home = environment.get("HOME", "")
+        state = [environment[name] for name in known.places if environment.get(name)]
+        state += [os.path.join(home, path) for path in known.state if home]
+        return {**environment, **known.variables(call)}, state
