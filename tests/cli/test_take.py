@@ -42,7 +42,7 @@ def test_a_file_that_the_user_corrected_already_stays_as_it_is(project: Project)
     """R-RUN-5: the correction alone does not continue the run; its answer names the command that does."""
     project.repo.write("a.txt", "right\n")
     resumed = project.json("resume", "1", "--no-verify")
-    assert (resumed.code, "idumb take T1-01" in resumed.object["next"]) == (1, True)
+    assert (resumed.code, "idumb take T1-01" in [way["command"] for way in resumed.object["ways"]]) == (1, True)
     refused = project.json("accept", "T1-01", "--why", "it is fine")
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
     assert project.json("take", "T1-01").code == 0
