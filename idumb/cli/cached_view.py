@@ -9,7 +9,8 @@ TYPE_CHECKING = False  # importing `typing` is slow; type checkers know the name
 if TYPE_CHECKING:
     from typing import Any
 
-COMMANDS = frozenset({"status", "next", "roadmap"})
+COMMANDS = {"status": "status.status", "next": "status.upcoming", "roadmap": "status.roadmap"}
+"""Each with the function that makes its text."""
 
 
 def answer(argv: list[str]) -> int | None:
@@ -39,7 +40,7 @@ def _show(name: str, view: dict[str, Any] | None, *, as_json: bool) -> int:
     if view is None:
         return _show_new(name, as_json=as_json)
     try:
-        output.show(name, view, as_json=as_json)
+        output.show(name, view, COMMANDS[name], as_json=as_json)
     except OSError as problem:
         return output.unwritten(problem)
     return 0
@@ -53,6 +54,6 @@ def _show_new(name: str, *, as_json: bool) -> int:
     with opened_services.opened(as_json=as_json) as services:
         result = Result(status_view.refresh(services))
     try:
-        return output.finish(name, result, as_json=as_json)
+        return output.finish(name, result, COMMANDS[name], as_json=as_json)
     except BrokenPipeError as problem:
         return output.unwritten(problem)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import mistyped, options
+from idumb.cli import options
 from idumb.domain.decision import Answer
 from idumb.system.files import user_folders
 
@@ -81,7 +81,7 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
         return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
 
 
-@options.command("accept", person=True)
+@options.command("accept", person=True, text="decide.settled")
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 def accept_command(task: str, why: str) -> Result:
@@ -96,7 +96,7 @@ def accept_command(task: str, why: str) -> Result:
         return task_overrides.accept(services, task, why, user_folders.user_name())
 
 
-@options.command("skip", person=True)
+@options.command("skip", person=True, text="decide.settled")
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 @options.yes
@@ -136,7 +136,7 @@ handoff_command = options.Group(
     the beginning of an id, or a task with a single handoff.
     """,
 )
-_STATUS = mistyped.Choice(["pending", "in_progress", "complete", "blocked", "failed"])
+_STATUS = click.Choice(["pending", "in_progress", "complete", "blocked", "failed"])
 
 
 def _which_handoffs(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,7 +180,7 @@ def show_handoff_command(id: str) -> Result:
         return handoffs.show(services, id)
 
 
-@options.command("update", group=handoff_command)
+@options.command("update", group=handoff_command, text="decide.show_handoff")
 @click.argument("id")
 @click.argument("status", metavar="STATUS")
 @click.option("--why", default="", help="The reason, which is recorded.")
@@ -194,7 +194,7 @@ def update_handoff_command(id: str, status: str, why: str) -> Result:
 
 dlq_command = options.Group(
     "dlq",
-    """List failed tasks and runs; retry or remove one.
+    """List failed tasks and runs, and retry one.
 
     A dead letter is a task or run that failed and has no attempt left. Its class is transient (a retry may succeed),
     permanent (the plan or the files must change) or system (the machine or its programs must be fixed). ID may be a
@@ -204,7 +204,7 @@ dlq_command = options.Group(
 
 
 @options.command("list", group=dlq_command)
-@click.option("--class", "class_", type=mistyped.Choice(["transient", "permanent", "system"]), help="Only this class.")
+@click.option("--class", "class_", type=click.Choice(["transient", "permanent", "system"]), help="Only this class.")
 @click.option("--phase", metavar="N", help="Only this phase.")
 @click.option("--agent", metavar="NAME", help="Only tasks that this binding built.")
 @click.option("--all", "every", is_flag=True, help="Include removed, settled and replaced ones.")
@@ -226,7 +226,7 @@ def show_letter_command(id: str) -> Result:
         return dead_letters.show(services, id)
 
 
-@options.command("retry", group=dlq_command)
+@options.command("retry", group=dlq_command, text="run.ended")
 @click.argument("id")
 @options.approve("Consent to all that would run.")
 def retry_command(id: str, approve: tuple[str, ...]) -> Result:
@@ -235,14 +235,3 @@ def retry_command(id: str, approve: tuple[str, ...]) -> Result:
 
     with options.services(progress=True) as services:
         return dead_letters.retry(services, id, approve)
-
-
-@options.command("remove", group=dlq_command)
-@click.argument("id")
-@click.option("--why", default="", help="The reason, which is recorded.")
-def remove_command(id: str, why: str) -> Result:
-    """Hide the letter until the task fails again. Deletes nothing."""
-    from idumb.app.failures import dead_letters
-
-    with options.services(writes=True) as services:
-        return dead_letters.remove(services, id, user_folders.user_name(), why)

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import mistyped, options, output
+from idumb.cli import options, output
 from idumb.system.files import user_folders
 
 
-@options.command("mcp")
+@options.command("mcp", text="for_agents.tools")
 @click.option("--list", "only_list", is_flag=True, help="List the tools and exit.")
 def mcp_command(only_list: bool) -> Result | None:
     """Serve idumb over the Model Context Protocol.
@@ -34,7 +34,7 @@ def mcp_command(only_list: bool) -> Result | None:
 @click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
 @options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.approval
-@click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the plan's mode.")
+@click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode.")
 @options.accept_git
 @options.accept_changed
 def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Result:
@@ -51,12 +51,12 @@ def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Resul
         return start_task.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
 
 
-@options.command("take")
+@options.command("take", text="for_agents.start")
 @options.task
 @click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
 @options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.approval
-@click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the plan's mode.")
+@click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode.")
 @options.accept_git
 @options.accept_changed
 def take_command(task: str, by: str | None, **flags: Any) -> Result:
@@ -124,6 +124,6 @@ def fake_model_command(script: str | None, port: int, log: str | None) -> None:
 
     def ready(address: str) -> None:
         data = {"address": address, "script": script, "log": log}
-        output.show("fake-model", data, as_json=options.flag("as_json"))
+        output.show("fake-model", data, "for_agents.serving", as_json=options.flag("as_json"))
 
     server.serve(Script() if script is None else model_script.load(script), port, log, ready)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import completion, options, output
+from idumb.cli import completion, options
 
 
 def _view() -> Result:
@@ -22,7 +22,7 @@ def _view() -> Result:
         return Result(status_view.refresh(services))
 
 
-@options.command("status")
+@options.command("status", text="status.status")
 def status_command() -> Result:
     """Show the state of every phase."""
     return _view()
@@ -108,7 +108,7 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
     return Result({"phase": found.state.phase, "run": found.state.id, "reports": [], "written": [path]})
 
 
-@options.command("next")
+@options.command("next", text="status.upcoming")
 @click.argument("phase", required=False, shell_complete=completion.phases)
 def next_command(phase: str | None) -> Result:
     """Show what comes next, and what the other tasks wait for.
@@ -124,29 +124,21 @@ def next_command(phase: str | None) -> Result:
         return next_task.view(services, phase)
 
 
-@options.command("roadmap")
-@click.option("--add", "title", metavar="TITLE", help="Add a phase at the end.")
-@click.option("--insert", "inserted", metavar="TITLE", help="Add a phase after the one that --after names.")
-@click.option(
-    "--after", metavar="PHASE", help="With --insert: the phase before the new one. After 6, the new phase is 06.1."
-)
+@options.command("roadmap", text="status.roadmap")
+@click.option("--add", "title", metavar="TITLE", help="Add a phase at the end, or after the one that --after names.")
+@click.option("--after", metavar="PHASE", help="With --add: the phase before it. After 6, the new one is 06.1.")
 @click.option("--goal", default="", metavar="TEXT", help="The goal of the new phase: what is true when it is done.")
-def roadmap_command(title: str | None, inserted: str | None, after: str | None, goal: str) -> Result:
+def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
     """List the phases with their state, or add one."""
-    if title is not None and inserted is not None:
-        raise click.UsageError("Use either --add or --insert.")
-    if (inserted is None) != (after is None):
-        raise click.UsageError("Use --insert TITLE and --after PHASE together.")
-    new = title if inserted is None else inserted
-    if new is None:
-        if goal:
-            raise click.UsageError("--goal needs --add or --insert.")
+    if title is None:
+        if goal or after:
+            raise click.UsageError("--goal and --after need --add TITLE.")
         return _view()
     from idumb.app.planning import roadmap
     from idumb.composition import status_view
 
     with options.services(writes=True) as services:
-        added = roadmap.add(services, new, goal, after)
+        added = roadmap.add(services, title, goal, after)
         shown = status_view.refresh(services)
     return Result({**shown, "added": added})
 
@@ -161,7 +153,6 @@ def roadmap_command(title: str | None, inserted: str | None, after: str | None, 
 @click.option(
     "--since", metavar="TIME", callback=options.moment, help="Only events at or after this time (ISO 8601, UTC)."
 )
-@click.option("--until", metavar="TIME", callback=options.moment, help="Only events at or before this time.")
 @click.option(
     "-n",
     "--limit",
@@ -250,15 +241,14 @@ def bundle_command(phase: str) -> Result:
         return attestation.bundle(services, phase)
 
 
-@options.command("prove")
+@options.command("prove", text="prove.prove")
 @options.phase
 @click.argument("task", required=False, shell_complete=completion.tasks)
 @click.option("--run", metavar="ID", help="The run to prove; the newest of the phase by default.")
 @click.option("--each", is_flag=True, help="Prove every task at its own commit, not all at the newest one.")
 @click.option("--head", is_flag=True, help="Prove HEAD, and compare with no record.")
-@click.option("--summary", metavar="FILE", help="Append the result to this file, as Markdown.")
 @options.approve("Agree to run the commands of this contract, with --head.")
-def prove_command(phase: str, summary: str | None, approve: tuple[str, ...], **flags: Any) -> Result:
+def prove_command(phase: str, approve: tuple[str, ...], **flags: Any) -> Result:
     """Rerun the evidence in a fresh clone of the commit.
 
     Shows the newest commit of the run in a checkout of its own, with the files that a fresh clone has, and runs the
@@ -272,25 +262,6 @@ def prove_command(phase: str, summary: str | None, approve: tuple[str, ...], **f
     code is 1 if a check now fails, or if no commit has the work of a task.
     """
     from idumb.app.verify import prove
-    from idumb.views import answer
-    from idumb.views.answers import prove as answers
 
     with options.services(writes=True) as services:
-        request = prove.Request(options.phase_id(phase, services.root), approved=approve, **flags)
-        if summary is None:
-            return prove.prove(services, request)
-        with _to_append(summary) as file:
-            result = prove.prove(services, request)
-            file.write(output.redacted(answers.summary(answer.escaped(result.data))))
-    return result
-
-
-def _to_append(path: str) -> TextIO:
-    """Open a file before the work, so that a wrong name costs nothing. InputError `prove.summary`."""
-    from idumb.domain.errors import InputError
-
-    try:
-        return open(path, "a", encoding="utf-8", errors="backslashreplace")
-    except OSError as problem:
-        message = f"The summary cannot be written to {path}: {problem.strerror}."
-        raise InputError("prove.summary", message, hint="Choose another file for --summary") from None
+        return prove.prove(services, prove.Request(options.phase_id(phase, services.root), approved=approve, **flags))

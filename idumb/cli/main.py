@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from idumb import __version__
-from idumb.cli import output
+from idumb.cli import mistyped, output
 from idumb.domain import errors
 
 _GROUPS = {
@@ -50,7 +50,7 @@ _GROUPS = {
         "skip": "Skip a task, with a reason.",
         "drop": "Abandon a phase, a task or a quick task.",
         "handoff": "List, show, update and count handoffs.",
-        "dlq": "List failed tasks and runs; retry or remove one.",
+        "dlq": "List failed tasks and runs, and retry one.",
     },
     "Undo": {
         "rollback": "Return to the checkpoint after a task, or to the start.",
@@ -87,15 +87,18 @@ GROUPS = {"Everyday": {name: _SUMMARIES[name] for name in _EVERYDAY}} | {
 }
 COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 _ELSEWHERE = {
-    "run": "execute-phase", "plan-check": "check-plan", "verify": "verify-work", "cancel": "stop",
-    "pause": "stop --after-task", "retry": "resume --retry-failed", "diff": "show --diff", "debug": "show --debug",
-    "events": "log", "questions": "decisions",
+    "run": "idumb execute-phase {}", "plan-check": "idumb check-plan {}", "verify": "idumb verify-work {}",
+    "cancel": "idumb stop", "pause": "idumb stop --after-task", "retry": "idumb resume {} --retry-failed",
+    "diff": "idumb show {} --diff", "debug": "idumb show {} --debug", "events": "idumb log {}",
+    "questions": "idumb decisions",
 }  # fmt: skip
 """Words of other programs, with what to type here."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(mistyped.Group):
     """Imports a command's module only to run it or to show its help."""
+
+    elsewhere = _ELSEWHERE
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -107,15 +110,6 @@ class LazyGroup(click.Group):
         command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         assert isinstance(command, click.Command)  # noqa: S101 - our own table
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from idumb.cli import mistyped
-
-            raise mistyped.command(args, list(COMMANDS), _ELSEWHERE, ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))
@@ -185,14 +179,10 @@ def _explain(problem: BaseException, argv: Sequence[str]) -> errors.IdumbError:
 
 
 def _usage(problem: click.UsageError, argv: Sequence[str]) -> errors.UsageError:
-    """Return a usage error that names the corrected command line if the mistake is a mistyped word."""
-    from idumb.cli import mistyped
-
+    """Return a usage error, which names the nearest word that exists if a word is mistyped."""
     if isinstance(problem, click.NoSuchOption):
         problem = mistyped.option(problem)
-    if isinstance(problem, mistyped.Mistyped) and problem.nearest:
-        hint = mistyped.corrected(argv, problem.word, problem.nearest)
-        details = {"nearest": problem.nearest, "evidence": [problem.message]}
-        return errors.UsageError("usage", problem.message, hint=hint, details=details)
+    nearest, message = getattr(problem, "nearest", None), problem.format_message()
     path = problem.ctx.command_path if problem.ctx else " ".join(["idumb", *(w for w in argv[:1] if w in COMMANDS)])
-    return errors.UsageError("usage", problem.format_message(), hint=f"{path} --help")
+    details = {"nearest": nearest, "evidence": [message]} if nearest else {}
+    return errors.UsageError("usage", message, hint=f"{path} --help", details=details)

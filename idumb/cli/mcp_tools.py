@@ -32,8 +32,6 @@ INSTRUCTIONS = (
     " the command (ask_person lists all of them) and wait. Only a person may consent, approve or answer questions. Do"
     " not commit, and do not edit plans."
 )
-_CONSENT = "consent."
-"""The prefix of questions about consent. `decide` refuses these without a lookup, because one may appear later."""
 _SKIPPED = "skipped"
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # -P: never import a folder `idumb` of the repository
 
@@ -149,22 +147,6 @@ class Session:
         """Show the state of every phase, what waits for a person, and the next command."""
         return await self._idumb("status")
 
-    async def decide(self, decision: str, choice: str, guidance: str = "") -> Answer:
-        """Return the command with which a person answers a question. `status` lists questions and choices.
-
-        No tool answers for a person. To retry a failed task, use `retry_task`.
-        guidance: the person's instructions for the next attempt.
-        """
-        if decision.startswith(_CONSENT):
-            return _at_a_terminal(decision, choice, guidance)
-        listed = await self._idumb("decisions")
-        if not listed["ok"]:
-            return listed
-        if all(row["id"] != decision for row in listed["data"]["decisions"]):
-            message = f"No question has the id {decision}."
-            return _refused("decide", "decision.unknown", message, [Action("decisions").row()])
-        return _at_a_terminal(decision, choice, guidance)
-
     async def verify_workspace_integrity(self) -> Answer:
         """Check that files, plans, git's own files and the event log are as the phase's run left them."""
         return await self._audit("workspace")
@@ -209,17 +191,10 @@ class Session:
             self.ask_person,
             self.verify_phase,
             self.status,
-            self.decide,
             self.verify_workspace_integrity,
             self.generate_attestation_bundle,
             self.end_session,
         )
-
-
-def _at_a_terminal(decision: str, choice: str, guidance: str) -> Answer:
-    message = f"Only a person at a terminal can answer {decision}; no tool can."
-    action = Action.of("decide", decision, choice, *(("--guidance", guidance) if guidance else ()))
-    return _refused("decide", "decision.at-terminal", message, [action.row()], [decision])
 
 
 def _still_open(attempt: Answer, command: str = "next") -> Answer:

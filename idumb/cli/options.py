@@ -32,34 +32,28 @@ task = click.argument("task", shell_complete=completion.tasks)
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-class Group(click.Group):
-    """Commands under one name, as in `idumb dlq list`. `elsewhere`: words of other programs, with what to type here."""
+class Group(mistyped.Group):
+    """Several commands under one name, such as `idumb dlq list`."""
 
     def __init__(self, name: str, words: str, elsewhere: Mapping[str, str] | None = None) -> None:
         super().__init__(name, help=words, no_args_is_help=False)
         self.elsewhere = elsewhere or {}
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise mistyped.subcommand(self, args, ctx)
-        return super().resolve_command(ctx, args)
-
 
 def command(
-    name: str, *, person: bool = False, group: Group | None = None
+    name: str, *, person: bool = False, group: Group | None = None, text: str = ""
 ) -> Callable[[Callable[..., Result | None]], click.Command]:
     """Decorate a function as a command: adds the options of every command, and prints the result that it returns.
 
     With `person`, only a person may run the command. `group` is that of a subcommand, whose answer has its name.
+    `text` is the `module.function` that makes its text; by default those of this group and this name.
     """
     answers = name if group is None else str(group.name)
 
     def decorate(function: Callable[..., Result | None]) -> click.Command:
+        module = function.__module__.rpartition(".")[2].removesuffix("_commands")
+        usual = text or f"{module}.{function.__name__.removesuffix('_command')}"
+
         @functools.wraps(function)
         def invoke(*, as_json: bool, events: bool = False, **values: Any) -> int:
             if person:
@@ -69,10 +63,8 @@ def command(
             result = function(**values)
             if result is None:
                 return 0
-            shown_as = f"{answers} {name}" if group is not None else None
-            if values.get("view"):
-                shown_as = f"{answers} --{values['view']}"
-            return output.finish(answers, result, as_json=as_json, quiet=events, shown_as=shown_as)
+            shown_as = f"{module}.{values['view']}" if values.get("view") else usual
+            return output.finish(answers, result, shown_as, as_json=as_json, quiet=events)
 
         click_command = click.command(name)(invoke)
         click_command.params += _EVERYWHERE
@@ -137,7 +129,7 @@ accept_changed = click.option(
     "--accept-changed",
     multiple=True,
     callback=people_only_option,
-    type=mistyped.Choice(["adapter", "envelope"]),
+    type=click.Choice(["adapter", "envelope"]),
     help="Continue although the agent, or anything in the envelope, changed. Repeatable.",
 )
 
@@ -148,7 +140,7 @@ dry_run = click.option(
 approval = click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file).")
 on_deviation = click.option(
     "--on-deviation",
-    type=mistyped.Choice(["keep", "leave-out", "stop"]),
+    type=click.Choice(["keep", "leave-out", "stop"]),
     help="Keep changes outside the declared files, deliver the rest without them, or stop.",
 )
 events = click.option("--events", is_flag=True, help="Print each event as a JSON line during the run.")
@@ -165,7 +157,7 @@ def running(function: F) -> F:
         (
             approve("Consent to all that would run; check-plan shows the hash."),
             approval,
-            click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the mode of the plan."),
+            click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the mode of the plan."),
             click.option(
                 "--max-attempts", type=click.IntRange(1, 100), help="The maximum number of attempts per task."
             ),

@@ -44,11 +44,10 @@ def _with_notes(warnings: tuple[str, ...] = ()) -> tuple[str, ...]:
     return unique
 
 
-def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, shown_as: str | None = None) -> int:
-    """Print the result of a use case and return its exit code.
+def finish(command: str, result: Result, text: str, *, as_json: bool, quiet: bool = False) -> int:
+    """Print the result of a use case and return its exit code. `text` is as in `answer.render`.
 
-    `quiet` omits the text, for commands whose standard output carries events. `shown_as` names another renderer than
-    the command's.
+    `quiet` omits the text, for commands whose standard output carries events.
     """
     warnings = _with_notes(result.warnings)
     if as_json:
@@ -63,7 +62,7 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, 
         from idumb.views import answer
 
         ends = result.failure is not None  # the error below has the next commands
-        write(sys.stdout, answer.render(shown_as or command, {**result.data, "next": []} if ends else result.data))
+        write(sys.stdout, answer.render(text, {**result.data, "next": []} if ends else result.data))
     for warning in warnings:
         _write_error(f"warning: {shown(warning)}\n")
     if result.failure is not None:
@@ -74,14 +73,14 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, 
     return result.exit_code
 
 
-def show(command: str, data: Mapping[str, Any], *, as_json: bool) -> None:
+def show(command: str, data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     """Print the data of a command that succeeded."""
     if as_json:
         print_object(command, data)
     else:
         from idumb.views import answer
 
-        write(sys.stdout, answer.render(command, data))
+        write(sys.stdout, answer.render(text, data))
 
 
 def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:

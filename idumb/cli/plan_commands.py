@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import mistyped, options
-from idumb.domain.action import Action
+from idumb.cli import options
 from idumb.system.files import user_folders
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def new_command(phase: str, tasks: tuple[tuple[str, str, str], ...], **given: An
         return new_plan.create(services, request, _shipped, _asked(services))
 
 
-@options.command("add-task", group=plan_command, person=True)
+@options.command("add-task", group=plan_command, person=True, text="plan.new")
 @options.phase
 @click.option("--requirement", metavar="ID", help="The requirement that the task serves.")
 @_of_new_tasks
@@ -159,7 +157,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
     "--hash", "expected", metavar="HASH", help="Fail unless the phase, its contract or its only plan has this hash."
 )
 @click.option(
-    "--mode", type=mistyped.Choice(["guided", "strict"]), help="Check as for this mode. A strict plan stays strict."
+    "--mode", type=click.Choice(["guided", "strict"]), help="Check as for this mode. A strict plan stays strict."
 )
 @click.option(
     "--run-checks",
@@ -338,7 +336,7 @@ def amend_command(
 
     amendments = [Amendment(WIDEN, task, claim=parse_claim(text)) for task, text in widen]
     amendments += [Amendment(DROP, task, other) for task, other in drops]
-    amendments += [Amendment(ADD, None, _read(name)) for name in tasks]
+    amendments += [Amendment(ADD, None, options.read_text(name, "amend")) for name in tasks]
     amendments += [Amendment(DECIDE, None, text) for text in decisions]
     if not all(text.strip() for text in decisions):
         raise click.UsageError("--decision needs a text.")
@@ -350,27 +348,12 @@ def amend_command(
         return amend.amend(services, request, user_folders.user_name())
 
 
-def _read(name: str) -> str:
-    """Return the text of a file, or of standard input for `-`."""
-    from idumb.domain.errors import InputError
-
-    try:
-        if name == "-":
-            return sys.stdin.buffer.read().decode("utf-8")
-        with open(name, encoding="utf-8", newline="") as stream:
-            return stream.read()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(
-            "amend.unreadable", f"Cannot read {name}: {problem}", hint=Action.of("amend", "--help")
-        ) from problem
-
-
 @options.command("graph")
 @options.phase
 @click.option(
     "--format",
     "form",
-    type=mistyped.Choice(["text", "mermaid"]),
+    type=click.Choice(["text", "mermaid"]),
     default="text",
     show_default=True,
     help="The output format.",
@@ -387,7 +370,7 @@ def graph_command(phase: str, form: str) -> Result:
         return check_plan.show_graph(services, options.phase_id(phase, services.root), getattr(views, form))
 
 
-@options.command("import")
+@options.command("import", text="plan.import_plan")
 @click.argument("path")
 @click.option("--from", "kind", metavar="KIND", help="The format; by default idumb recognizes it.")
 @click.option(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -14,16 +12,14 @@ from idumb.cli import options
 from idumb.system.files import user_folders
 
 
-@options.command("execute-phase")
+@options.command("execute-phase", text="run.ended")
 @options.phase
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
 @click.option("--ask", is_flag=True, help="Print the prompt of the next task; run nothing.")
-@click.option("--all", "all_tasks", is_flag=True, help="With --ask: the prompts of all tasks that are not done.")
-@click.option("--out", type=click.Path(), metavar="FOLDER", help="With --ask: write each prompt to a new file there.")
 @options.dry_run
 @options.running
-def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | None, **flags: Any) -> Result:
+def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
     """Run a phase, task by task, and verify it.
 
     Asks for consent at a terminal; otherwise --approve HASH gives it. An unfinished run of the same contract continues.
@@ -37,10 +33,11 @@ def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | Non
     if ask:
         clashing = flags["force"] or flags["rehearsal"] or flags["branch"] or flags["approve"]
         if clashing or options.flag("events"):
-            raise click.UsageError("--ask runs nothing; it allows only --all, --out and --json.")
-        return _print_prompts(phase, all_tasks, out)
-    if all_tasks or out:
-        raise click.UsageError("--all and --out are options of --ask.")
+            raise click.UsageError("--ask runs nothing; it allows only --json.")
+        from idumb.app.editor import ask_mode
+
+        with options.services() as services:
+            return ask_mode.prepare(services, options.phase_id(phase, services.root))
     from idumb.app.running import dry_run, execute_phase, resume
     from idumb.app.running.run_request import Request
 
@@ -51,33 +48,7 @@ def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | Non
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
 
 
-def _print_prompts(phase: str, all_tasks: bool, out: str | None) -> Result:
-    from idumb.app.editor import ask_mode
-
-    with options.services() as services:
-        result = ask_mode.prepare(services, options.phase_id(phase, services.root), everything=all_tasks)
-        if out is None:
-            return result
-        written = _write_prompts(result.data["prepared"], out)
-        return dataclasses.replace(result, data={**result.data, "written": written})
-
-
-def _write_prompts(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
-    """Write each prompt to a new file and return the files."""
-    from idumb.domain.errors import Refusal
-    from idumb.system.files import atomic_write
-
-    prompts = {os.path.join(out, f"{task['id']}.md"): task["prompt"] for task in prepared if task["prompt"]}
-    existing = next((path for path in prompts if os.path.lexists(path)), None)
-    if existing is not None:
-        raise Refusal("ask.exists", f"{existing} already exists; nothing was written.", hint="Choose another folder")
-    os.makedirs(out, exist_ok=True)
-    for path, text in prompts.items():
-        atomic_write.create(path, text.encode("utf-8", "surrogateescape"), mode=0o644)
-    return list(prompts)
-
-
-@options.command("resume")
+@options.command("resume", text="run.ended")
 @options.phase
 @click.option("--retry-failed", is_flag=True, help="Retry failed tasks.")
 @click.option("--judge", is_flag=True, help="Judge the work of failed tasks again, without their builders.")
@@ -109,7 +80,7 @@ def resume_command(phase: str, retry_failed: bool, judge: bool, guidance: str, *
         return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
 
-@options.command("execute")
+@options.command("execute", text="run.ended")
 @click.argument("file")
 @click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
@@ -135,7 +106,7 @@ def execute_command(file: str, **flags: Any) -> Result:
         return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
 
-@options.command("quick")
+@options.command("quick", text="run.ended")
 @click.argument("task")
 @click.option(
     "--files", multiple=True, metavar="PATH", help="A file, folder or pattern that the task may change. Repeatable."

@@ -42,15 +42,14 @@ def init_command(here: bool) -> Result:
 
 
 @options.command("install")
-@click.option("--host", type=mistyped.Choice(sorted(BY_NAME)), help="The agent host.")
+@click.option("--host", type=click.Choice(sorted(BY_NAME)), required=True, help="The agent host.")
 @click.option(
     "--project", "scope", flag_value="project", default="project", help="Install in this repository; the default."
 )
 @click.option("--user", "scope", flag_value="user", help="Install for you, in every repository.")
 @click.option("--remove", is_flag=True, help="Remove the commands.")
-@click.option("--list", "listing", is_flag=True, help="List what is installed where, and what is outdated.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing.")
-def install_command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: bool) -> Result:
+def install_command(host: str, scope: str, remove: bool, dry_run: bool) -> Result:
     """Install idumb's slash commands for an agent host.
 
     Run it again after you update idumb: it replaces files of an older version. It lists files that you changed or that
@@ -61,13 +60,9 @@ def install_command(host: str | None, scope: str, remove: bool, listing: bool, d
     from idumb.composition import maintenance
     from idumb.system.files import shipped_files
 
-    if listing == (host is not None) or (listing and (remove or dry_run)):
-        raise click.UsageError("Name a --host, or use --list alone.")
-    if not (listing or dry_run):
+    if not dry_run:
         options.require_person("idumb install")
     texts, here = shipped_files.commands(), os.getcwd()
-    if host is None:
-        return install.installed(maintenance.all_command_folders(here), texts, __version__)
     if scope == "project" and not remove:
         from idumb.app.worktree import preconditions
 
@@ -116,7 +111,7 @@ config_command = options.Group(
 )
 
 
-@options.command("list", group=config_command)
+@options.command("list", group=config_command, text="set_up.config")
 @click.option("--all", "every", is_flag=True, help="Include settings that have their default.")
 def list_settings_command(every: bool) -> Result:
     """List settings with their values and where these come from."""
@@ -126,17 +121,7 @@ def list_settings_command(every: bool) -> Result:
         return configuring.listed(services, every=every)
 
 
-@options.command("get", group=config_command)
-@click.argument("name")
-def get_setting_command(name: str) -> Result:
-    """Show the value of a setting, such as run.max_attempts."""
-    from idumb.cli import configuring
-
-    with options.services() as services:
-        return configuring.one(services, name)
-
-
-@options.command("explain", group=config_command)
+@options.command("explain", group=config_command, text="set_up.setting")
 @click.argument("name")
 def explain_setting_command(name: str) -> Result:
     """Show what a setting accepts, its default, its value and its file."""
@@ -146,7 +131,7 @@ def explain_setting_command(name: str) -> Result:
         return configuring.one(services, name)
 
 
-@options.command("set", group=config_command, person=True)
+@options.command("set", group=config_command, person=True, text="set_up.config")
 @click.argument("name")
 @click.argument("value")
 def set_setting_command(name: str, value: str) -> Result:
@@ -155,15 +140,6 @@ def set_setting_command(name: str, value: str) -> Result:
 
     with options.services(writes=True) as services:
         return configuring.change(services, name, value)
-
-
-@options.command("path", group=config_command)
-def config_path_command() -> Result:
-    """Show where the files of settings are."""
-    from idumb.cli import configuring
-
-    with options.services() as services:
-        return configuring.paths(services)
 
 
 @options.command("backup")
@@ -251,7 +227,7 @@ def schema_command(name: str | None) -> Result:
     return Result({"name": name, "document": schemas[name]})
 
 
-@options.command("help")
+@options.command("help", text="set_up.help_page")
 @click.argument("topic", required=False)
 def help_command(topic: str | None) -> Result:
     """Show a page of the documentation.

@@ -10,7 +10,7 @@ from idumb.app.core.result import Result
 from idumb.cli import options
 
 
-@options.command("rollback", person=True)
+@options.command("rollback", person=True, text="run.rolled_back")
 @options.phase
 @click.option("--to", metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
 @click.option(
@@ -34,7 +34,7 @@ def rollback_command(phase: str, to: str | None, **flags: Any) -> Result:
         return rollback.rollback(services, phase, to, **flags)
 
 
-@options.command("undo", person=True)
+@options.command("undo", person=True, text="run.rolled_back")
 @click.option("--operation", metavar="ID", help="The operation to undo; by default the newest one.")
 @options.accept_git
 @options.yes

@@ -32,7 +32,7 @@ workflow_command = options.Group(
 
 
 @options.command("list", group=workflow_command)
-def list_command() -> Result:
+def list_workflows_command() -> Result:
     """List the workflows that can run here."""
     from idumb.app.workflows import definitions
 
@@ -70,7 +70,7 @@ def status_command(name: str | None) -> Result:
         return definitions.status(services, name)
 
 
-@options.command("run", group=workflow_command)
+@options.command("run", group=workflow_command, text="run.ended")
 @click.argument("name", required=False)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="An input. Repeatable.")
 @click.option("--from", "source", default="", metavar="HANDOFF", help="Take up this handoff; it gives inputs.")

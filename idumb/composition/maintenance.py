@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check
-from idumb.domain.hosts import HOSTS, Host
+from idumb.domain.hosts import Host
 from idumb.system.files import host_files
 from idumb.system.machine import LocalMachine
 
@@ -75,11 +73,3 @@ def command_folders(start: str, host: Host, *, user: bool) -> tuple[Place, ...]:
     """Every folder where one host looks for slash commands; for a user, only the fixed ones."""
     places = [place for place in host.places if place.user is not None] if user else host.places
     return tuple(command_folder(start, place, user=user) for place in places or (host,))
-
-
-def all_command_folders(start: str) -> Iterator[Place]:
-    """Every folder of every host; outside a repository, only those of the user."""
-    for host in (place for each in HOSTS for place in each.places):
-        for user in (False, True):
-            with contextlib.suppress(Refusal):
-                yield command_folder(start, host, user=user)

@@ -99,14 +99,13 @@ class SqliteEventLog:
         kind: str | None = None,
         operation: str | None = None,
         since: str | None = None,
-        until: str | None = None,
         after: int = 0,
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Event]:
         """Yield the events that match every filter, by sequence number.
 
-        `since` and `until` are inclusive, `after` is not.
+        `since` is inclusive, `after` is not.
 
         Reads a page at a time, so that a slow reader never blocks a writer.
         """
@@ -118,7 +117,6 @@ class SqliteEventLog:
             f"{weak}kind = ?": kind,
             f"{weak}operation = ?": operation,
             "+at >= ?": since,
-            "+at <= ?": until,
         }
         chosen = {condition: value for condition, value in filters.items() if value is not None}
         for page in self._pages(chosen, self._before(since, after), limit, newest_first=newest_first):

@@ -13,97 +13,17 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-# The commands that each module answers. A module is imported only when its command runs.
-_MODULES = {
-    "set_up": (
-        "init",
-        "install",
-        "doctor",
-        "config",
-        "config explain",
-        "backup",
-        "archive",
-        "deinit",
-        "schema",
-        "help",
-    ),
-    "plan": (
-        "plan",
-        "plan discuss",
-        "plan research",
-        "plan-phase",
-        "check-plan",
-        "check-plan --verbose",
-        "graph",
-        "import",
-    ),
-    "run": ("execute-phase", "execute", "quick", "resume", "stop", "verify-work", "rollback", "undo"),
-    "decide": (
-        "check-plan --diff",
-        "approve",
-        "amend",
-        "handoff",
-        "dlq",
-        "accept",
-        "skip",
-        "drop",
-        "decisions",
-        "decide",
-    ),
-    "look": (
-        "show",
-        "show --plan",
-        "show --diff",
-        "show --transcript",
-        "show --envelope",
-        "show --usage",
-        "report",
-        "log",
-        "watch",
-        "metrics",
-        "metrics --prometheus",
-        "audit",
-    ),
-    "status": ("status", "next", "roadmap"),
-    "debug": ("show --debug",),
-    "prove": ("prove",),
-    "workflows": ("workflow",),
-    "editor": ("start", "take", "submit", "give-up", "mcp", "fake-model"),
-}
-# Functions that do not have the name of their command.
-_FUNCTIONS = {
-    "check-plan --verbose": "check_plan_in_full",
-    "check-plan --diff": "plan_diff",
-    **{f"show --{view}": view for view in ("plan", "diff", "transcript", "envelope", "usage", "debug")},
-    "plan": "new_plan",
-    "config explain": "setting",
-    "metrics --prometheus": "prometheus_text",
-    "plan discuss": "discuss",
-    "plan research": "research",
-    "import": "import_plan",
-    "next": "upcoming",
-    **dict.fromkeys(("execute-phase", "execute", "quick", "resume"), "ended"),
-    **dict.fromkeys(("accept", "skip"), "settled"),
-    **dict.fromkeys(("rollback", "undo"), "rolled_back"),
-    "take": "start",
-    "mcp": "tools",
-    "fake-model": "serving",
-    "help": "help_page",
-}
 
-
-def render(command: str, data: Data) -> str:
+def render(text: str, data: Data) -> str:
     """Return the text for people, ending with a newline unless empty. `data` is the `data` of the JSON answer.
 
-    Every text in it is escaped here, once.
+    `text` is `module.function` in `idumb.views.answers`. Every text in the data is escaped here, once.
     """
     from importlib import import_module
 
-    names = (command, command.partition(" ")[0])
-    module, command = next((name, word) for word in names for name, own in _MODULES.items() if word in own)
+    module, _, function = text.partition(".")
     if module == "status" and "phases" not in data:
-        module = "editor"  # the next task of one phase
-    function = _FUNCTIONS.get(command, command.replace("-", "_"))
+        module = "for_agents"  # the next task of one phase
     renderer: Callable[[Data], Sequence[str] | str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
     if module == "status":  # it escapes its lines itself, and loads nothing
         return str(renderer(data))
@@ -111,13 +31,13 @@ def render(command: str, data: Data) -> str:
     from idumb.views import phrases
 
     data = plain(data)
-    shown = data if command in _DOCUMENTS or _DOCUMENTS & data.keys() else escaped(data)
-    text = renderer(shown)
-    return text if isinstance(text, str) else phrases.whole([*text, *phrases.commands(shown)])
+    shown = data if text in _DOCUMENTS else escaped(data)
+    lines = renderer(shown)
+    return lines if isinstance(lines, str) else phrases.whole([*lines, *phrases.commands(shown)])
 
 
-_DOCUMENTS = frozenset({"help", "graph", "bundle", "document"})
-"""Answers that are documents of idumb's own, and keys of such a document: they are printed as they are."""
+_DOCUMENTS = frozenset({"look.bundle", "plan.graph", "set_up.help_page", "set_up.schema"})
+"""Answers that are documents of idumb's own: they are printed as they are."""
 _BLOCKS = frozenset({"prompt", "diff", "output", "feedback", "source", "shown", "keep", "put_back"})
 _BLOCKS_OF = frozenset({"handoff.summary", "handoff.next_steps", "diagnosis.text", "reports.text", ".text"})
 """Keys of texts with several lines; all other texts are printed on one line."""

@@ -124,7 +124,7 @@ def test_completed_or_invalid_changes_are_refused_and_nothing_is_written(project
         (("--widen", "T1-03", "README.md"), "amend.bad-claim", 3),
         (("--widen", "T1-03", "modify ../else"), "plan.invalid", 3),
         (("--accept-deviation", "T1-02", "README.md"), "amend.no-deviation", 3),
-        (("--add-task", "no-such-file"), "amend.unreadable", 3),
+        (("--add-task", "no-such-file"), "file.unreadable", 3),
         (("--plan", "07", "--decision", "x"), "plan.unknown", 3),
         (("--from-file",), "amend.nothing", 4),
         ((), "amend.nothing", 3),

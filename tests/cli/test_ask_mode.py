@@ -45,7 +45,7 @@ def test_the_shown_prompt_is_the_one_that_the_builder_gets(project: Project, hom
     assert project.execute("--max-attempts", "1").code == 1
     assert (home / "prompt-0").read_text(encoding="utf-8") == first[0]["prompt"]
 
-    second = ask(project, "--all")[0]
+    second = ask(project)[0]
     assert second["attempt"] == 2
     assert "test -s a.txt" in str(second["feedback"])
     assert project.resume("--retry-failed", "--no-verify").code == 0
@@ -62,28 +62,12 @@ def test_ask_mode_runs_records_and_consents_to_nothing(project: Project, home: P
     assert project.quick("execute-phase", "1", "--json").error["code"] == "consent.missing"
 
 
-def test_every_remaining_task_is_prepared_and_declared_steps_have_no_prompt(project: Project) -> None:
-    prepared = {str(t["id"]): t for t in ask(project, "--all")}
-    assert {name: t["status"] for name, t in prepared.items()} == {"T1-01": "ready", "T1-02": "pending"}
-    assert prepared["T1-02"]["prompt"] == ""
-    agent = prepared["T1-01"]["agent"]
+def test_the_program_that_would_start_is_shown(project: Project) -> None:
+    agent = ask(project)[0]["agent"]
     assert isinstance(agent, dict)
     assert agent["argv"][-1] == SCRIPT
-
-
-def test_prompts_are_written_only_to_new_files(project: Project, tmp_path: Path) -> None:
-    prompt = ask(project, "--out", str(tmp_path / "out"))[0]["prompt"]
-    assert [p.name for p in (tmp_path / "out").iterdir()] == ["T1-01.md"]
-    assert (tmp_path / "out/T1-01.md").read_text(encoding="utf-8") == prompt
-    (tmp_path / "out/T1-01.md").write_text("mine", encoding="utf-8")
-    again = project.quick("execute-phase", "1", "--ask", "--out", str(tmp_path / "out"), "--json")
-    assert again.error["code"] == "ask.exists"
-    assert (tmp_path / "out/T1-01.md").read_text(encoding="utf-8") == "mine"
-
-
-def test_ask_mode_is_incompatible_with_options_that_run(project: Project) -> None:
-    for flags in (("--all",), ("--out", "x"), ("--ask", "--dry-run"), ("--ask", "--force"), ("--ask", "--events")):
-        assert project.quick("execute-phase", "1", *flags).code == 2
+    for flags in (("--dry-run",), ("--force",), ("--events",)):
+        assert project.quick("execute-phase", "1", "--ask", *flags).code == 2
 
 
 def test_the_builder_gets_the_plan_s_assumptions_and_decisions(project: Project, home: Path) -> None:

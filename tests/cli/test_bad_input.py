@@ -249,7 +249,7 @@ def test_invalid_phases_are_refused(project: Project) -> None:
         for command in (("execute-phase", phase), ("check-plan", phase), ("rollback", phase, "--to", "start")):
             assert project.quick(*command, "--json").code in {2, 3, 4}, command
         assert project.quick("check-plan", phase).code in {2, 3, 4}, phase
-        assert project.quick("roadmap", "--insert", "A", "--after", phase, "--json").code in {2, 3}, phase
+        assert project.quick("roadmap", "--add", "A", "--after", phase, "--json").code in {2, 3}, phase
 
 
 def test_a_name_that_no_phase_can_have_is_reported_as_such(project: Project) -> None:

@@ -1,4 +1,4 @@
-"""Dead letters: failed tasks are listed, retried under the same checks, or removed; nothing is lost."""
+"""Dead letters: failed tasks are listed, and retried under the same checks."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ def test_a_retry_is_one_attempt_of_that_task_alone_and_the_letter_counts_all_att
     assert sorted(asked) == ["T1-01.exhausted.3", "T1-02.exhausted.3"]
     project.repo.write("ready")
     project.repo.commit("ready", "ready")
-    assert dlq(project, "remove", "T1-01").code == 0
     assert dlq(project, "retry", "T1-01").code == 1  # under the same checks; T1-02 is as failed as before
     assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
     assert parked(project) == ["T1-02", "run"]
@@ -93,22 +92,6 @@ def test_a_retry_is_one_attempt_of_that_task_alone_and_the_letter_counts_all_att
     assert attempts()["T1-02"] == 5
     failed = project.read(".planning/phases/1/1-SUMMARY.md").split("## Failed Tasks")[1].split("###")[0]
     assert [row.split("|")[-2].strip() for row in failed.splitlines() if "T1-0" in row] == ["5"]
-
-
-def test_a_removed_letter_is_hidden_until_the_next_failure_and_stays_in_the_log(project: Project) -> None:
-    """R-HAND-3."""
-    before = len(project.events())
-    answer = dlq(project, "remove", "T1-02", "--why", "known")
-    assert answer.code == 0
-    assert not [way for way in answer.data["dead_letter"]["next"] if "dlq remove" in way]
-    assert parked(project) == ["T1-01", "run"]
-    assert len(project.events()) > before
-    everything = dlq(project, "list", "--all").data["dead_letters"]
-    assert {one["task"]: one["state"] for one in everything}["T1-02"] == "removed"
-    assert dlq(project, "remove", "T1-02").error["code"] == "dead-letter.removed"
-    assert project.statuses()["T1-02"] == "failed"
-    assert dlq(project, "retry", "T1-02").code == 1
-    assert "T1-02" in parked(project)
 
 
 def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(project: Project) -> None:

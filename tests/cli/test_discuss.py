@@ -103,7 +103,7 @@ def test_a_phase_is_inserted_after_another_with_a_number_between(planning: Plann
     ):
         text = f"# Roadmap\n\n{insertion}\n## Phase 13: Z\n"
         (planning.project.folder / ".planning/ROADMAP.md").write_text(text, encoding="utf-8")
-        words = ("--insert", "Repair", "--after", after, "--goal", "It works")
+        words = ("--add", "Repair", "--after", after, "--goal", "It works")
         answer = planning.project.quick("roadmap", *words, "--json")
         assert (answer.code, answer.data["added"]) == (0, number), answer
         after_that = planning.project.read(".planning/ROADMAP.md")
@@ -117,12 +117,10 @@ def test_an_invalid_insertion_changes_nothing(planning: PlanningProject) -> None
     """R-PLAN-11."""
     before = planning.project.read(".planning/ROADMAP.md")
     for arguments, code in (
-        (("--insert", "A"), 2),
         (("--after", "1"), 2),
-        (("--add", "A", "--insert", "B", "--after", "1"), 2),
-        (("--add", "A", "--after", "1"), 2),
-        (("--insert", "A", "--after", "99"), 3),
-        (("--insert", " ", "--after", "1"), 3),
+        (("--goal", "G"), 2),
+        (("--add", "A", "--after", "99"), 3),
+        (("--add", " ", "--after", "1"), 3),
     ):
         assert planning.project.quick("roadmap", *arguments, "--json").code == code, arguments
     assert planning.project.read(".planning/ROADMAP.md") == before

@@ -216,7 +216,7 @@ def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch
     "words",
     [
         ("rollback", "1", "--to", "T1-01", "--yes"),
-        ("dlq", "remove", "T1-02", "--why", "known"),
+        ("drop", "T1-02", "--why", "known"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )
@@ -225,8 +225,7 @@ def test_any_command_on_the_task_settles_the_question(project: Project, words: t
     (row,) = [one for one in project.quick("dlq", "list", "--json").data["dead_letters"] if one["task"]]
     assert (row["task"], row["decision"], "idumb decisions" in row["next"]) == ("T1-02", QUESTION, True)
     answer = project.quick(*words, "--json")
-    if words[1] == "remove":
-        assert answer.data["dead_letter"]["decision"] is None
+    assert answer.code == 0, answer
     void(project)
 
 

@@ -102,37 +102,29 @@ def test_idumb_help_lists_every_command_once_in_its_group_everyday_ones_first(pr
 
 
 MISTYPED = {
-    # what is typed: (what is wrong, the nearest word, what to type instead)
-    ("stauts",): ("No such command 'stauts'", "status", "idumb status"),
-    ("check", "1"): ("No such command 'check'", "check-plan", "idumb check-plan 1"),
-    ("dlq", "lsit"): ("No such command 'dlq lsit'", "dlq list", "idumb dlq list"),
-    ("show", "T1-01", "--jsn"): ("No such option '--jsn'", "--json", "idumb show T1-01 --json"),
-    ("stop", "--wy=too late"): ("No such option '--wy'", "--why", "idumb stop '--why=too late'"),
-    ("resume", "1", "--mode", "strct"): (
-        "Invalid value for '--mode': 'strct' is not one of 'guided', 'strict'", "strict", "idumb resume 1 --mode strict"
-    ),
-    ("resume", "1", "--mode=strct"): (
-        "Invalid value for '--mode': 'strct' is not one of 'guided', 'strict'", "strict", "idumb resume 1 --mode=strict"
-    ),
-}  # fmt: skip
+    # what is typed: (what is wrong, the nearest word, whose help is shown)
+    ("stauts",): ("No such command 'stauts'", "status", "idumb"),
+    ("check", "1"): ("No such command 'check'", "check-plan", "idumb"),
+    ("dlq", "lsit"): ("No such command 'dlq lsit'", "list", "idumb dlq"),
+    ("show", "T1-01", "--jsn"): ("No such option '--jsn'", "--json", "idumb show"),
+}
 
 
 def test_a_mistyped_word_gets_the_nearest_one_suggested(project: Project) -> None:
-    for typed, (wrong, nearest, corrected) in MISTYPED.items():
+    for typed, (wrong, nearest, command) in MISTYPED.items():
         message = f"{wrong}. Did you mean '{nearest}'?"
         answer = project.quick(*typed)
         assert (answer.code, answer.out) == (2, "")
-        assert answer.err == f"idumb: {message} [usage]\n  next: {corrected}\n"
+        assert answer.err == f"idumb: {message} [usage]\n  next: {command} --help\n"
         error = project.quick(*typed, "--json").error
-        assert (error["message"], error["hint"]) == (message, f"{corrected} --json")
-        assert error["details"]["nearest"] == nearest.removeprefix("dlq ")
+        assert (error["message"], error["details"]["nearest"]) == (message, nearest)
 
 
 def test_a_word_without_a_near_one_leads_to_the_help(project: Project) -> None:
     """Hidden options are never suggested."""
     for typed, message, hint in (
         (("xyzzy",), "No such command 'xyzzy'.", "idumb --help"),
-        (("dlq", "xyzzy"), "No such command 'dlq xyzzy'. dlq takes list, show, retry, remove.", "idumb dlq --help"),
+        (("dlq", "xyzzy"), "No such command 'dlq xyzzy'.", "idumb dlq --help"),
         (("status", "--xyzzy"), "No such option '--xyzzy'.", "idumb status --help"),
         (("stop", "--reason", "x"), "No such option '--reason'.", "idumb stop --help"),
         (("doctor", "--men"), "No such option '--men'.", "idumb doctor --help"),

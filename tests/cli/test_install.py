@@ -66,8 +66,6 @@ def test_copilot_gets_files_for_the_editor_and_the_command_line(project: Project
     assert sorted(p.name for p in project.folder.iterdir()) == [".git"]
     assert install(project, "--host", "copilot", "--user").data["folders"] == [".agents/skills"]
     assert (home / ".agents/skills/idumb-next/SKILL.md").is_file()
-    rows = install(project, "--list").data["installed"]
-    assert {(row["host"], row["scope"]) for row in rows} == {("copilot", "user"), ("codex", "user")}
 
 
 def test_repeating_install_changes_nothing_and_neither_does_a_dry_run(project: Project) -> None:
@@ -85,15 +83,13 @@ def test_an_older_version_is_replaced_and_its_obsolete_files_are_removed(project
     old = hosts.Command("gone", "An older one", "", "", "Do.\n")
     (folder / "idumb-gone.md").write_text(hosts.installed(host, old, "0.0.1"), encoding="utf-8")
     (folder / "idumb-next.md").write_text(hosts.installed(host, old, "0.0.1"), encoding="utf-8")
-    listed = install(project, "--list").data["installed"]
-    assert [row["outdated"] for row in listed] == [["idumb-gone.md", "idumb-next.md"]]
 
     done = actions(install(project, "--host", "claude"))
 
     assert done[".claude/commands/idumb-next.md"] == "update"
     assert done[".claude/commands/idumb-gone.md"] == "remove"
     assert not (folder / "idumb-gone.md").exists()
-    assert install(project, "--list").data["installed"][0]["outdated"] == []
+    assert set(actions(install(project, "--host", "claude")).values()) == {"current"}
 
 
 def test_files_written_or_changed_by_a_person_are_kept_and_named(project: Project) -> None:
@@ -153,12 +149,11 @@ def test_a_user_wide_installation_works_in_and_outside_every_repository(
     install(apart, "--host", "claude", "--user")
     assert (tmp_path / "commands/idumb-next.md").is_file()
     assert tree(project.folder) == {}
-    assert {row["host"] for row in install(apart, "--list").data["installed"]} == {"claude", "gemini", "opencode"}
     assert install(apart, "--host", "claude", code=4).error["hint"]
 
 
 def test_an_invalid_command_line_is_refused(project: Project) -> None:
-    for arguments in ((), ("--list", "--host", "claude"), ("--list", "--remove"), ("--host", "emacs")):
+    for arguments in ((), ("--host", "emacs")):
         assert project.quick("install", *arguments, "--json").code == 2, arguments
 
 

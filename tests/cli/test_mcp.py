@@ -34,7 +34,6 @@ TOOLS = [
     "ask_person",
     "verify_phase",
     "status",
-    "decide",
     "verify_workspace_integrity",
     "generate_attestation_bundle",
     "end_session",
@@ -86,7 +85,6 @@ async def work_through(project: Project, call: Call) -> None:
     assert "right" in (await call("show_changes", task="T1-01"))["data"]["diff"]
     second = (await call("next_task"))["data"]
     assert (second["open"]["task"], second["open"]["by"]) == ("T1-02", "a client")
-    assert (await call("decide", decision="none", choice="yes"))["ok"] is False
     whole = await call("verify_workspace_integrity")
     assert (whole["data"]["intact"], whole["data"]["open"]["task"]) == (True, "T1-02")
     assert (await call("generate_attestation_bundle"))["data"]["signed"] is False
@@ -154,25 +152,6 @@ ANSWERS = [
     ("failure", "retry"),
     ("exhausted", "retry"),
 ]
-
-
-def test_answers_only_for_a_person_are_not_passed_on() -> None:
-    """R-ASK-2: no tool answers for a person, and each answer names the person."""
-    outputs: list[tuple[str, ...]] = []
-    kinds = iter(ANSWERS)
-
-    async def run(*argv: str) -> dict[str, Any]:
-        outputs.append(argv)
-        kind, _ = next(kinds)
-        return {"ok": True, "data": {"decisions": [{"id": "T1-01.q", "kind": kind, "choices": []}]}, "error": None}
-
-    for _, choice in ANSWERS:
-        answer = asyncio.run(mcp_tools.Session(run).decide("T1-01.q", choice))
-        assert (answer["ok"], answer["error"]["code"], outputs[-1][0]) == (False, "decision.at-terminal", "decisions")
-        assert f"idumb decide T1-01.q {choice}" in answer["error"]["hint"]
-    kinds = iter(ANSWERS)
-    unknown = asyncio.run(mcp_tools.Session(run).decide("T1-01.other", "yes"))
-    assert (unknown["ok"], unknown["error"]["code"]) == (False, "decision.unknown")
 
 
 @pytest.mark.nightly
@@ -301,10 +280,6 @@ def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(opened:
     decision = opened.call("ask_person", task="T1-01")
     assert [one["id"] for one in decision["data"]["decisions"]] == ["T1-01.exhausted.2"]
     assert [one["id"] for one in decision["data"]["choices"]] == ["take", "accept", "skip", "start-fresh"]
-    for choice in ("retry", "accept", "skip", "roll-back"):
-        no = opened.call("decide", decision="T1-01.exhausted.2", choice=choice)
-        assert (no["ok"], no["error"]["code"]) == (False, "decision.at-terminal")
-        assert persons(no) == [f"idumb decide T1-01.exhausted.2 {choice}"]
     assert opened.project.statuses()["T1-01"] == "failed"
     assert opened.call("retry_task", task="T1-01")["data"]["open"]["task"] == "T1-01"
     assert opened.project.json("decisions").data["decisions"] == []

@@ -197,7 +197,7 @@ WRONG = (
     (("status", "W9"), "workflow.no-run", "idumb workflow list"),
     (("run", "greet", "--input", "name"), "usage", "needs a value"),
     (("list", "--input", "a=b"), "usage", "No such option '--input'"),
-    (("shw", "greet"), "usage", "workflow show"),
+    (("shw", "greet"), "usage", "Did you mean 'show'"),
     (("show",), "usage", "Missing argument 'NAME'"),
 )
 

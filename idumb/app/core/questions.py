@@ -45,8 +45,7 @@ from idumb.domain.settings import KEEP, LEAVE_OUT, STOP
 
 YES, NO, RETRY, AGAIN, RAISE = "yes", "no", "retry", "again", "raise"
 COMMIT, MINE, TASKS, RETURN, FRESH = "commit", "mine", "task", "return", "fresh"
-ACCEPT, ROLL_BACK, REMOVED = "accept", "roll-back", "removed"
-"""`removed` is recorded when a dead letter is removed: the question no longer waits, and nothing else changes."""
+ACCEPT, ROLL_BACK = "accept", "roll-back"
 BASE, DELIVERY, MOVED = "base", "delivery", "moved"
 """The subjects of a conflict: before the work, once it is done, and with a branch that moves again and again."""
 FAILURE, PRECONDITION, EXHAUSTED = "failure", "precondition", "exhausted"

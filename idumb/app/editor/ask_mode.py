@@ -21,8 +21,8 @@ from idumb.domain.runs.run import RunState
 PREPARED = "prepared"
 
 
-def prepare(services: Services, phase: str, *, everything: bool = False) -> Result:
-    """Return the brief of the next task, or with `everything` of each unfinished task.
+def prepare(services: Services, phase: str) -> Result:
+    """Return the brief of the next task; if none can start, that of the first one that failed.
 
     Reads plans, configuration and log. InputError if the plan cannot run.
     """
@@ -30,7 +30,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     _, current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
     unfinished = [task for task in contract.order if statuses[task] not in outcome.ENDED]
     ready = [task for task in unfinished if statuses[task] in (outcome.READY, outcome.RUNNING)]
-    chosen = unfinished if everything else ready[:1]
+    failed = [task for task in unfinished if statuses[task] == outcome.FAILED]
     return Result(
         {
             "run": None,
@@ -38,7 +38,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
             "outcome": PREPARED,
             "contract_hash": contract.hash,
             "total": len(contract.tasks),
-            "prepared": [_prepared(services, contract, current, statuses, task) for task in chosen],
+            "prepared": [_prepared(services, contract, current, statuses, task) for task in (ready or failed)[:1]],
             "next": [Action.of("execute-phase", contract.phase)] if unfinished else [Action("next")],
         }
     )

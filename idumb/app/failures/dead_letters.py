@@ -1,4 +1,4 @@
-"""Dead letters: failed tasks and runs, read from the log. Retry them under the same checks, or hide them."""
+"""Dead letters: failed tasks and runs, read from the log. Retry them under the same checks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ from idumb.app.core.services import Services
 from idumb.app.running import resume
 from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
-from idumb.app.session import operation
 from idumb.domain import failures, outcome, wording
-from idumb.domain.action import Action
-from idumb.domain.decision import Answer
+from idumb.domain.action import REASON, Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import dead_letter, project_key, replay, run
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
-
-REMOVED = "dead-letter.removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +81,6 @@ def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     return resume.resume(services, Request(letter.phase, approve=approve), again)
 
 
-def remove(services: Services, name: str, who: str, why: str) -> Result:
-    """Hide a letter from the list. The log keeps the failure, and the task stays as it is."""
-    letter = _find(services, name)
-    if letter.state == dead_letter.REMOVED:
-        raise Refusal("dead-letter.removed", f"{letter.id} is already removed.", hint=Action.of("dlq", "list", "--all"))
-    decision = letter.decision if letter.worktree == services.worktree else None
-    with operation.owned(services, "dlq") as owned:
-        journal = owned.journal(RunState() if decision is None else run_lookup.run_of(services, letter.run))
-        events = [journal.event(REMOVED, letter=letter.id, failed=letter.seq, by=who, reason=why)]
-        if decision is not None:  # removing the letter also answers its question
-            answer = Answer(decision, questions.REMOVED, who, why)
-            events.append(journal.answer_event(answer, letter.task))
-        journal.write(*events)
-    return Result({"dead_letter": _row(services, replace(letter, state=dead_letter.REMOVED, decision=None))})
-
-
 def _row(services: Services, letter: Letter) -> dict[str, Any]:
     row = asdict(letter)
     row["class"] = row.pop("class_")
@@ -109,8 +89,8 @@ def _row(services: Services, letter: Letter) -> dict[str, Any]:
     retry_commands = (
         [] if why else [*([Action("decisions")] if letter.decision else []), Action.of("dlq", "retry", letter.id)]
     )
-    remove_commands = [] if letter.state == dead_letter.REMOVED else [Action.of("dlq", "remove", letter.id)]
-    return row | {"retryable": not why, "why_not": why, "next": [debug_command, *retry_commands, *remove_commands]}
+    drop_commands = [Action.of("drop", letter.task, "--why", REASON)] if letter.task and not why else []
+    return row | {"retryable": not why, "why_not": why, "next": [debug_command, *retry_commands, *drop_commands]}
 
 
 def _hint(letter: Letter) -> str:
@@ -139,7 +119,6 @@ def _letters(services: Services, *, every: bool) -> list[Letter]:
     }
     newest = {where: run_ for run_, where in starts.items()}
     selected_runs = starts if every else {run_: where for run_, where in starts.items() if newest[where] == run_}
-    hidden = {e.payload["letter"]: int(e.payload["failed"]) for e in services.log.events(kind=REMOVED)}
     letters: list[Letter] = []
     for run_, events in _failures(services, selected_runs).items():
         phase, tree = starts[run_]
@@ -147,12 +126,7 @@ def _letters(services: Services, *, every: bool) -> list[Letter]:
         if newest[phase, tree] != run_:
             of_run = [replace(letter, state=dead_letter.REPLACED) for letter in of_run]
         letters += of_run
-    # Settled and replaced letters keep their state even if hidden, because they cannot be retried.
-    hidden_ids = {
-        letter.id for letter in letters if letter.state == dead_letter.PARKED and hidden.get(letter.id, 0) >= letter.seq
-    }
-    shown = [replace(letter, state=dead_letter.REMOVED) if letter.id in hidden_ids else letter for letter in letters]
-    return sorted(shown, key=lambda letter: letter.seq)
+    return sorted(letters, key=lambda letter: letter.seq)
 
 
 def _failures(services: Services, selected_runs: Mapping[str, tuple[str, str]]) -> dict[str, list[Event]]:

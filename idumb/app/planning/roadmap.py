@@ -24,7 +24,7 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
     """
     words = wording.one_line(wording.as_markdown(title))
     if not words:
-        options = ("--add", "TITLE") if after is None else ("--insert", "TITLE", "--after", after)
+        options = ("--add", "TITLE") if after is None else ("--add", "TITLE", "--after", after)
         raise InputError("roadmap.no-title", "A phase needs a title.", hint=Action("roadmap", options))
     with operation.owned(services, "roadmap") as owned:
         predecessor = None if after is None else _numbered(services, after)

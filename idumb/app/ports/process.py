@@ -52,7 +52,6 @@ class EventLog(Protocol):
         kind: str | None = None,
         operation: str | None = None,
         since: str | None = None,
-        until: str | None = None,
         after: int = 0,
         limit: int | None = None,
         newest_first: bool = False,

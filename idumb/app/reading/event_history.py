@@ -23,7 +23,6 @@ def list_events(
     task: str | None,
     kind: str | None,
     since: str | None,
-    until: str | None,
     limit: int,
 ) -> Result:
     """Return the newest matching events, oldest first. InputError if the phase does not exist and never ran."""
@@ -41,9 +40,7 @@ def list_events(
         """Yield matching events. Only a selection by payload may have to read more than `limit`."""
         kind_ = selection.kind if selection is not None else None
         least = limit if selection is None or not selection.name else None
-        events = services.log.events(
-            run=run, task=task, kind=kind_, since=since, until=until, limit=least, newest_first=True
-        )
+        events = services.log.events(run=run, task=task, kind=kind_, since=since, limit=least, newest_first=True)
         return (event for event in events if selection is None or selection.fits(event.payload))
 
     merged = heapq.merge(*map(newest, selections_ or (None,)), key=lambda event: -event.seq)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from idumb.app.core.result import Result
 from idumb.domain import hosts
@@ -62,29 +62,6 @@ def _remove(place: Place, *, dry_run: bool) -> list[Row]:
         for row in rows:
             _carry_out(place, row, "")
     return rows
-
-
-def installed(places: Iterable[Place], texts: Mapping[str, str], version: str) -> Result:
-    """List what is installed where, and what `install` would change. Reads only."""
-    return Result({"installed": [row for place in places if (row := _listed(place, texts, version))["files"]]})
-
-
-def _listed(place: Place, texts: Mapping[str, str], version: str) -> dict[str, Any]:
-    shipped = _shipped(place, texts, version)
-    present = {file: _read(place, file) for file in _ours(place)}
-    marked = {file: text for file, text in present.items() if text is not None and hosts.is_marked(text)}
-    states = {file: _action(text, shipped[file]) if file in shipped else REMOVE for file, text in marked.items()}
-    versions = {hosts.version_of(text) for text in marked.values()} - {None}
-    return {
-        "host": place.host.name,
-        "scope": place.scope,
-        "folder": place.folder,
-        "files": len(marked),
-        "versions": sorted(v for v in versions if v),
-        "outdated": sorted(file for file, state in states.items() if state in (UPDATE, REMOVE)),
-        "edited": sorted(file for file, state in states.items() if state == EDITED),
-        "missing": sorted(set(shipped) - set(present)) if marked else [],
-    }
 
 
 def _shipped(place: Place, texts: Mapping[str, str], version: str) -> dict[str, str]:

@@ -49,7 +49,7 @@ FAMILIES = (
     Family("store audit doctor snapshots contract", "Rely on the event log", ways=(DOCTOR,)),
     Family("lock stop", "Continue the run in this working tree", ways=(STATUS,)),
     Family("backup", "Write or use a backup", "Choose another name", (DOCTOR,)),
-    Family("file system ask", "Use that path", "Check its owner and its mode, then run the command again", (STATUS,)),
+    Family("file system", "Use that path", "Check its owner and its mode, then run the command again", (STATUS,)),
     Family("phase plan mode template roadmap quick", "Read or write the plan", "Correct it in an editor", (CHECK,)),
     Family("research question", "Plan the phase", "Choose another name", (ROADMAP,)),
     Family("import", "Import a plan", "Run the command again with the path of the plan", (IMPORT,)),

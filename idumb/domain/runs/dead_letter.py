@@ -7,10 +7,9 @@ from collections.abc import Collection
 from idumb.domain.failures import PERMANENT, SYSTEM, TRANSIENT
 
 PARKED = "parked"
-REMOVED = "removed"
 REPLACED = "replaced"
 SETTLED = "settled"
-STATES = (PARKED, REMOVED, REPLACED, SETTLED)
+STATES = (PARKED, REPLACED, SETTLED)
 
 TASK = "task"
 RUN = "run"

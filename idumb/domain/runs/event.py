@@ -24,7 +24,7 @@ KINDS = (
     "attempt.finished", "nondeterminism.found", "step.finished", "evidence.recorded",
     "checkpoint.intended", "checkpoint.recorded", "decision.asked", "decision.answered", "verification.recorded",
     "handoff.asked", "handoff.created", "handoff.failed", "handoff.updated", "handoff.completed",
-    "dead-letter.removed", "rollback.intended", "rollback.abandoned", "rollback.compensated",
+    "rollback.intended", "rollback.abandoned", "rollback.compensated",
     "rollback.completed", "undo.completed", "work.dropped", "phase.forced", "reports.committed",
     "legacy.imported", "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived",
     "log.restored", "snapshots.freed", "doctor.fixed",

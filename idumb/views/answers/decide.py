@@ -30,46 +30,10 @@ def approve(data: phrases.Data) -> phrases.Lines:
     return lines
 
 
-def plan_diff(data: phrases.Data) -> phrases.Lines:
-    since = data["since"]
-    subject = f"phase {data['phase']} since {_locked(since)}"
-    if data["same"]:
-        return [f"No changes in {subject}."]
-    return [f"Changed in {subject}:", *_changed_lines(data), f"  contract {data['contract_hash']}"]
-
-
-def _locked(since: phrases.Data) -> str:
-    if since["what"] == "approval":
-        return f"the approval by {since['by']} of {quantities.moment(since['at'])}"
-    version = f", version {since['version']}" if since["version"] > 1 else ""
-    return f"run {since['number']}{version}"
-
-
-def _changed_lines(data: phrases.Data) -> list[str]:
-    return [f"  {line}" for line in data["lines"]]
-
-
-def amend(data: phrases.Data) -> phrases.Lines:
-    """Return the new contract version, its changes, and the tasks that can be retried."""
-    lines = [f"Phase {data['phase']} continues with version {data['version']} of its contract."]
-    lines += [f"  {line}" for line in data["what"]]
-    lines += [f"  {completed['words']}" for completed in data["completed_work"]]
-    lines += [f"  {task} can be retried" for task in data["reset"]]
-    lines.append(f"  contract {data['contract_hash']}")
-    return lines
-
-
 _ID_DIGITS = 8
 
 
-def handoff(data: phrases.Data) -> phrases.Lines:
-    """Return the list, one handoff, or the statistics."""
-    if "stats" in data:
-        return _stats(data["stats"])
-    return _handoff(data["handoff"]) if "handoff" in data else _handoffs(data)
-
-
-def _handoffs(data: phrases.Data) -> phrases.Lines:
+def list_handoffs(data: phrases.Data) -> phrases.Lines:
     rows = [
         (
             entry["handoff_id"][:_ID_DIGITS],
@@ -87,7 +51,8 @@ def _handoffs(data: phrases.Data) -> phrases.Lines:
     return [*(phrases.columns(rows, "") if rows else ["No handoffs match."]), *failed]
 
 
-def _handoff(row: phrases.Data) -> phrases.Lines:
+def show_handoff(data: phrases.Data) -> phrases.Lines:
+    row = data["handoff"]
     words = ("status", "handoff_type", "priority", "from_agent", "to_agent", "timestamp", "request_id", "run", "path")
     lines = [f"{row['handoff_id']}: {row['task']} {row['title']}"]
     lines += [f"  {name.replace('_', ' ') + ':':<14}{row[name]!s}" for name in words]
@@ -103,7 +68,8 @@ def _handoff(row: phrases.Data) -> phrases.Lines:
     return lines
 
 
-def _stats(counts_by_name: phrases.Data) -> phrases.Lines:
+def count_handoffs(data: phrases.Data) -> phrases.Lines:
+    counts_by_name = data["stats"]
     lines = [quantities.counted(counts_by_name["total"], "handoff")]
     for name in ("by_status", "by_type", "by_agent", "by_phase"):
         counts = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in counts_by_name[name].items() if v)
@@ -111,14 +77,7 @@ def _stats(counts_by_name: phrases.Data) -> phrases.Lines:
     return lines
 
 
-def dlq(data: phrases.Data) -> phrases.Lines:
-    """Return the list, one dead letter, or the outcome of a retry."""
-    if "dead_letters" in data:
-        return _dead_letters(data)
-    return _dead_letter(data["dead_letter"]) if "dead_letter" in data else run.ended(data)
-
-
-def _dead_letters(data: phrases.Data) -> phrases.Lines:
+def list_letters(data: phrases.Data) -> phrases.Lines:
     if not data["dead_letters"]:
         return ["There are no dead letters."]
     rows = [
@@ -135,7 +94,8 @@ def _dead_letters(data: phrases.Data) -> phrases.Lines:
     return [*phrases.columns(rows, ""), *phrases.commands({"next": ["idumb dlq show ID"]})]
 
 
-def _dead_letter(row: phrases.Data) -> phrases.Lines:
+def show_letter(data: phrases.Data) -> phrases.Lines:
+    row = data["dead_letter"]
     words = ("class", "state", "phase", "run", "task", "agent", "failure", "cause", "attempts", "at")
     lines = [f"{row['id']}: {row['reason']}"]
     lines += [f"  {name + ':':<10}{row[name]!s}" for name in words if row.get(name) is not None]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from idumb.domain import outcome, wording
 from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
-from idumb.views import phrases, prometheus, quantities
+from idumb.views import markup, phrases, quantities
 
 _OUTPUT_LINES = 10
 _KEPT_FILES = 5
@@ -62,8 +61,16 @@ def metrics(data: phrases.Data) -> phrases.Lines:
     return lines
 
 
-def prometheus_text(data: phrases.Data) -> phrases.Lines:
-    return prometheus.text(data)
+def prometheus(data: phrases.Data) -> phrases.Lines:
+    from idumb.views import prometheus as exposition
+
+    return exposition.text(data)
+
+
+def debug(data: phrases.Data) -> phrases.Lines:
+    from idumb.views.answers import debug as collected
+
+    return collected.debug(data)
 
 
 def watch(data: phrases.Data) -> phrases.Lines:
@@ -216,12 +223,8 @@ def log(data: phrases.Data) -> phrases.Lines:
     return phrases.columns(rows, "")
 
 
-def audit(data: phrases.Data) -> phrases.Lines:
-    """Return how far the event chain is intact, and its head; or whether a run's files are unchanged."""
-    if "bundle" in data:
-        return json.dumps(data, indent=2) + "\n"
-    if "intact" in data:
-        return _workspace(data)
+def verify(data: phrases.Data) -> phrases.Lines:
+    """Return how far the event chain is intact, and its head."""
     count = quantities.counted(data["events"], "event")
     if data["broken_at"] is not None:
         return [f"Only {count} intact: the chain breaks at event {data['broken_at']}."]
@@ -229,11 +232,16 @@ def audit(data: phrases.Data) -> phrases.Lines:
     return [f"Intact: {count}, chained without a gap. Head: {data['head']}", *confirmed]
 
 
-def _workspace(data: phrases.Data) -> list[str]:
+def workspace(data: phrases.Data) -> phrases.Lines:
+    """Return whether a run's files are unchanged."""
     lines = [f"- {line}" for line in data["broken"]]
     lines += [f"- not as committed here: {path}" for path in data["changed"]]
     words = "as its tasks left it" if data["intact"] else "not as its tasks left it"
     return [f"Run {data['run']} of phase {data['phase']}: {words}. Log head: {data['head']}", *lines]
+
+
+def bundle(data: phrases.Data) -> phrases.Lines:
+    return markup.json_text(data)
 
 
 def _where(event: phrases.Data) -> str:

@@ -25,7 +25,7 @@ def plan_phase(data: phrases.Data) -> phrases.Lines:
     return lines
 
 
-def new_plan(data: phrases.Data) -> phrases.Lines:
+def new(data: phrases.Data) -> phrases.Lines:
     """Return the findings, and the written plan with its new tasks."""
     lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
     if data["written"]:
@@ -100,7 +100,7 @@ def check_plan(data: phrases.Data) -> phrases.Lines:
     return [*lines, *_next(data)[:1]]
 
 
-def check_plan_in_full(data: phrases.Data) -> phrases.Lines:
+def verbose(data: phrases.Data) -> phrases.Lines:
     """Return the same with hashes, self-check, next free id, and commands for use without a terminal."""
     lines = [*_findings(data), *_self_check(data.get("self_check", ()))]
     if data["errors"] or "contract_hash" not in data:
@@ -180,6 +180,35 @@ def _tasks(data: phrases.Data) -> str:
 def _summed(data: phrases.Data) -> str:
     wrong = quantities.counted(data["errors"], "error") if data["errors"] else "no errors"
     return f"{wrong}, {quantities.counted(data['warnings'], 'warning')}" if data["warnings"] else wrong
+
+
+def diff(data: phrases.Data) -> phrases.Lines:
+    since = data["since"]
+    subject = f"phase {data['phase']} since {_locked(since)}"
+    if data["same"]:
+        return [f"No changes in {subject}."]
+    return [f"Changed in {subject}:", *_changed_lines(data), f"  contract {data['contract_hash']}"]
+
+
+def _locked(since: phrases.Data) -> str:
+    if since["what"] == "approval":
+        return f"the approval by {since['by']} of {quantities.moment(since['at'])}"
+    version = f", version {since['version']}" if since["version"] > 1 else ""
+    return f"run {since['number']}{version}"
+
+
+def _changed_lines(data: phrases.Data) -> list[str]:
+    return [f"  {line}" for line in data["lines"]]
+
+
+def amend(data: phrases.Data) -> phrases.Lines:
+    """Return the new contract version, its changes, and the tasks that can be retried."""
+    lines = [f"Phase {data['phase']} continues with version {data['version']} of its contract."]
+    lines += [f"  {line}" for line in data["what"]]
+    lines += [f"  {completed['words']}" for completed in data["completed_work"]]
+    lines += [f"  {task} can be retried" for task in data["reset"]]
+    lines.append(f"  contract {data['contract_hash']}")
+    return lines
 
 
 def graph(data: phrases.Data) -> phrases.Lines:

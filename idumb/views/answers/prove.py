@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idumb.domain import rerun
-from idumb.views import markup, phrases, quantities
+from idumb.views import phrases, quantities
 
 _OUTPUT_LINES = 10
 _RESULTS = {
@@ -28,17 +28,6 @@ def prove(data: phrases.Data) -> phrases.Lines:
         for check in checks:
             lines += _details(name, check)
     return lines
-
-
-def summary(data: phrases.Data) -> str:
-    """Return the same as Markdown, for the summary of a CI job or a comment."""
-    lines = [f"### {_head(data)}: {'proven' if data['proven'] else 'not proven'}", ""]
-    cells = [[markup.prose(cell) for cell in row] for row in _rows(data)]
-    lines += markup.table(("task", "result", "commit", "checks"), cells)
-    for name, checks in _checks(data):
-        failed = [line for check in checks for line in _details(name, check)]
-        lines += ["", *markup.block("\n".join(failed))] if failed else []
-    return "\n".join(lines) + "\n\n"
 
 
 def _head(data: phrases.Data) -> str:

@@ -278,28 +278,19 @@ _RULE = "-" * 72
 
 
 def _prepared(data: phrases.Data) -> list[str]:
-    """Return each agent and its prompt, or the names of the prompt files."""
+    """Return the agent of the next task and its prompt."""
     if not data["prepared"]:
         return [f"No task of phase {data['phase']} can run now."]
-    written = data.get("written")
-    lines = ["Nothing was run or recorded.", ""]
-    for task in data["prepared"]:
-        lines += _prepared_task(task, shown=written is None)
-    lines += [f"written: {path}" for path in written or ()]
-    return lines
-
-
-def _prepared_task(task: phrases.Data, *, shown: bool) -> list[str]:
+    (task,) = data["prepared"]
     agent = task["agent"]
     builder = agent["binding"] or "nobody"
     model = f", model {agent['model']}" if agent["model"] else ""
-    head = [f"{task['id']} {task['title']} ({task['status']}, attempt {task['attempt']})"]
+    head = ["Nothing was run or recorded.", ""]
+    head.append(f"{task['id']} {task['title']} ({task['status']}, attempt {task['attempt']})")
     head.append(f"  builder: {builder}{model}")
     head += [f"  starts:  {' '.join(agent['argv'])}"] if agent["argv"] else []
     head += [f"  problem: {agent['problem']}"] if agent["problem"] else []
     head += [f"  writes:  {', '.join(task['allowed']) or 'nothing'}"]
     if not task["prompt"]:
         return [*head, "  It receives no prompt.", ""]
-    if not shown:
-        return [*head, ""]
     return [*head, _RULE, *phrases.lines_of(task["prompt"]), _RULE, ""]

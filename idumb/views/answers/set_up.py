@@ -63,32 +63,13 @@ _KEPT = {"edited": "kept, changed by you", "foreign": "kept, not created by idum
 
 
 def install(data: phrases.Data) -> phrases.Lines:
-    """Return each file with its action; for `--list`, each location with its files."""
-    if "installed" in data:
-        return _list(data)
+    """Return each file with its action."""
     words = {**(_MEANT if data["dry_run"] else _DONE), **_KEPT}
     lines = [f"{words[row['action']]}: {row['path']}" for row in data["files"]]
     if not lines:
         lines = [f"idumb has no files in {' or '.join(data['folders'])}."]
     elif data["next"] and not data["dry_run"]:
         return phrases.whole([*lines, f"In {data['host']}, type {data['typed']} and so on."])
-    return lines
-
-
-def _list(data: phrases.Data) -> list[str]:
-    if not data["installed"]:
-        return ["No idumb slash commands are installed here."]
-    return [line for row in data["installed"] for line in _place(row)]
-
-
-def _place(row: phrases.Data) -> list[str]:
-    flag = " --user" if row["scope"] == "user" else ""
-    head = f"{row['host']} ({row['scope']}, {row['folder']}): {quantities.counted(row['files'], 'file')}"
-    lines = [f"{head}, version {', '.join(row['versions']) or 'unknown'}"]
-    parts = ((key, row[key]) for key in ("outdated", "missing", "edited") if row[key])
-    lines += [f"  {key}: {', '.join(files)}" for key, files in parts]
-    if row["outdated"] or row["missing"]:
-        lines.append(f"  next: idumb install --host {row['host']}{flag}")
     return lines
 
 

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from idumb.domain.plans import workflow as workflows
 from idumb.views import phrases, quantities
-from idumb.views.answers import run
 
 
-def workflow(data: phrases.Data) -> phrases.Lines:
-    """Return the list, one definition, its findings, the runs, or the end of a run."""
-    if "workflows" in data:
-        return _list(data)
-    if "phases" in data:
-        return _definition(data)
-    if "findings" in data:
-        return _findings(data)
-    return _runs(data) if "runs" in data else run.ended(data)
-
-
-def _list(data: phrases.Data) -> list[str]:
+def list_workflows(data: phrases.Data) -> phrases.Lines:
     rows = [
         (row["name"], (row["version"] or ""), row["origin"], _note(row) or quantities.clip(row["description"], 70))
         for row in data["workflows"]
@@ -33,7 +21,7 @@ def _note(row: phrases.Data) -> str:
     return "hidden by the definition above" if row["hidden"] else ""
 
 
-def _definition(data: phrases.Data) -> list[str]:
+def show(data: phrases.Data) -> phrases.Lines:
     lines = [f"{data['name']} {data['version']}: {data['description']}"]
     lines += [f"  {data['path']} ({data['origin']})"]
     lines += [f"  It hides {other['path']} ({other['origin']})" for other in data["hides"]]
@@ -65,14 +53,14 @@ def _step(step: phrases.Data) -> list[str]:
     return lines
 
 
-def _findings(data: phrases.Data) -> list[str]:
+def check(data: phrases.Data) -> phrases.Lines:
     lines = [line for item in data["findings"] for line in phrases.finding(item)]
     warnings = len(data["findings"]) - data["errors"]
     counts = f"{quantities.counted(data['errors'], 'error')}, {quantities.counted(warnings, 'warning')}"
     return [*lines, f"{data['path']}: {counts}"]
 
 
-def _runs(data: phrases.Data) -> list[str]:
+def status(data: phrases.Data) -> phrases.Lines:
     if not data["runs"]:
         return ["No workflow has run here.", *phrases.commands({"next": ["idumb workflow list"]})]
     lines: list[str] = []

@@ -38,7 +38,7 @@ def _run(outcome: str, **more: Any) -> dict[str, Any]:
 def test_a_finding_shows_its_place_the_accepted_values_and_the_fix() -> None:
     """R-PLAN-5, R-LOCK-1."""
     data = {"phase": "1", "folder": "f", "plans": ["p"], "findings": [FINDING], "errors": 1, "warnings": 0}
-    assert answer.render("check-plan", data) == (
+    assert answer.render("plan.check_plan", data) == (
         ".planning/phases/1/01-PLAN.md:12: error: Task id T1-01 is used twice. [task.duplicate-id]\n"
         "    found:    T1-01\n"
         "    accepted: an id unique in the phase\n"
@@ -56,22 +56,22 @@ def test_a_valid_plan_is_shown_with_its_hash_and_how_to_consent() -> None:
         "plan_hashes": {"p": "cd" * 32}, "next_free_id": "T1-03",
         "consent": False,
     }  # fmt: skip
-    assert answer.render("check-plan", data) == (
+    assert answer.render("plan.check_plan", data) == (
         "Phase 1: 2 tasks in 1 plan, mode guided, no errors.\n"
         f"  contract {'ab' * 32}\n"
         "Next: idumb execute-phase 1 (it shows what will run, and asks)\n"
     )
-    text = answer.render("check-plan --verbose", data)
+    text = answer.render("plan.verbose", data)
     assert f"sha256 {'cd' * 32}  p" in text
     assert f"idumb execute-phase 1 --approve {'ab' * 32}" in text
     assert "next free task id: T1-03" in text
-    assert "--approve" not in answer.render("check-plan --verbose", {**data, "consent": True})
+    assert "--approve" not in answer.render("plan.verbose", {**data, "consent": True})
 
 
 def test_a_complete_run_proceeds_to_verification() -> None:
     """R-RUN-6."""
     record = {"status": "passed", "reason": "every check passed", "weaker": []}
-    text = answer.render("execute-phase", _run("complete", counts={"completed": 5}, verification=record))
+    text = answer.render("run.ended", _run("complete", counts={"completed": 5}, verification=record))
     assert text.startswith(
         "Execution complete for Phase 1.\n- Completed: 5 tasks\n- Files modified: 3\n- Proceeding to verification...\n"
     )
@@ -90,7 +90,7 @@ def test_a_complete_run_proceeds_to_verification() -> None:
 )
 def test_passed_is_not_said_of_what_is_open_or_accepted(more: dict[str, Any], words: str) -> None:
     record = {"status": "passed", "reason": "AC-2 has no proof; Ann accepted it", "weaker": [], **more}
-    text = answer.render("execute-phase", _run("complete", counts={"completed": 5}, verification=record))
+    text = answer.render("run.ended", _run("complete", counts={"completed": 5}, verification=record))
     assert words in text
     assert "Verification passed" not in text
 
@@ -99,14 +99,14 @@ def test_a_run_in_which_nothing_can_follow_does_not_offer_to_continue() -> None:
     """R-ASK-1: T1-03 stays blocked, because T1-02 was skipped."""
     counts = {"completed": 1, "skipped": 1, "blocked": 1}
     text = answer.render(
-        "resume", _run("partial", counts=counts, tasks=[_row("T1-02", "skipped"), _row("T1-03", "blocked")])
+        "run.ended", _run("partial", counts=counts, tasks=[_row("T1-02", "skipped"), _row("T1-03", "blocked")])
     )
     assert "idumb resume" not in text
 
 
 def test_a_partial_run_names_what_failed_and_that_everything_is_saved() -> None:
     """R-RUN-6: to halt, there is nothing to do."""
-    text = answer.render("resume", _run("partial", reason="3 tasks failed in a row"))
+    text = answer.render("run.ended", _run("partial", reason="3 tasks failed in a row"))
     assert text.startswith(
         "Phase 1 execution partially complete. Everything is saved.\n- Completed: 1 task\n- Failed: 1"
     )
@@ -116,21 +116,21 @@ def test_a_partial_run_names_what_failed_and_that_everything_is_saved() -> None:
 
 def test_a_failed_run_names_task_attempts_error_and_checkpoint() -> None:
     """R-RUN-6: the message of a critical failure."""
-    assert answer.render("execute-phase", _run("failed", tasks=_run("failed")["tasks"][1:])).startswith(
+    assert answer.render("run.ended", _run("failed", tasks=_run("failed")["tasks"][1:])).startswith(
         "EXECUTION HALTED: Critical task T1-02 failed after 3 attempts.\n\nError: AC-1 failed\n\n"
         "Checkpoint saved at: c.md\n"
     )
     assert "Error: no task could start" in answer.render(
-        "execute-phase", _run("failed", tasks=[], reason="no task could start")
+        "run.ended", _run("failed", tasks=[], reason="no task could start")
     )
 
 
 def test_a_waiting_run_shows_each_question_with_its_commands() -> None:
     """R-ASK-1, R-ASK-2."""
-    text = answer.render("execute-phase", _run("waiting", decisions=[DECISION]))
+    text = answer.render("run.ended", _run("waiting", decisions=[DECISION]))
     assert "T1-05.work: Which name?\n  why: two fit\n  - read the list\n  idumb decide T1-05.work a\n" in text
-    assert "idumb decide T1-05.work a" in answer.render("decisions", {"decisions": [DECISION]})
-    assert answer.render("decisions", {"decisions": []}) == "No questions are waiting for an answer.\n"
+    assert "idumb decide T1-05.work a" in answer.render("decide.decisions", {"decisions": [DECISION]})
+    assert answer.render("decide.decisions", {"decisions": []}) == "No questions are waiting for an answer.\n"
 
 
 def _view(**more: Any) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _view(**more: Any) -> dict[str, Any]:
 
 
 def test_next_shows_which_tasks_can_run_and_why_the_others_cannot() -> None:
-    assert answer.render("next", _view()) == (
+    assert answer.render("status.upcoming", _view()) == (
         "Next: idumb resume 1  (1 failed)\n"
         "  waiting for your answer: T1-05.work  Which name?\n"
         "\n"
@@ -161,11 +161,11 @@ def test_next_shows_which_tasks_can_run_and_why_the_others_cannot() -> None:
 def test_status_before_init_and_without_phases_says_what_to_do() -> None:
     following = {"command": "idumb init", "why": "not set up"}
     empty = {"schema": 1, "initialised": False, "phases": [], "next": following, "kept": {"words": ""}}
-    assert answer.render("status", empty) == "Next: idumb init  (not set up)\n"
+    assert answer.render("status.status", empty) == "Next: idumb init  (not set up)\n"
     planless = {**empty, "initialised": True, "next": {"command": None, "why": "write a plan"}}
-    assert answer.render("status", planless) == "No phase is planned yet.\nNext: write a plan\n"
-    assert "Next: write a plan" in answer.render("roadmap", planless)
-    assert answer.render("next", planless) == "Next: write a plan\n"
+    assert answer.render("status.status", planless) == "No phase is planned yet.\nNext: write a plan\n"
+    assert "Next: write a plan" in answer.render("status.roadmap", planless)
+    assert answer.render("status.upcoming", planless) == "Next: write a plan\n"
 
 
 def test_output_of_the_status_commands_loads_no_heavy_module() -> None:
@@ -179,7 +179,7 @@ def test_foreign_text_is_escaped() -> None:
     view = _view(title=hostile, problems=[hostile], next=[_row("T1-04", "ready") | {"title": hostile}])
     texts = [answer_status.status(view), answer_status.upcoming(view), answer_status.roadmap(view)]
     run = _run("partial", reason=hostile, tasks=[_row("T1-02", "failed", reason=hostile)])
-    texts.append(answer.render("execute-phase", run))
+    texts.append(answer.render("run.ended", run))
     texts.append(answer.failure("x.y", hostile, hostile, [{**FINDING, "message": hostile, "found": hostile}]))
     for text in texts:
         assert "\x1b" not in text
