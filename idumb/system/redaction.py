@@ -75,14 +75,6 @@ class Redactor:
         """Return whether a text contains anything to redact, so that most values need only one scan."""
         return next(self._matches(_latin(text, "surrogatepass")), None) is not None
 
-    def may_match(self, redacted: str, text: str) -> bool:
-        """Return whether `redacted` may be `text` with marks for secrets that are unknown now."""
-        marks = {self._mark("value", secret) for secret in self._sorted_names}
-        # A token is recognised by its form, always.
-        if all(mark in marks or not mark.startswith("[redacted:value:") for mark in MARK.findall(redacted)):
-            return False
-        return re.fullmatch(".+".join(map(re.escape, MARK.split(redacted))), text, re.DOTALL) is not None
-
     def knows_secrets(self) -> bool:
         """Return whether there is any value to search for; token forms are always known."""
         return bool(self._sorted_names)
@@ -107,10 +99,6 @@ class Redactor:
             done = max(len(text) - longest + 1, 0)
             line, text = line + text.count(b"\n", 0, done), text[done:]
         return tuple((name, where) for where, name in sorted(places))
-
-    def variables_in(self, pieces: Iterable[bytes], names: frozenset[str]) -> frozenset[str]:
-        """Return the given variables whose values occur in the bytes."""
-        return names.intersection(name for name, _ in self.find(pieces))
 
     def value(self, value: Any) -> Any:
         """Return a JSON value with every string redacted, including keys.

@@ -184,25 +184,19 @@ def test_a_secret_fails_a_strict_run(project: Project) -> None:
 
 
 @pytest.mark.nightly
-def test_accepting_a_secret_needs_its_own_option(project: Project) -> None:
+def test_a_secret_is_accepted_only_after_a_person_committed_it_himself(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built(check="false")])
     assert run(project, "--max-attempts", "1", "--no-verify").code == 1
     refused = project.quick("accept", "T1-01", "--why", "good enough", "--json")
-    assert refused.code == 5, refused.out
-    question = refused.error["details"]["decision"]
-    # What is to become of the failed task is still asked too.
-    assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == ["T1-01.exhausted.1", question]
-    assert project.quick("decide", question, "no").code == 0
-    again = project.quick("accept", "T1-01", "--why", "good enough", "--json")
-    assert again.code == 5
-    assert project.quick("decide", again.error["details"]["decision"], "yes").code == 0
+    assert (refused.code, refused.error["code"]) == (4, "accept.secret"), refused.out
+    theirs = frozenset([f"{VALUE}\n".encode()])
+    assert shown(project, VALUE, answers=(refused, *asked_of(project)), theirs=theirs) == []
+    project.repo.write("a.py", f"{VALUE}\n")
+    project.repo.commit("mine", "a.py")
     accepted = project.quick("accept", "T1-01", "--why", "good enough", "--json")
     assert accepted.code == 0, accepted.out
-    assert VALUE in project.repo.git("log", "-p", "-1", "--", "a.py")
-    theirs = frozenset([project.read("a.py").encode()])
-    assert shown(project, VALUE, answers=(refused, accepted, *asked_of(project)), theirs=theirs) == []
 
 
 def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(named: Project) -> None:
@@ -289,36 +283,35 @@ def built_by_hand(project: Project, files: str, written: dict[str, str]) -> None
 
 @pytest.mark.nightly
 def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) -> None:
-    """R-LOG-3, R-GIT-3: in a file that HEAD has too, and in a name."""
+    """R-LOG-3, R-GIT-3: in a file that HEAD has too; a file with a secret in its name stays as it is."""
     project.repo.write("b.py", "b\n")
     project.repo.commit("b")
     built_by_hand(project, "modify `b.py`, create `*.txt`", {"b.py": f"{VALUE}\n", f"{VALUE}.txt": "x\n"})
     before = project.repo.status()
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.read("b.py") == "b\n"
+    assert project.read(f"{VALUE}.txt") == "x\n"
     assert project.quick(*project.undoing()).code == 0
     assert project.repo.status() == before
     assert VALUE not in project.repo.git("log", "-p", "--name-only", "--patch", "HEAD", "--", "*.py", "*.txt")
 
 
 @pytest.mark.nightly
-def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_changes(
+def test_a_name_that_holds_a_secret_since_it_was_recorded_is_not_restored(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-LOG-3, R-GIT-3: rollback and undo neither leave the file in silence nor show its name."""
+    """R-LOG-3, R-GIT-3: rollback and undo refuse before anything changes, and show no name."""
+    monkeypatch.setenv("API_TOKEN", "another-value-9")
     name = f"out/{VALUE}.txt"
     built_by_hand(project, "create `out/*.txt`", {name: "x\n"})
     for command in ("rollback", "undo"):
         words = ("rollback", "1", "--to", "start", "--yes") if command == "rollback" else project.undoing()
-        before, existed = project.repo.ledger(), project.exists(name)
-        for value in ("", "another-value-9"):
-            monkeypatch.setenv("API_TOKEN", value)
-            refused = project.quick(*words, "--json")
-            assert (refused.code, refused.error["code"]) == (4, "secret.unknown-name"), refused.out
-            assert "Set the variables that this run had" in refused.error["hint"]
-            assert project.repo.ledger() == before
+        before = project.repo.ledger()
         monkeypatch.setenv("API_TOKEN", VALUE)
-        done = project.quick(*words, "--json")
-        assert done.code == 0, done.out
-        assert project.exists(name) is not existed
-        assert shown_in_records(project, VALUE, refused, done) == []
+        refused = project.quick(*words, "--json")
+        assert (refused.code, refused.error["code"]) == (4, "secret.in-name"), refused.out
+        assert VALUE not in refused.out
+        assert project.repo.ledger() == before
+        monkeypatch.setenv("API_TOKEN", "another-value-9")
+        assert project.quick(*words, "--json").code == 0
     assert project.read(name) == "x\n"

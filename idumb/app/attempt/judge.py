@@ -248,7 +248,7 @@ def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt
     attempt = _ask(context, attempt, _questions(attempt))
     if attempt.exposed and evidence.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
-        attempt = _ask(context, attempt, [questions.secret(attempt.task.id, attempt.number, attempt.exposed)])
+        attempt = _ask(context, attempt, [questions.secret(attempt.task, attempt.number, attempt.exposed)])
     return attempt
 
 

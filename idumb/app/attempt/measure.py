@@ -27,8 +27,7 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     candidate, changes, left_by_tools = freeze(context, attempt)
     compared = _compare(context, attempt, changes, attempt.accepted_paths)
     accepted, undeclared = attempt.accepted_paths, compared.undeclared
-    marked = context.services.redaction.redacted(compared.changed)
-    secret_names = exposed_secrets.words_of_names(context, attempt, marked) if marked else ""
+    secret_names = exposed_secrets.words_of_names(context, attempt, compared.changed)
     policy = _policy(context, attempt.task, undeclared) if compared.strays and not secret_names else settings.STOP
     if policy == settings.KEEP:
         accepted = (*accepted, *undeclared)

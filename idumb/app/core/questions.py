@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from idumb.domain import canonical_json, outcome, wording
+from idumb.domain import outcome, wording
 from idumb.domain.decision import (
     CONFLICT,
     EFFECT,
@@ -52,8 +52,6 @@ FAILURE, PRECONDITION, EXHAUSTED = "failure", "precondition", "exhausted"
 """The subjects of the question about a task that stopped."""
 DECIDES = "decision"
 """The subject of work that is a choice of the plan."""
-TO_ACCEPT = "accepted"
-"""The subject of a secret that a person's acceptance would commit."""
 NOT_DELIVERED = "A task may change only what it declares, so nothing of its work was delivered."
 WITHOUT_SECRET = "take the value out of the file and read it from the variable"
 UNANSWERED = "nobody answered in time, so the answer is no"
@@ -144,7 +142,7 @@ TABLE: Mapping[str, Row] = {
         SECRET,
         "secret",
         "{task} would commit a known secret: {lines}",
-        "HEAD does not contain the value. Once it is committed, everyone with the repository can read it.",
+        "The file in HEAD is without the value. Once it is committed, everyone with the repository can read it.",
         _judged("commit it", "the value is committed with the task", "do not", _NEXT),
         evidence.SECRET,
     ),
@@ -410,20 +408,9 @@ def evidence_of_answers(
         yield Evidence(question.subject, question.what, result, output=output, tree=tree)
 
 
-def secret(task: str, number: int | str, exposed: Sequence[str]) -> Decision:
+def secret(task: Task, attempt: int, exposed: Sequence[str]) -> Decision:
     """Return the question before a known secret is committed. It names file, line and variable, never the value."""
-    lines = wording.listed(exposed, 5, between="; ")
-    return replace(asked(SECRET, f"{task}.secret.{number}", exposed, task=task, lines=lines), task=task)
-
-
-def secret_to_accept(state: RunState, task: str, exposed: Sequence[str]) -> Decision:
-    """Return the question before a person's acceptance commits a secret. It is not asked twice, unless he refused."""
-    same = (i for i, q in state.decisions.items() if (q["subject"], q["task"]) == (TO_ACCEPT, task))
-    refused = [i for i in same if state.answers.get(i, {}).get("choice") == NO]
-    question = secret(task, f"{canonical_json.digest(list(exposed))[:8]}.{len(refused) + 1}", exposed)
-    yes, no = question.choices
-    kept = "the task is not accepted, and everything is kept"
-    return replace(question, subject=TO_ACCEPT, choices=(replace(yes, move=""), replace(no, move="", consequence=kept)))
+    return about(SECRET, task, attempt, exposed, lines=wording.listed(exposed, 5, between="; "))
 
 
 # Files

@@ -14,7 +14,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import Snapshot
-from idumb.app.worktree import exposed_secrets, task_base
+from idumb.app.worktree import task_base
 from idumb.domain import outcome, paths, settings, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
@@ -46,7 +46,7 @@ def expire(context: RunContext, task: Task) -> None:
 
 def judge(context: RunContext, task: Task) -> Attempt | None:
     """Continue an attempt that waited for people, with their answers; None if it must be built again."""
-    saved = exposed_secrets.of_record(context.services, context.saved(task))
+    saved = context.saved(task)
     if saved.deviation and not saved.excusable:  # acceptance forgives nothing else, such as a builder that timed out
         context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
         return None
@@ -109,7 +109,7 @@ def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
 
 def finish(context: RunContext, task: Task) -> Attempt | None:
     """Finish an attempt whose delivery and commit were announced; None if it is built again."""
-    attempt = exposed_secrets.of_record(context.services, context.saved(task))
+    attempt = context.saved(task)
     if (commit := _commit_of(context, attempt)) is not None:
         kept = record.keep_candidate(context, attempt, delivery.delivered(context, attempt))
         return record.finish(context, attempt, kept, commit)

@@ -121,6 +121,7 @@ def _question(target: Target, word: Confirmation) -> Decision:
 
 def keep_present(services: Services, journal: Journal, target: Target) -> Snapshot:
     """Take a snapshot of the present files. Refuses if the user changed one of the paths."""
+    exposed_secrets.require_no_names(services, target.paths)
     ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/before")
     before = services.trees.snapshot(ref, target.words, target.paths)
     conflicts = restore_conflicts.find(services, before, target, commits=journal.state.policy == COMMIT_TASK)
@@ -193,7 +194,7 @@ def _restore_rest(services: Services, state: RunState) -> tuple[tuple[str, ...],
     """Restore the rest of an interrupted restore; return the restored paths and those that the user changed."""
     intended = state.restoring or {}
     committed, expected, after = (intended[f"{name}_tree"] for name in ("committed", "expected", "after"))
-    paths = exposed_secrets.names_in(services, intended["paths"], after, expected)
+    paths = intended["paths"]
     entry, present = services.trees.entry, services.trees.scan(paths)
     finished = {p for p in paths if entry(present, p) == entry(after, p) != entry(committed, p)}
     restored, user_changed = _restore_unchanged(services, committed, expected, [p for p in paths if p not in finished])

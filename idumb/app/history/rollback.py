@@ -90,7 +90,7 @@ def carry_out(
 ) -> Result:
     """Roll back the tasks attempted after `intent.said["to"]`."""
     state, to = journal.state, str(intent.fields["to"])
-    undone = [exposed_secrets.found_again(services, task_state) for task_state in attempted_after(services, state, to)]
+    undone = attempted_after(services, state, to)
     if not undone:
         restore.publish_reports(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
         return _nothing(state, to)
@@ -233,8 +233,9 @@ def _origin(services: Services, task_state: TaskState, seen: dict[str, RunState]
 
 
 def _touched_paths(task_state: TaskState) -> tuple[str, ...]:
-    """Return the paths that a task touched, except idumb's own files, which no rollback writes."""
-    return tuple(path for path in task_state.work.touched if not paths.matches_any(path, paths.OWN_FILES))
+    """Return the paths that a task touched, except idumb's own files and secret names, which no rollback writes."""
+    kept = (path for path in task_state.work.touched if not paths.matches_any(path, paths.OWN_FILES))
+    return tuple(path for path in kept if not exposed_secrets.is_redacted(path))
 
 
 def _in_tree_of_user(services: Services, task_state: TaskState, base: str, paths: Sequence[str]) -> str:

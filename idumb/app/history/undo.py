@@ -15,7 +15,7 @@ from idumb.app.history.compensation import Effects
 from idumb.app.history.restore import Intent
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import operation
-from idumb.app.worktree import exposed_secrets, preconditions
+from idumb.app.worktree import preconditions
 from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
@@ -156,9 +156,8 @@ def _undo_restore(
         raise kept_runs.refusal(state)
     description = _describe(services, state, event)
     undone = p.get("operation", event.operation)
-    trees = (p["before_tree"], p["after_tree"])
     target = Target(
-        exposed_secrets.names_in(services, p["paths"], *trees),
+        tuple(p["paths"]),
         p["before_tree"],
         p["after_tree"],
         tuple(p["tasks"]),
@@ -184,7 +183,7 @@ def _committed_then(services: Services, state: RunState, operation: str, tree: s
     if intended is None:
         return None
     head = services.history.tree_of(intended.payload["head"])
-    uncommitted = exposed_secrets.names_in(services, intended.payload["uncommitted"], tree, head)
+    uncommitted = intended.payload["uncommitted"]
     return services.trees.overlay(tree, head, uncommitted) if uncommitted and state.policy == COMMIT_TASK else None
 
 

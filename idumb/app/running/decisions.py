@@ -18,7 +18,7 @@ from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import outcome, wording
-from idumb.domain.action import REASON, Action
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import HISTORY, PHASE, SKIP, Answer, seconds_until
 from idumb.domain.errors import InputError, Refusal
@@ -220,8 +220,6 @@ def _carry_out(services: Services, state: RunState, task: str, answer: Answer) -
 
 
 def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> Action:
-    if question["subject"] == questions.TO_ACCEPT:
-        return Action.of("accept", question["task"], "--why", REASON)
     if question.get("task"):
         return Action.of("resume", phase)
     return Action("next") if verified == "passed" else Action.of("verify-work", phase)

@@ -154,21 +154,21 @@ def _take_work(
 
     Protected paths are neither delivered nor committed, because no task may write them.
     """
-    task_state = exposed_secrets.found_again(services, journal.state.tasks[task])
+    task_state = journal.state.tasks[task]
     if task_state.work.base is None:
         return {}
     commits = journal.state.policy == COMMIT_TASK
     kept = kept_work.files(task_state, guarded)
     if task_state.checkpoint is not None and kept:
         if commits:
-            exposed_secrets.require_consent(services, journal, task, task_state.checkpoint.tree, kept)
+            exposed_secrets.require_none(services, task, task_state.checkpoint.tree, kept)
         kept_work.deliver(services, task_state, kept)
     declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
     edited = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
     touched = tuple(dict.fromkeys((*task_state.work.touched, *kept, *edited)))
     delivered = tuple(path for path in touched if path not in guarded)
     if commits:
-        exposed_secrets.require_consent(services, journal, task, services.trees.scan(delivered), delivered)
+        exposed_secrets.require_none(services, task, services.trees.scan(delivered), delivered)
     commit = _commit(services, journal, contract, task, why, delivered)
     # A ref keeps this tree from being collected by git, because a rollback compares with it.
     ref = attempt_ref(services, journal.state.id, task, task_state.attempt.number, "accepted")

@@ -12,7 +12,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
-from idumb.domain.decision import CONFLICT, HISTORY, PHASE, SECRET, seconds_until
+from idumb.domain.decision import CONFLICT, HISTORY, PHASE, seconds_until
 from idumb.domain.runs.run import RunState
 
 
@@ -62,8 +62,6 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
         return False
     if question["kind"] == HISTORY:  # the run was halted by it
         return bool(state.reason == question["what"])
-    if question["kind"] == SECRET:
-        return question["subject"] == questions.TO_ACCEPT and task.status not in outcome.ENDED
     if question["kind"] == CONFLICT:
         before = task.status in schedule.RUNNABLE and not task.attempt.running
         return before if question["subject"] == questions.BASE else task.intended

@@ -237,7 +237,7 @@ def test_a_plan_that_says_block_asks_nobody_about_a_precondition() -> None:
 JUDGED = replace(TASK, acceptance=(Criterion("AC-1", "It is good", HUMAN), Criterion("AC-2", "It is fast", HUMAN)))
 OTHERS = (
     questions.validator(JUDGED, 1, ()),
-    questions.secret("T1-01", 1, ["a:1: the value of TOKEN"]),
+    questions.secret(TASK, 1, ["a:1: the value of TOKEN"]),
     questions.work(replace(TASK, kind="human-verify"), 1),
 )
 
