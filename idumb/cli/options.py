@@ -127,10 +127,9 @@ accept_git = click.option(
 
 accept_changed = click.option(
     "--accept-changed",
-    multiple=True,
+    is_flag=True,
     callback=people_only_option,
-    type=click.Choice(["adapter", "envelope"]),
-    help="Continue although the agent, or anything in the envelope, changed. Repeatable.",
+    help="Continue although an agent, or anything else in the envelope, changed.",
 )
 
 

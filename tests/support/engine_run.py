@@ -146,7 +146,7 @@ class EngineRun:
             self.settings.git.commit,
             **values,
         )
-        context.locked.approval = "same.mark"  # a strict plan is approved
+        context.locked.mark = "same.mark"  # nothing changed since the lock, and a strict plan is approved
         return cast("RunContext", context)
 
     def run(self, **fields: Any) -> moves.Ending:

@@ -35,9 +35,6 @@ CONFIGURATION = ".idumb/config.yaml"
 POLICY = ".idumb/policy/tools.yaml"
 PROMPTS = ".idumb/prompts"
 
-ADAPTER = "adapter"
-ENVELOPE = "envelope"
-
 _LIVE = ("program", "tools", envelope.CHECKS)
 """Parts whose changes take effect during a run. Other changes take effect with the next command."""
 
@@ -79,11 +76,10 @@ def lock_in(context: RunContext) -> None:
 
     The user accepted these changes before the run continued. Plans, configuration and policy must be unchanged.
     """
-    _require_files(context)
-    state, services, locked = context.journal.state, context.services, context.locked
+    _require_same_files(context)
+    state, services = context.journal.state, context.services
     current = envelopes.present(services, context.agents, context.contract)
-    locked.programs = tuple(current.programs)
-    locked.environment = _environment_mark(context)
+    context.locked.programs = tuple(current.programs)
     if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != context.contract.hash:
         context.journal.write(context.journal.event("run.locked", **_lock_payload(context, current)))
         return
@@ -128,38 +124,24 @@ def _starts(context: RunContext, name: str) -> bool:
 def require(context: RunContext, attempt: Attempt) -> None:
     """Require, before each attempt, that nothing changed since the lock, and in strict mode a valid approval.
 
-    Refusal `lock.plan-changed`, `lock.configuration-changed`, `envelope.changed` or that of the approval.
+    Files are read only if their size, times or location show that they may have changed. Refusal `lock.plan-changed`,
+    `lock.configuration-changed`, `envelope.changed` or that of the approval.
     """
-    signature = _require_files(context)
-    if context.strict:
-        _require_approval(context, signature)
-    irreversible.require(context.services, context.contract, strict=context.strict, asks=False, only=attempt.task.id)
-    _require_environment(context, attempt)
-
-
-def _require_files(context: RunContext) -> str | None:
-    """Require that the locked files are unchanged, and return their fingerprint; None if one changed just now.
-
-    Files are read only if their size, times or location show that they may have changed.
-    """
-    signature = context.services.files.signature(_watched_files(context))
-    if signature is None or signature != context.locked.files:
-        _require_same_files(context)
-    context.locked.files = signature
-    return signature
-
-
-def _require_approval(context: RunContext, signature: str | None) -> None:
     services, locked = context.services, context.locked
-    mark = f"{signature}.{services.consent.mark()}"
-    if signature is None or mark != locked.approval or (locked.until and locked.until <= services.clock.now()):
-        kept = phase_grants.require_approval(services, context.contract)
-        locked.approval, locked.until = mark, kept.expires or ""
-        locked.bound_files = tuple(kept.parts[FILES].value)
+    files = services.files.signature(_watched_files(context))
+    mark = None if files is None else f"{files}.{services.consent.mark()}"
+    if mark is None or mark != locked.mark or (locked.until and locked.until <= services.clock.now()):
+        _require_same_files(context)
+        if context.strict:
+            kept = phase_grants.require_approval(services, context.contract)
+            locked.until, locked.bound_files = kept.expires or "", tuple(kept.parts[FILES].value)
+        _require_environment(context, attempt)
+        locked.mark = mark
+    irreversible.require(services, context.contract, strict=context.strict, asks=False, only=attempt.task.id)
 
 
 def _watched_files(context: RunContext) -> tuple[str, ...]:
-    """Plans, their folder, configuration, templates and policy; in strict mode also the files that commands name."""
+    """Plans, their folder, configuration, templates, policy and programs; if strict, the files that commands name."""
     return (
         context.contract.folder,
         CONFIGURATION,
@@ -168,6 +150,8 @@ def _watched_files(context: RunContext) -> tuple[str, ...]:
         *(path for path, _ in context.services.policy.sources),
         PROMPTS,
         *(f"{PROMPTS}/{name}.md" for name in context.services.settings.prompts),
+        *context.services.toolchain.files(),
+        *context.locked.programs,
         *context.locked.bound_files,
     )
 
@@ -210,10 +194,6 @@ def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) ->
 def _require_environment(context: RunContext, attempt: Attempt) -> None:
     """Require the environment of the lock in strict mode; in guided mode, record what changed and continue."""
     locked, state = context.locked, context.journal.state
-    mark = _environment_mark(context)
-    if mark is not None and mark == locked.environment:
-        return
-    locked.environment = mark
     current = envelopes.present(context.services, context.agents, context.contract)
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
     new = tuple(c for c in changes if canonical_json.digest(c.as_dict()) not in locked.reported)
@@ -228,11 +208,6 @@ def _require_environment(context: RunContext, attempt: Attempt) -> None:
         if key in state.contract.envelopes
     }
     _record_changes(context, new, current, taken, during=True)
-
-
-def _environment_mark(context: RunContext) -> str | None:
-    """Return a fingerprint of the programs and templates that attempts use."""
-    return context.services.files.signature((*context.services.toolchain.files(), *context.locked.programs))
 
 
 def _changes_since(services: Services, state: RunState, contract: Contract) -> tuple[Change, ...]:
@@ -287,37 +262,15 @@ def _describe(part: str) -> str:
     return _WORDS.get(part, part)
 
 
-def require_same(
-    services: Services, state: RunState, contract: Contract, *, mode: str | None, accepted: Sequence[str]
-) -> None:
+def require_same(services: Services, state: RunState, contract: Contract, *, mode: str | None, accepted: bool) -> None:
     """Require that the environment is unchanged before a strict run continues. Refusal `envelope.changed`.
 
-    A guided run records what changed. `accepted` lists what the user accepts: `adapter`, or `envelope` for everything.
-    Nothing is refused if the run has no attempts.
+    A guided run records what changed. `accepted`: the user accepts it. Nothing is refused if the run has no attempts.
     """
-    if not state.attempted or ENVELOPE in accepted or STRICT not in (mode, state.mode, contract.mode):
-        return
-    changes = _changes_since(services, state, contract)
-    refused = [change for change in changes if ADAPTER not in accepted or not _is_adapter_change(change)]
-    if refused:
-        _require_usable(services, state, refused)
-        raise _environment_refusal(state, refused)
-
-
-def _require_usable(services: Services, state: RunState, changes: Sequence[Change]) -> None:
-    """First refuse if the agent cannot be used now, for example without its key: that is not a changed agent."""
-    for change in changes:
-        builder, _, validator = change.binding.partition(" + ")
-        name = {"program": builder, "validator": validator}.get(change.part, "")
-        try:
-            _ = services.adapters.get(name).describe() if name else ()
-        except AdapterError as problem:
-            words = f"Run {state.number} of phase {state.phase} cannot continue with {name}: {problem.message}"
-            raise Refusal(problem.code, words, hint=problem.hint) from problem
-
-
-def _is_adapter_change(change: Change) -> bool:
-    return change.part in envelope.ADAPTER_PARTS
+    if state.attempted and not accepted and STRICT in (mode, state.mode, contract.mode):
+        changes = _changes_since(services, state, contract)
+        if changes:
+            raise _environment_refusal(state, changes)
 
 
 def _environment_refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
@@ -325,7 +278,7 @@ def _environment_refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
     parts = envelope.changed_agents(changes)
     names = ", ".join(_describe(part) for part in parts)
     why = f"{names[:1].upper()}{names[1:]} changed after run {state.number} of phase {state.phase} was locked"
-    offered = _choices(state, ADAPTER if all(_is_adapter_change(c) for c in changes) else ENVELOPE)
+    offered = _choices(state)
     return Refusal(
         "envelope.changed",
         f"{why}; finished work was done before this change.",
@@ -348,9 +301,9 @@ def _short(value: Any) -> str:
     return text[:16] if len(text) == len(NOTHING) else text
 
 
-def _choices(state: RunState, accept: str) -> tuple[Choice, ...]:
+def _choices(state: RunState) -> tuple[Choice, ...]:
     """The choices for a run whose environment changed."""
-    go_on = f"idumb resume {state.phase} --accept-changed {accept}"
+    go_on = f"idumb resume {state.phase} --accept-changed"
     done = [t for t in state.attempted if state.tasks[t].status in outcome.DONE]
     back = [
         Choice(

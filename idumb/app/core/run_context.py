@@ -31,16 +31,15 @@ INTERRUPTED_NAME = "interrupted"
 
 @dataclass(slots=True)
 class Locked:
-    """The last result of `run_lock`: fingerprints of the contract's `files`, the `environment` and the `approval`.
+    """What `run_lock` last found: `mark` identifies the files, programs and approvals that it compared.
 
-    The approval expires at `until` and binds `bound_files`. `reported` changes are not reported again.
+    The approval expires at `until` and binds `bound_files`. `programs` are those that attempts start. `reported`
+    changes are not reported again.
     """
 
-    files: str | None = None
-    approval: str = ""
+    mark: str | None = None
     until: str = ""
     bound_files: tuple[str, ...] = ()
-    environment: str | None = None
     programs: tuple[str, ...] = ()
     reported: set[str] = field(default_factory=set)
 

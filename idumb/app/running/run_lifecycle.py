@@ -125,7 +125,7 @@ def supervise(
         in_place=request.in_place,
         deterministic=request.deterministic,
         sandboxed=request.sandboxed or journal.state.sandboxed,
-        accepts_changes=run_lock.ENVELOPE in request.accept_changed,
+        accepts_changes=request.accept_changed,
     )
     titles = {t: contract.tasks[t].title for t in contract.order}
     services.reporter.begin(titles, schedule.statuses(contract, journal.state))

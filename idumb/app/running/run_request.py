@@ -24,7 +24,7 @@ class Request:
     approval: str | None = None
     deterministic: bool = False
     sandboxed: bool = False
-    accept_changed: tuple[str, ...] = ()
+    accept_changed: bool = False
     command: str = "execute-phase"
     rehearsal: bool = False
     in_place: bool = False

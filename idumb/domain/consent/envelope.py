@@ -12,7 +12,6 @@ from idumb.lazy_dataclass import dataclass
 
 CONTEXT = "context"
 CHECKS = "checks"
-ADAPTER_PARTS = frozenset({"adapter", "adapter_version", "program"})
 """The parts that identify a version of the agent."""
 
 _AGREED = frozenset({"contract", "binding", CONTEXT})
