@@ -212,32 +212,3 @@ def _lines(errors: bytes) -> list[str]:
 
 
 _COLOUR = lazy_pattern.compile(r"\x1b\[[0-9;]*m")
-
-
-_LONGEST_UNFINISHED = 4 * 1024 * 1024
-_NO_PROGRESS = lazy_pattern.compile(r"(^|[._])(error|retry|call_(start|finished|failure)|info)$")
-
-
-class Progress:
-    """Return whether lines on standard output are progress.
-
-    A retry of a model call or a wait for the network is not progress.
-    """
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def __call__(self, data: bytes) -> bool:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > _LONGEST_UNFINISHED:
-            self._rest = b""
-            return True
-        return any(map(_moves_on, lines))
-
-
-def _moves_on(line: bytes) -> bool:
-    event = next(objects(line), None)
-    if event is None:
-        return bool(line.strip())
-    kinds = (event.get("type"), event.get("subtype"), inside(event, "item", "type"))
-    return not any(_NO_PROGRESS.search(kind) for kind in kinds if isinstance(kind, str))

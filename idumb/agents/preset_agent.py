@@ -80,7 +80,6 @@ class PresetAgent(KnownProgram):
                 separate_errors=True,
                 sink=kept,
                 watch=StateFileWatch(inputs.state, self._redact, hear),
-                progress=answers.Progress(),
             )
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
         answer = self._preset.read(kept.whole(finished.output), errors)

@@ -20,7 +20,6 @@ from idumb.domain import canonical_json
 from idumb.domain.agent import FAILURES, STATES, WAITS, Claim, Usage
 from idumb.lazy_dataclass import dataclass
 from idumb.system.files import named_files
-from idumb.system.files.named_files import WatchedFile
 
 MAX_BYTES = 256 * 1024
 
@@ -38,11 +37,7 @@ class SelfReport:
 
 def read(path: str, redact: Callable[[str], str]) -> SelfReport:
     """Return the report without secrets; an empty one if the file is missing or invalid."""
-    try:
-        data = named_files.read(path, MAX_BYTES + 1, links=False)
-    except OSError:
-        return SelfReport()
-    report = _object(data) if len(data) <= MAX_BYTES else {}
+    report = _object(_content(path))
     used = report.get("usage")
     usage = used if isinstance(used, dict) else {}
     return SelfReport(
@@ -56,6 +51,15 @@ def read(path: str, redact: Callable[[str], str]) -> SelfReport:
             answers.amount(usage.get("cost_usd")),
         ),
     )
+
+
+def _content(path: str) -> bytes:
+    """Return what is in the file; nothing if it is missing, too large, a link or no regular file."""
+    try:
+        data = named_files.read(path, MAX_BYTES + 1, links=False)
+    except OSError:
+        return b""
+    return data if len(data) <= MAX_BYTES else b""
 
 
 def claim(data: bytes) -> Claim | None:
@@ -99,7 +103,7 @@ class StateFileWatch:
         hear: Hear | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._file = WatchedFile(path, MAX_BYTES)
+        self._path = path
         self._redact = redact
         self._hear = hear
         self._clock = clock
@@ -113,10 +117,7 @@ class StateFileWatch:
         return self._claim is not None and self._claim.state == WAITS
 
     def look(self) -> bool:
-        data = self._file.news()
-        before = self._claim
-        if data is not None:
-            self._claim = claim(data)
+        before, self._claim = self._claim, claim(_content(self._path))
         self._pass_on()
         return self._claim not in (None, before)
 

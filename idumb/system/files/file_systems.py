@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from idumb import lazy_pattern
-
 # A failed write releases its space, so some is free again afterwards.
 _FEW_BYTES = 1 << 20
 _FEW_FILES = 64
-_ESCAPED = lazy_pattern.compile(rb"\\([0-7]{3})")
 
 
 class Room(NamedTuple):
@@ -73,12 +70,7 @@ def kind_of(path: str) -> str:
 
 
 def mounts() -> list[tuple[str, str]]:
-    """Return where something is mounted, and its type, the latest last; nothing where the system does not tell."""
-    try:
-        with open("/proc/self/mounts", "rb") as stream:
-            rows = [line.split(b" ")[1:3] for line in stream]
-    except OSError:  # only Linux has this file
-        return []
-    return [
-        (os.fsdecode(_ESCAPED.sub(lambda octal: bytes([int(octal[1], 8)]), at)), kind.decode()) for at, kind in rows
-    ]
+    """Return where something is mounted, and its type, the latest last."""
+    import psutil
+
+    return [(each.mountpoint, each.fstype) for each in psutil.disk_partitions(all=True)]

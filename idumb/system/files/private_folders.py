@@ -99,23 +99,17 @@ def temporary(name: str) -> tuple[str, ...]:
     )
 
 
-def place(candidates: Sequence[str], avoid: Sequence[str]) -> tuple[str, str | None]:
-    """Return the first usable folder, created if missing, and a manifest above it if every usable one has one above.
+def place(candidates: Sequence[str], avoid: Sequence[str]) -> str:
+    """Return the first usable folder, created if missing; rather one without a manifest above it.
 
     It is private and outside the folders `avoid`. Raises OSError if no folder can be written.
     """
     tops = [os.path.realpath(folder) for folder in avoid]
-    usable: list[tuple[str, str]] = []
-    for folder in candidates:
-        if any(_is_below(folder, top) for top in tops) or not _is_private(folder):
-            continue
-        manifest = manifest_above(folder)
-        if manifest is None:
-            return folder, None
-        usable.append((folder, manifest))
-    if usable:
-        return usable[0]
-    raise PermissionError(f"no folder for temporary files can be written: {', '.join(candidates)}")
+    outside = (folder for folder in candidates if not any(_is_below(folder, top) for top in tops))
+    usable = [folder for folder in outside if _is_private(folder)]
+    if not usable:
+        raise PermissionError(f"no folder for temporary files can be written: {', '.join(candidates)}")
+    return next((folder for folder in usable if manifest_above(folder) is None), usable[0])
 
 
 def manifest_above(folder: str) -> str | None:
@@ -153,7 +147,7 @@ class TemporaryFolder:
     def __init__(self, name: str, avoid: Sequence[str] = ()) -> None:
         """Create it with a short path, outside the folders `avoid`. Raises OSError."""
         short = [top for top in temporary(name) if len(os.fsencode(top)) <= _SHORT]
-        top, _ = place(short, avoid)
+        top = place(short, avoid)
         for folder in abandoned(top):
             remove(folder)
         self.path, self._lock = lock(top)

@@ -20,12 +20,10 @@ from idumb.system.processes.duplex_pipe import Talk, Talking
 from idumb.system.processes.process_tree import GRACE, PROCESS_COOKIE
 from idumb.system.processes.supervision import (
     Captured,
-    Progress,
     Sink,
     Supervisor,
     TimeLimits,
     Watch,
-    Watching,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +107,6 @@ def run(
     grace: float = GRACE,
     talk: Talk | None = None,
     watch: Watch | None = None,
-    progress: Progress | None = None,
     beside: Callable[[int], None] | None = None,
 ) -> Finished:
     """Run a program to its end and end everything it started. Raises OSError if it cannot start.
@@ -119,12 +116,11 @@ def run(
     `idumb.domain.settings.Limits`. `agent` is the kind of worker: it decides what waiting means, and on Linux the
     program ends with this process.
 
-    `sink` receives all output in pieces. Without `stdin` the child reads /dev/null.
-    A `talk` replaces `stdin`: it receives the output and replies; when it is over, the program is ended unless it exits
-    by itself. A `watch` is polled while the program runs. `progress` decides which standard output counts as activity;
-    standard error then does not count. `beside` is for a program that runs in another thread: it is called with the id
-    of the process, and only what carries the program's cookie is ended with it, because this process may run git at
-    the same time.
+    `sink` receives all output in pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it
+    receives the output and replies; when it is over, the program is ended unless it exits by itself. A `watch` is
+    polled while the program runs. `beside` is for a program that runs in another thread: it is called with the id of
+    the process, and only what carries the program's cookie is ended with it, because this process may run git at the
+    same time.
     """
     started = time.monotonic()
     before = frozenset(process_tree.children()) if process_tree.adopt_orphans() else frozenset()
@@ -140,13 +136,12 @@ def run(
         with signals.held():  # until everything that the cleanup needs is known
             words = (*launcher.limited(limits or {}, bound=agent), *argv)
             child = _started(words, cwd, variables, source, cookie, separate=separate_errors)
-            captures = supervision.captures(child, sink, talking, progress)
-            watching = None if watch is None else Watching(watch)
+            captures = supervision.captures(child, sink, talking)
             supervisor = Supervisor(
                 child,
                 captures,
                 talking,
-                watching,
+                watch,
                 TimeLimits(started, timeout, idle_timeout, agent=agent),
                 (lambda: None) if beside else functools.partial(process_tree.reap, cookie, before),
             )

@@ -27,7 +27,6 @@ MARGIN = 16 * 1024
 
 Sink = Callable[[bytes], None]
 Redact = Callable[[str], str]
-Progress = Callable[[bytes], bool]
 
 _CHUNK = 65536
 _EVERY = 0.5  # seconds between two polls of a watched file
@@ -40,47 +39,42 @@ _SIGNALS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What a process printed: the first and last bytes, and size and SHA-256 of the whole.
+    """What a process printed: size and SHA-256 of the whole, its first bytes and its last.
 
-    `after_head` and `before_tail` are the bytes beyond the two cuts. They serve to recognise a secret that a cut
-    divides; they are never shown.
+    `begin` and `end` have MARGIN bytes more than are shown, so that a secret at a cut is recognised as one.
     """
 
-    head: bytes
-    tail: bytes
+    begin: bytes
+    end: bytes
     size: int
     sha256: str
-    after_head: bytes = b""
-    before_tail: bytes = b""
+
+    @property
+    def head(self) -> bytes:
+        return self.begin[:HEAD]
+
+    @property
+    def tail(self) -> bytes:
+        """Return the last bytes that are not in the head."""
+        shown = min(TAIL, self.size - len(self.head))
+        return self.end[-shown:] if shown else b""
 
     @property
     def truncated(self) -> bool:
-        return self.size > len(self.head) + len(self.tail)
+        return self.size > HEAD + TAIL
 
     def text(self, redact: Redact = str) -> str:
         """Return head and tail as text without secrets; NUL and non-UTF-8 bytes become hexadecimal escapes."""
         if not self.truncated:
             return redact(readable(self.head + self.tail))
-        head = _same_start(redact(readable(self.head)), redact(readable(self.head + self.after_head)))
-        tail = _same_start(redact(readable(self.tail))[::-1], redact(readable(self.before_tail + self.tail))[::-1])[
-            ::-1
-        ]
+        # The margins are longer than any secret, and only in them can half of one stand.
+        head = redact(readable(self.begin))[: -len(readable(self.begin[HEAD:]))]
+        tail = redact(readable(self.end))[len(readable(self.end[:-TAIL])) :]
         # Whole lines if possible.
         head = head[: head.rfind("\n") + 1] or head
         tail = tail[tail.find("\n") + 1 :]
-        kept = len(self.head[: self.head.rfind(b"\n") + 1] or self.head) + len(self.tail) - self.tail.find(b"\n") - 1
+        kept = (self.head.rfind(b"\n") + 1 or HEAD) + TAIL - self.tail.find(b"\n") - 1
         return f"{head.rstrip()}\n[... {self.size - kept} bytes left out ...]\n{tail}"
-
-
-def _same_start(first: str, second: str) -> str:
-    """Return the common beginning of two texts. Half of a secret may follow it in one, the whole in the other."""
-    if second.startswith(first):
-        return first
-    least, most = 0, min(len(first), len(second))
-    while least < most:
-        middle = (least + most + 1) // 2
-        least, most = (middle, most) if first[:middle] == second[:middle] else (least, middle - 1)
-    return first[:least]
 
 
 def readable(data: bytes) -> str:
@@ -90,23 +84,18 @@ def readable(data: bytes) -> str:
 class Capture:
     """Reads one pipe: hashes everything, keeps the first and last bytes, and passes all on."""
 
-    def __init__(
-        self, pipe: IO[bytes], sink: Sink | None, tap: Sink | None = None, progress: Progress | None = None
-    ) -> None:
+    def __init__(self, pipe: IO[bytes], sink: Sink | None, tap: Sink | None = None) -> None:
         import hashlib
 
         self.pipe = pipe
         self.handle = pipe.fileno()
         self.open = True
-        self.heard: float | None = None  # when progress was last printed
+        self.heard: float | None = None  # when something was last printed
         self._sha256 = hashlib.sha256()
-        self._head = b""
-        self._after_head = b""
-        self._tail = bytearray()
+        self._begin = b""
+        self._end = bytearray()
         self._size = 0
-        self._sink = sink
-        self._tap = tap
-        self._progress = progress
+        self._sinks = [each for each in (tap, sink) if each is not None]
         os.set_blocking(self.handle, False)
 
     def read(self) -> int:
@@ -118,42 +107,28 @@ class Capture:
         if not data:
             self.open = False
             return 0
-        if self._progress is None or self._progress(data):
-            self.heard = time.monotonic()
-        if self._tap is not None:
-            self._tap(data)
-        if self._sink is not None:
-            self._sink(data)
+        self.heard = time.monotonic()
+        for sink in self._sinks:
+            sink(data)
         self._keep(data)
         return len(data)
 
     def _keep(self, data: bytes) -> None:
         self._sha256.update(data)
         self._size += len(data)
-        if missing := HEAD - len(self._head):
-            self._head += data[:missing]
-            data = data[missing:]
-        if missing := MARGIN - len(self._after_head):
-            self._after_head += data[:missing]
-        self._tail += data
-        if len(self._tail) > MARGIN + TAIL + 4 * _CHUNK:
-            del self._tail[: -TAIL - MARGIN]
+        self._begin += data[: HEAD + MARGIN - len(self._begin)]
+        self._end += data
+        if len(self._end) > TAIL + MARGIN + 4 * _CHUNK:
+            del self._end[: -TAIL - MARGIN]
 
     def result(self) -> Captured:
-        tail, before = bytes(self._tail[-TAIL:]), bytes(self._tail[-TAIL - MARGIN : -TAIL])
-        return Captured(self._head, tail, self._size, self._sha256.hexdigest(), self._after_head, before)
+        return Captured(self._begin, bytes(self._end[-TAIL - MARGIN :]), self._size, self._sha256.hexdigest())
 
 
-def captures(child: Program, sink: Sink | None, talking: Talking | None, progress: Progress | None) -> list[Capture]:
-    """Return the captures of standard output and, if it is separate, of standard error, which is never progress."""
-    made = [Capture(child.stdout, sink, talking.tap if talking else None, progress)] if child.stdout else []
-    if child.stderr:
-        made.append(Capture(child.stderr, sink, None, _no_progress if progress else None))
-    return made
-
-
-def _no_progress(_: bytes) -> bool:
-    return False
+def captures(child: Program, sink: Sink | None, talking: Talking | None) -> list[Capture]:
+    """Return the captures of standard output and, if it is separate, of standard error."""
+    made = [Capture(child.stdout, sink, talking.tap if talking else None)] if child.stdout else []
+    return [*made, Capture(child.stderr, sink)] if child.stderr else made
 
 
 class TimeLimits:
@@ -225,27 +200,6 @@ class Watch(Protocol):
         """Read the file. Return whether it has new content. A signal interrupts only after the read."""
 
 
-class Watching:
-    """Polls when due, however often it is called."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-        self._due = time.monotonic() + _EVERY
-
-    def turn(self, limits: TimeLimits) -> float:
-        """Poll if due and update `limits`. Return when the next poll is due, on the monotonic clock."""
-        if time.monotonic() >= self._due:
-            self.look(limits)
-        return self._due
-
-    def look(self, limits: TimeLimits) -> None:
-        """Poll now; called before a process is declared silent."""
-        self._due = time.monotonic() + _EVERY
-        with signals.held():
-            spoke = self._watch.look()
-        limits.report(spoke=spoke, waits=self._watch.waits)
-
-
 class Supervisor:
     """Moves output into the captures until the process ends or a deadline passes."""
 
@@ -254,7 +208,7 @@ class Supervisor:
         child: Program,
         captures: Sequence[Capture],
         talking: Talking | None,
-        watching: Watching | None,
+        watch: Watch | None,
         limits: TimeLimits,
         reap: Callable[[], None],
     ) -> None:
@@ -263,7 +217,8 @@ class Supervisor:
 
         self._child = child
         self._talking = talking
-        self._watching = watching
+        self._watch = watch
+        self._look_at = time.monotonic() + _EVERY
         self.limits = limits
         self._reap = reap
         self._captures = {capture.handle: capture for capture in captures}
@@ -287,20 +242,28 @@ class Supervisor:
         while True:
             if self._talking is not None and self._talking.is_over(self._poll):
                 return True
-            due = None if self._watching is None else self._watching.turn(self.limits)
+            if time.monotonic() >= self._look_at:
+                self._look()
             heard = max((c.heard for c in self._captures.values() if c.heard is not None), default=None)
             moment, now = self.limits.next_look(heard), time.monotonic()
             if moment is not None and moment <= now:
                 if self._child.poll() is not None:
                     return True
-                if self._watching is not None:
-                    self._watching.look(self.limits)
+                self._look()
                 if self.limits.look(heard, tree()):
                     return False
                 continue
-            until = min((at for at in (moment, due) if at is not None), default=None)
-            if self._turn(None if until is None else until - now) and self._child.poll() is not None:
+            until = self._look_at if moment is None else min(moment, self._look_at)
+            if self._turn(until - now) and self._child.poll() is not None:
                 return True
+
+    def _look(self) -> None:
+        """Read the watched file, if there is one. A signal interrupts only afterwards."""
+        self._look_at = time.monotonic() + _EVERY
+        if self._watch is not None:
+            with signals.held():
+                spoke = self._watch.look()
+            self.limits.report(spoke=spoke, waits=self._watch.waits)
 
     def _turn(self, limit: float | None) -> bool:
         """Wait for one event. Return whether the process may have ended."""

@@ -150,23 +150,6 @@ def test_an_unknown_model_is_a_configuration_error(name: str, tmp_path: Path) ->
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
 
 
-AGAIN: dict[str, dict[str, Any]] = {
-    "claude": {"type": "system", "subtype": "api_retry", "error_status": 529, "error": "overloaded"},
-    "codex": {"type": "error", "message": "Reconnecting... 2/5 (stream disconnected before completion)"},
-}
-"""What they print while they ask their model again and again."""
-
-
-@every("name", AGAIN)
-def test_retries_of_the_agent_s_model_are_not_progress(name: str, tmp_path: Path) -> None:
-    """R-ADAPT-2: it would print so for ever."""
-    line = json.dumps(AGAIN[name])
-    loop = f"while sleep 0.05; do echo '{line}'; echo 'still trying' >&2; done"
-    result = as_one(name, tmp_path, loop, idle_timeout=0.5, deadline=30)
-    assert (result.outcome, result.cause) == (outcome.TIMED_OUT, "model-stall")
-    assert "of silence" in result.message
-
-
 def test_actions_of_the_agent_are_progress(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     line = json.dumps({"type": "assistant", "message": {"content": []}})

@@ -12,7 +12,7 @@ import pytest
 from idumb.system.files import private_folders
 
 NAME = "idumb-test-place"
-Place = Callable[[Path], tuple[str, str | None]]
+Place = Callable[[Path], str]
 
 
 @pytest.fixture
@@ -30,33 +30,34 @@ def place(first: Path, home: Path) -> Place:
 
 
 def test_the_user_s_temporary_folder_is_preferred_and_private(place: Place, first: Path, tmp_path: Path) -> None:
-    assert place(tmp_path / "repo") == (str(first), None)
+    assert place(tmp_path / "repo") == str(first)
     assert first.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("manifest", ["package.json", "node_modules", "conftest.py", "go.mod", ".git"])
 def test_a_folder_below_a_manifest_is_avoided(place: Place, first: Path, tmp_path: Path, manifest: str) -> None:
     (tmp_path / "project" / manifest).touch()
-    folder, found = place(tmp_path / "repo")
-    assert (folder != str(first), found) == (True, None)
+    assert place(tmp_path / "repo") != str(first)
 
 
-def test_if_every_folder_is_below_a_manifest_it_is_named(place: Place, first: Path, tmp_path: Path, home: Path) -> None:
+def test_if_every_folder_is_below_a_manifest_the_first_is_used(
+    place: Place, first: Path, tmp_path: Path, home: Path
+) -> None:
     (tmp_path / "project" / "package.json").touch()
     (home / "package.json").touch()
-    assert place(tmp_path / "repo") == (str(first), str(tmp_path / "project" / "package.json"))
+    assert place(tmp_path / "repo") == str(first)
 
 
 def test_a_folder_inside_the_repository_or_open_to_others_is_never_used(
     place: Place, first: Path, tmp_path: Path
 ) -> None:
-    assert place(tmp_path / "project")[0] != str(first)
+    assert place(tmp_path / "project") != str(first)
     first.mkdir(mode=0o700, exist_ok=True)
     first.chmod(0o777)
-    assert place(tmp_path / "repo")[0] != str(first)
+    assert place(tmp_path / "repo") != str(first)
     first.rmdir()
     first.symlink_to(tmp_path)
-    assert place(tmp_path / "repo")[0] != str(first)
+    assert place(tmp_path / "repo") != str(first)
 
 
 DEPTH = 1200
@@ -109,4 +110,4 @@ def test_a_folder_that_its_group_can_write_is_not_safe(tmp_path: Path) -> None:
 
 def test_a_folder_beside_an_avoided_one_whose_name_begins_alike_can_be_used(tmp_path: Path) -> None:
     beside = str(tmp_path / "repo-2")
-    assert private_folders.place([str(tmp_path / "repo/own"), beside], [str(tmp_path / "repo")])[0] == beside
+    assert private_folders.place([str(tmp_path / "repo/own"), beside], [str(tmp_path / "repo")]) == beside

@@ -278,7 +278,7 @@ def test_large_output_needs_little_memory(tmp_path: Path) -> None:
         "import sys; from idumb.system.processes import child_process\n"
         "argv = ['/bin/sh', '-c', 'head -c 100000000 /dev/zero']\n"
         "f = child_process.run(argv, cwd='/', environment={'PATH': sys.argv[1]})\n"
-        "o = f.output; kept = len(o.head) + len(o.tail)\n"
+        "o = f.output; kept = len(o.begin) + len(o.end)\n"
         # Not `ru_maxrss`: a process that was just started inherits that of its parent.
         "peak = [l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')][0]\n"
         "print(o.size, kept, o.truncated, peak, o.sha256)\n"
@@ -293,7 +293,11 @@ def test_large_output_needs_little_memory(tmp_path: Path) -> None:
         check=True,
     )
     size, kept, truncated, peak, sha256 = done.stdout.split()
-    assert (size, kept, truncated) == ("100000000", str(supervision.HEAD + supervision.TAIL), "True")
+    assert (size, kept, truncated) == (
+        "100000000",
+        str(supervision.HEAD + supervision.TAIL + 2 * supervision.MARGIN),
+        "True",
+    )
     assert int(peak) < 60_000  # KiB
     whole = hashlib.sha256()
     for _ in range(100):

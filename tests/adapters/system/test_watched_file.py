@@ -4,126 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from idumb.system.files.named_files import WatchedFile
 from idumb.system.processes import child_process, signals, supervision
 from idumb.system.processes.signals import SignalInterrupts
 from idumb.system.processes.stalls import EXTERNAL, IDLE, WALL
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
-MOST = 100
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "state"
-
-
-def watched(place: Path) -> WatchedFile:
-    return WatchedFile(str(place), MOST)
-
-
-def test_content_is_read_once_until_it_changes(place: Path) -> None:
-    file = watched(place)
-    assert file.news() is None
-    place.write_bytes(b"one")
-    assert [file.news() for _ in range(4)] == [b"one", b"one", None, None]
-    place.write_bytes(b"another")
-    assert file.news() == b"another"
-
-
-def test_a_change_with_equal_size_and_times_is_read_by_the_next_check(place: Path) -> None:
-    """Files' times have a grain; both writes can fall into one."""
-    place.write_bytes(b"one")
-    file = watched(place)
-    assert file.news() == b"one"
-    with place.open("r+b") as same:
-        same.write(b"two")
-    assert file.news() == b"two"
-
-
-def test_replacing_and_removing_the_file_are_changes(place: Path) -> None:
-    file = watched(place)
-    place.write_bytes(b"one")
-    assert [file.news() for _ in range(3)] == [b"one", b"one", None]
-    place.with_name("other").write_bytes(b"two")
-    place.with_name("other").replace(place)
-    assert file.news() == b"two"
-    place.unlink()
-    assert [file.news() for _ in range(3)] == [b"", b"", None]
-
-
-def a_link(place: Path) -> None:
-    place.with_name("aside").write_bytes(b"{}")
-    place.symlink_to("aside")
-
-
-def a_loop(place: Path) -> None:
-    place.symlink_to(place.name)
-
-
-def a_device(place: Path) -> None:
-    place.symlink_to("/dev/zero")
-
-
-def a_socket(place: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(place))
-
-
-def too_much(place: Path) -> None:
-    with place.open("wb") as file:
-        file.truncate(1 << 40)
-
-
-def a_little_too_much(place: Path) -> None:
-    place.write_bytes(b"x" * (MOST + 1))
-
-
-HOSTILE: dict[str, Callable[[Path], object]] = {
-    "a pipe": os.mkfifo,
-    "a folder": Path.mkdir,
-    "a link": a_link,
-    "a link to itself": a_loop,
-    "a link to a device": a_device,
-    "a socket": a_socket,
-    "a file without an end": too_much,
-    "a file that is too long": a_little_too_much,
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_a_special_file_reads_as_empty_without_blocking(place: Path, kind: str) -> None:
-    file = watched(place)
-    HOSTILE[kind](place)
-    assert not any(file.news() for _ in range(3))
-
-
-OPENED = """
-import os, sys
-from idumb.system.files.named_files import WatchedFile
-place, opened = sys.argv[1], []
-sys.addaudithook(lambda event, given: opened.append(1) if event == "open" and given[0] == place else None)
-file = WatchedFile(place, 100)
-for _ in range(1000):
-    file.news()
-print(len(opened))
-"""
-
-
-def test_an_unchanged_file_is_not_opened_again(place: Path) -> None:
-    place.write_bytes(b"one")
-    root = str(Path(__file__).parents[3])
-    argv = [sys.executable, "-c", OPENED, str(place)]
-    done = subprocess.run(argv, env={"PYTHONPATH": root}, capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("2\n", "")
 
 
 class Says:
