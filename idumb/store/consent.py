@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from idumb import lazy_pattern
@@ -32,12 +32,16 @@ class FileConsentStore:
 
     def __init__(self, common_dir: str, project: str = "") -> None:
         self._common_dir = common_dir
-        self._records = _Records(common_dir, project)
+        self._project = project
+
+    @property
+    def _repository(self) -> str:
+        return user_folders.repository_id(self._common_dir, self._project)
 
     @property
     def folder(self) -> str:
         """Where grants and open consent questions of the repository are stored."""
-        return self._records.folder
+        return os.path.join(user_folders.path(), _FOLDER, self._repository)
 
     def grants(self, place: str) -> tuple[Grant, ...]:
         """The grants of a phase, or those of roles, newest first."""
@@ -50,9 +54,21 @@ class FileConsentStore:
         return tuple(sorted({grant.place for grant in stored if grant is not None}))
 
     def _own(self, pattern: re.Pattern[str]) -> list[tuple[str, dict[str, Any]]]:
-        """Return (name, record) of this repository's records with such names."""
-        repository = self._records.repository
-        return [(name, record) for name, record in self._records.all(pattern) if record.get("repository") == repository]
+        """Return (name, record) of this repository's records with such names, sorted; damaged ones are skipped."""
+        repository = self._repository
+        _require(user_folders.problem(_FOLDER, repository))
+        try:
+            names = sorted(name for name in os.listdir(self.folder) if pattern.fullmatch(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        read = [(name, _read(os.path.join(self.folder, name))) for name in names]
+        return [(name, record) for name, record in read if record.get("repository") == repository]
+
+    def _write(self, name: str, record: Mapping[str, Any]) -> None:
+        _require(user_folders.problem(_FOLDER, self._repository))
+        folder = user_folders.prepare(_FOLDER, self._repository)
+        _require(user_folders.problem(_FOLDER, self._repository))
+        atomic_write.write(os.path.join(folder, name), _encoded(record), mode=0o600)
 
     def record(self, grant: Grant) -> None:
         """Store a grant; it replaces one with the same place and nonce."""
@@ -60,19 +76,19 @@ class FileConsentStore:
         if not _GRANT.fullmatch(name):
             raise ValueError(f"no nonce: {grant.nonce!r}")
         record = {
-            "repository": self._records.repository,
+            "repository": self._repository,
             "path": os.path.realpath(self._common_dir),
             "grant": grant.as_dict(),
             "signature": grant.signature,
             "revoked": grant.revoked,
         }
-        self._records.write(name, record)
+        self._write(name, record)
 
     def keep_question(self, question: str, record: Mapping[str, Any]) -> None:
         """Store a question about consent until it is answered. Its id is `consent.` and a hash."""
         if not _QUESTION.fullmatch(f"{question}.json"):
             raise ValueError(f"no question about consent: {question!r}")
-        self._records.write(f"{question}.json", {**record, "repository": self._records.repository})
+        self._write(f"{question}.json", {**record, "repository": self._repository})
 
     def questions(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """The id and the record of each stored question."""
@@ -162,51 +178,21 @@ def _prefix(place: str) -> str:
     return hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-class _Records:
-    """Records that only the user can write: a JSON file each in the state directory, where no repository can put one.
+def _require(problem: str | None) -> None:
+    if problem is not None:
+        hint = "make the folder private (owned by you, mode 0700), then approve again"
+        raise Refusal("consent.unsafe", f"consent cannot be trusted: {problem}", hint=hint)
 
-    A `project` in a subfolder has records of its own. Refusal `consent.unsafe` if others could have written them.
-    """
 
-    def __init__(self, common_dir: str, project: str) -> None:
-        self._common_dir = common_dir
-        self._project = project
-
-    @property
-    def repository(self) -> str:
-        return user_folders.repository_id(self._common_dir, self._project)
-
-    @property
-    def folder(self) -> str:
-        return os.path.join(user_folders.path(), _FOLDER, self.repository)
-
-    def all(self, pattern: re.Pattern[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield (name, record) of the names that match, sorted; a damaged record is empty."""
-        self._require(user_folders.problem(_FOLDER, self.repository))
-        try:
-            names = sorted(name for name in os.listdir(self.folder) if pattern.fullmatch(name))
-        except (FileNotFoundError, NotADirectoryError):
-            names = []
-        for name in names:
-            path = os.path.join(self.folder, name)
-            self._require(private_folders.unsafe(path))
-            try:
-                with open(path, "rb") as stream:
-                    record = canonical_json.decode(stream.read())
-            except (FileNotFoundError, ValueError):
-                record = None
-            yield name, record if isinstance(record, dict) else {}
-
-    def write(self, name: str, record: Mapping[str, Any]) -> None:
-        self._require(user_folders.problem(_FOLDER, self.repository))
-        folder = user_folders.prepare(_FOLDER, self.repository)
-        self._require(user_folders.problem(_FOLDER, self.repository))
-        atomic_write.write(os.path.join(folder, name), _encoded(record), mode=0o600)
-
-    def _require(self, problem: str | None) -> None:
-        if problem is not None:
-            hint = "make the folder private (owned by you, mode 0700), then approve again"
-            raise Refusal("consent.unsafe", f"consent cannot be trusted: {problem}", hint=hint)
+def _read(path: str) -> dict[str, Any]:
+    """Return the record of a file; an empty one if it is damaged."""
+    _require(private_folders.unsafe(path))
+    try:
+        with open(path, "rb") as stream:
+            record = canonical_json.decode(stream.read())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _encoded(record: Mapping[str, Any]) -> bytes:

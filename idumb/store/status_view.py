@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-SCHEMA = 4
+SCHEMA = 5
 NAME = "status.json"
 _JOURNAL = "-journal"
 _COUNTER = slice(24, 28)  # SQLite's file change counter: every commit outside write-ahead mode increases it
 _FINE = 50_000_000  # nanoseconds by which file times may lag behind the clock
-_LARGEST = 32 * 1024 * 1024  # bytes read to detect a change
 _COARSE = 2_000_000_000  # the same on file systems with a resolution of one or two seconds
 
 
@@ -41,7 +40,7 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
         signatures = stored["seen"]
         if signatures["store"] is False or signatures["store"] != store_signature(_store(folder)):
             return None
-        if not all(_same(root, path, record) for path, record in signatures["inputs"].items()):
+        if any(_stat(os.path.join(root, path)) != record for path, record in signatures["inputs"].items()):
             return None
         view: dict[str, Any] = stored["view"]
         return view
@@ -120,38 +119,13 @@ def _stat(path: str) -> list[int] | None:
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
-def _record(path: str) -> dict[str, Any]:
-    """`digest` is present only if the stat alone could miss a change made right after it."""
+def _record(path: str) -> list[int] | bool | None:
+    """Return what shows a later change; False if a change right after it could have the same times."""
     before = _stat(path)
-    if before is None or not _racy(before):
-        return {"stat": before}
-    return {"stat": before, "digest": _digest(path)}
+    return False if before is not None and _racy(before) else before
 
 
 def _racy(stat: Sequence[int]) -> bool:
     newest = max(stat[1], stat[2])
     lag = _COARSE if newest % 1_000_000_000 == 0 else _FINE
     return newest + lag >= clock.nanoseconds()
-
-
-def _same(root: str, path: str, record: Mapping[str, Any]) -> bool:
-    place = os.path.join(root, path)
-    if _stat(place) != record["stat"]:
-        return False
-    return "digest" not in record or (record["digest"] is not None and _digest(place) == record["digest"])
-
-
-def _digest(path: str) -> str | None:
-    import hashlib
-
-    try:
-        if os.path.isdir(path):
-            data = "\0".join(sorted(os.listdir(path))).encode("utf-8", "surrogateescape")
-        elif os.path.isfile(path) and os.stat(path).st_size <= _LARGEST:
-            with open(path, "rb") as stream:
-                data = stream.read()
-        else:
-            return None  # a pipe would block forever
-    except OSError:
-        return None
-    return hashlib.sha256(data).hexdigest()
