@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from idumb import __version__
@@ -16,6 +16,7 @@ from idumb.agents.adapter import Equipment
 from idumb.agents.known_agent import Call, KnownProgram
 from idumb.agents.program import HOME, HOMES, JUDGING, InputFiles, last_words, of_process
 from idumb.agents.state_file import StateFileWatch
+from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
@@ -66,7 +67,9 @@ class AcpAgent(KnownProgram):
         transcript = self._transcript(request)
         if transcript is not None:
             client.tell = transcript.line
-        with self._inputs(request) as inputs, self._folders(request):
+        if not self._row.makes_folders and request.role == BUILDER:
+            self._make_folders(request)
+        with self._inputs(request) as inputs:
             watch = StateFileWatch(inputs.state, self._redact, hear)
             finished = self._talk(request, client, inputs, watch)
         kept = transcript.close() if transcript else None
@@ -105,20 +108,17 @@ class AcpAgent(KnownProgram):
         names = self._row.unpacked.items() if folder is not None else ()
         return {variable: os.path.join(folder or "", f"{name}{suffix}") for variable, name in names}
 
-    @contextlib.contextmanager
-    def _folders(self, request: AgentRequest) -> Iterator[None]:
-        """Create the folders of declared files meanwhile, for an agent that cannot write into a missing folder."""
-        created: list[str] = []
-        if not self._row.makes_folders and request.role == BUILDER:
+    def _make_folders(self, request: AgentRequest) -> None:
+        """Create the folders of declared files, for an agent that cannot write into a missing folder.
+
+        Git keeps no empty folder. A link is not followed: the agent then reports why it cannot write.
+        """
+        files = WorkspaceFiles(request.workspace)
+        with contextlib.closing(files):
             for path in request.allowed_paths:
-                if not paths.has_wildcard(path):
-                    created += _create(request.workspace, os.path.dirname(path).split("/"))
-        try:
-            yield
-        finally:
-            for folder in reversed(created):
-                with contextlib.suppress(OSError):  # it is no longer empty
-                    os.rmdir(folder)
+                if not paths.has_wildcard(path) and "/" in path:
+                    with contextlib.suppress(FileProblem):
+                        files.make_folder(os.path.dirname(path))
 
     def _permits(self, request: AgentRequest) -> Callable[[PermissionRequest], str]:
         """Return why a permission request is refused, or ""."""
@@ -236,23 +236,6 @@ def _wrong(request: AgentRequest, path: str, inside: str) -> str:
         return f"{inside} is not a file of this task"
     rule = paths.protecting_rule(inside, request.protected, frozenset(request.allowed_paths))
     return f"{inside} is protected by {rule}" if rule is not None else ""
-
-
-def _create(root: str, names: Sequence[str]) -> list[str]:
-    """Create one folder. Do not follow links or replace files: the agent then reports why it cannot write."""
-    created, place = [], root
-    for name in filter(None, names):
-        place = os.path.join(place, name)
-        if os.path.islink(place):
-            break
-        try:
-            os.mkdir(place)
-            created.append(place)
-        except FileExistsError:
-            continue
-        except OSError:
-            break
-    return created
 
 
 def usage_of(used: Mapping[str, object]) -> Usage:

@@ -30,7 +30,6 @@ _LARGEST = 16 * 1024 * 1024
 _LONGEST_WAIT = 365 * 24 * 3600
 _TICK = 0.5  # seconds between polls
 _DONE, _FAILED = "done", "failed"
-_MOST_TOLD = 5
 
 
 class HandoffAgent(Adapter):
@@ -84,11 +83,8 @@ class HandoffAgent(Adapter):
             return AgentResult(outcome.ERRORED, str(problem))
         answer = self._awaited(place, request, began)
         if isinstance(answer, str):
-            others = place.others()
-            unread = f"ignored, because they do not answer this request: {', '.join(others)}" if others else ""
-            why = "; ".join(filter(None, (answer, unread)))
             words = f"waiting for an answer to {place.request}"
-            return AgentResult(outcome.WAITING, f"{words} ({why})" if why else words, session=place.name)
+            return AgentResult(outcome.WAITING, f"{words} ({answer})" if answer else words, session=place.name)
         return self._taken(request, place, answer)
 
     def _awaited(self, place: _Place, request: AgentRequest, began: float) -> _Answer | str:
@@ -169,7 +165,6 @@ class _Place:
 
     def __init__(self, folder: str, question: str, ticket: str) -> None:
         self._folder = folder
-        self._question = question
         self.name = name = f"{question}-{ticket}"
         self.request = os.path.join(folder, f"{name}.md")
         self.answer = os.path.join(folder, f"{name}.answer.md")
@@ -184,13 +179,6 @@ class _Place:
                 files.write(os.path.basename(self.request), data, 0o600)
         finally:
             files.close()
-
-    def others(self) -> list[str]:
-        """Return the first files with this question's name but a different ticket or none."""
-        own = {os.path.basename(self.request), os.path.basename(self.answer)}
-        mine = (f"{self._question}-", f"{self._question}.")
-        names = sorted(n for n in os.listdir(self._folder) if n.startswith(mine) and n.endswith(".md"))
-        return [name for name in names if name not in own][:_MOST_TOLD]
 
     def read_answer(self) -> _Answer | str:
         """Return the answer, else why it is unusable, or "" if there is none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import stat
@@ -112,24 +111,22 @@ class ProgramAgent(Adapter):
         for a sandbox. Raises OSError if the program cannot start, AdapterError if it must not start without a sandbox.
         """
         settings, level = self._equipment.settings, ""
-        with contextlib.ExitStack() as stack:
-            if settings.sandbox is not None and settings.sandboxed:
-                from idumb.agents import sandboxed
+        if settings.sandbox is not None and settings.sandboxed:
+            from idumb.agents import sandboxed
 
-                opened = sandboxed.opened(request, self._equipment, settings.sandbox, scratch, state)
-                place = stack.enter_context(opened)
-                argv = (*place.argv, *in_sandbox(argv)) if place.argv else argv
-                environment, level = {**environment, **place.variables}, place.level
-            finished = child_process.run(
-                argv,
-                cwd=request.workspace,
-                environment=environment,
-                timeout=request.deadline,
-                idle_timeout=request.idle_timeout,
-                limits=request.limits,
-                agent=True,
-                **how,
-            )
+            place = sandboxed.opened(request, self._equipment, settings.sandbox, scratch, state)
+            argv = (*place.argv, *in_sandbox(argv)) if place.argv else argv
+            environment, level = {**environment, **place.variables}, place.level
+        finished = child_process.run(
+            argv,
+            cwd=request.workspace,
+            environment=environment,
+            timeout=request.deadline,
+            idle_timeout=request.idle_timeout,
+            limits=request.limits,
+            agent=True,
+            **how,
+        )
         return dataclasses.replace(finished, sandbox=level)
 
     def _inputs(self, request: AgentRequest, *, as_file: bool = False) -> InputFiles:
@@ -233,20 +230,14 @@ def _how(program: str) -> str:
 
 
 def _search(program: str, path: str, inside: str) -> str | None:
+    import shutil
+
     if "/" in program:
         # A relative name is relative to the repository; the caller refuses it and says why.
-        candidate = os.path.join(inside, os.path.expanduser(program))
-        return candidate if _is_executable(candidate) else None
-    for folder in path.split(os.pathsep):
-        if folder.startswith("/") and not is_below(os.path.realpath(folder), inside):
-            candidate = os.path.join(folder, program)
-            if _is_executable(candidate):
-                return candidate
-    return None
-
-
-def _is_executable(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)
+        return shutil.which(os.path.join(inside, os.path.expanduser(program)))
+    folders = [each for each in path.split(os.pathsep) if each.startswith("/")]
+    outside = [each for each in folders if not is_below(os.path.realpath(each), inside)]
+    return shutil.which(program, path=os.pathsep.join(outside)) if outside else None
 
 
 def installed_version(program: str) -> str:

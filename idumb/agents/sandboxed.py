@@ -29,37 +29,31 @@ class Opened:
     level: str
 
 
-@contextlib.contextmanager
 def opened(
     request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, scratch: str, state: Sequence[str]
-) -> Iterator[Opened]:
-    """Prepare the sandbox of one call. Missing folders that it may write exist meanwhile.
+) -> Opened:
+    """Prepare the sandbox of one call, and create the missing folders of the workspace that it may write.
 
     `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the request requires a
     sandbox and none can be had, OSError if a folder cannot be made.
     """
-    created: list[str] = []
     root = os.path.realpath(request.workspace)
-    try:
-        if request.role == BUILDER:
-            _create(root, (p for p in chosen.write if not os.path.isabs(os.path.expanduser(p))), created)
-        fence = _fence(request, equipment, chosen, (scratch, *state))
-        if equipment.sandboxes is None:
-            raise AssertionError("agents that work have the port")
-        sandboxes = equipment.sandboxes()
-        level, why = sandbox.choose(fence, sandboxes.support())
-        if level == sandbox.DETECTION and request.sandboxed:
-            raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
+    for path in chosen.write if request.role == BUILDER else ():
+        if not os.path.isabs(os.path.expanduser(path)) and _existing(root, path) is not None:
+            os.makedirs(os.path.join(root, path), exist_ok=True)
+    fence = _fence(request, equipment, chosen, (scratch, *state))
+    if equipment.sandboxes is None:
+        raise AssertionError("agents that work have the port")
+    sandboxes = equipment.sandboxes()
+    level, why = sandbox.choose(fence, sandboxes.support())
+    argv, words = sandboxes.launcher(level, fence), f"{level}: {why}" if why else level
+    if level != sandbox.DETECTION:
         temporary = os.path.join(scratch, "tmp")
-        if level != sandbox.DETECTION:
-            os.makedirs(temporary, 0o700, exist_ok=True)
-        variables = {} if level == sandbox.DETECTION else dict.fromkeys(_TEMPORARY, temporary)
-        argv = sandboxes.launcher(level, fence)
-        yield Opened(argv, variables, f"{level}: {why}" if why else level)
-    finally:
-        for folder in reversed(created):
-            with contextlib.suppress(OSError):  # it is no longer empty
-                os.rmdir(folder)
+        os.makedirs(temporary, 0o700, exist_ok=True)
+        return Opened(argv, dict.fromkeys(_TEMPORARY, temporary), words)
+    if request.sandboxed:
+        raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
+    return Opened(argv, {}, words)
 
 
 @contextlib.contextmanager
@@ -67,11 +61,8 @@ def opened_for_steps(request: AgentRequest, equipment: Equipment, chosen: Sandbo
     """Prepare the sandbox of the programs that a task's steps start, with scratch of their own."""
     if equipment.inputs is not None:
         os.makedirs(equipment.inputs, 0o700, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="idumb-", dir=equipment.inputs, ignore_cleanup_errors=True) as scratch,
-        opened(request, equipment, chosen, scratch, ()) as place,
-    ):
-        yield place
+    with tempfile.TemporaryDirectory(prefix="idumb-", dir=equipment.inputs, ignore_cleanup_errors=True) as scratch:
+        yield opened(request, equipment, chosen, scratch, ())
 
 
 def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, own: Sequence[str]) -> Fence:
@@ -123,16 +114,6 @@ def _existing(root: str, folder: str) -> str | None:
             return None
         place = below
     return place
-
-
-def _create(root: str, folders: Iterable[str], created: list[str]) -> None:
-    """Make the missing ones of these folders of the workspace, and append them, outermost first."""
-    for folder in filter(None, folders):
-        above = _existing(root, folder)
-        while above is not None and above != (place := os.path.join(root, folder)):
-            above = os.path.join(above, os.path.relpath(place, above).split("/", 1)[0])
-            os.mkdir(above)
-            created.append(above)
 
 
 def _configured(places: Sequence[str], root: str, guarded: Sequence[str]) -> list[str]:

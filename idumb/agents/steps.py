@@ -275,7 +275,7 @@ class ToolCalls:
         data = self._files.read(path)
         matches = data.count(find)
         if matches != expected:
-            raise FileProblem(f"found {matches} matches of {_short(find)}, expected {expected}{_line_ends(data, find)}")
+            raise FileProblem(f"found {matches} matches of {_short(find)}, expected {expected}")
         if len(data) + matches * (len(replacement) - len(find)) > LARGEST:
             raise FileProblem(f"{path} would be larger than {LARGEST} bytes")
         self._files.write(path, data.replace(find, replacement))
@@ -341,13 +341,11 @@ def _ending(argv: Sequence[str], finished: child_process.Finished, expected: int
     if words := finished.words():
         return outcome.TIMED_OUT if finished.timed_out else outcome.FAILED, words
     if code in {_NOT_EXECUTABLE, _NOT_FOUND} and argv[:2] == ["/bin/sh", "-c"]:
-        return outcome.ERRORED, f"exit {code}: {_shell_error(code)}"
+        return (
+            outcome.ERRORED,
+            f"exit {code}: a program {'was not found' if code == _NOT_FOUND else 'is not executable'}",
+        )
     return outcome.FAILED, f"exit {code}, expected {expected}"
-
-
-def _shell_error(code: int | None) -> str:
-    """Explain exit codes 126 and 127."""
-    return "a program was not found" if code == _NOT_FOUND else "a program is not executable"
 
 
 def _argv(step: Step) -> list[str]:
@@ -405,9 +403,3 @@ def _mode(value: object) -> int | None:
 def _short(data: bytes, longest: int = 60) -> str:
     text = data.decode("utf-8", "backslashreplace")
     return repr(text if len(text) <= longest else text[:longest] + "...")
-
-
-def _line_ends(data: bytes, find: bytes) -> str:
-    if b"\r\n" in data and b"\n" in find and find.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") in data:
-        return "; the file has CRLF line ends and `find` has LF"
-    return ""

@@ -17,7 +17,7 @@ from idumb.domain.proof.deadline import Deadline, OutOfTimeError
 from idumb.domain.proof.evidence import GATE, Evidence
 from idumb.domain.proof.gate import Inputs, Judged
 
-_Arguments = ParamSpec("_Arguments")
+_Given = ParamSpec("_Given")
 _Returned = TypeVar("_Returned")
 
 
@@ -26,64 +26,34 @@ def judge(
 ) -> Judged | None:
     """Return what the gate that `load` returns says, or evidence that it had no time, or has an error at a file.
 
-    Raises only what did not begin in the gate: an interruption, or what the repository or a command refused.
+    Raises only an interruption, or what the repository or a command refused.
     """
-    watched = _Watched(inputs, deadline)
-    try:
-        return load()(watched.inputs())
-    except OutOfTimeError as expired:
-        return _no_pass(name, evidence.TIMED_OUT, f"{watched.path} was {expired}")
-    except IdumbError:
-        raise
-    except Exception as problem:  # whatever is wrong in a gate, the work must not be lost to it
-        if problem is watched.outside:
-            raise
-        return _no_pass(name, evidence.ERRORED, _words(name, problem, watched.path))
+    sides = ((change.path, entry) for change in inputs.changes for entry in (change.old, change.new))
+    paths: dict[object, str] = {entry: path for path, entry in sides if entry is not None}
+    judged = ""
 
-
-class _Watched:
-    """What a gate gets from outside: `path` is the file that it asked for last, `outside` an error that came there."""
-
-    def __init__(self, inputs: Inputs, deadline: Deadline) -> None:
-        self.path = ""
-        self.outside: Exception | None = None
-        self._inputs = inputs
-        self._deadline = deadline
-        sides = ((change.path, entry) for change in inputs.changes for entry in (change.old, change.new))
-        self._paths: dict[object, str] = {entry: path for path, entry in sides if entry is not None}
-
-    def inputs(self) -> Inputs:
-        given = self._inputs
-        return dataclasses.replace(
-            given,
-            read=self._from_outside(given.read, entered=True),
-            entry=self._from_outside(given.entry, entered=True),
-            before=self._from_outside(given.before, entered=True),
-            line_counts=self._from_outside(given.line_counts),
-            run=None if given.run is None else self._from_outside(given.run),
-        )
-
-    def _from_outside(
-        self, function: Callable[_Arguments, _Returned], *, entered: bool = False
-    ) -> Callable[_Arguments, _Returned]:
-        """Return the function; `entered`: its first argument is a file, which is judged only if there is time."""
-
-        def call(*args: _Arguments.args, **named: _Arguments.kwargs) -> _Returned:
-            if entered:
-                self._enter(args[0])
-            try:
-                return function(*args, **named)
-            except Exception as problem:
-                self.outside = problem
-                raise
+    def timed(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
+        def call(*given: _Given.args, **named: _Given.kwargs) -> _Returned:
+            nonlocal judged
+            file: object = given[0]
+            judged = file if isinstance(file, str) else paths.get(file, judged)
+            if deadline.passed:
+                words = f"not judged within {deadline.seconds:.0f}s. Split the task, or set `timeout` of the gate"
+                raise OutOfTimeError(words)
+            return function(*given, **named)
 
         return call
 
-    def _enter(self, file: object) -> None:
-        self.path = file if isinstance(file, str) else self._paths.get(file, self.path)
-        if self._deadline.passed:
-            words = f"not judged within {self._deadline.seconds:.0f}s. Split the task, or set `timeout` of the gate"
-            raise OutOfTimeError(words)
+    try:
+        return load()(
+            dataclasses.replace(inputs, read=timed(inputs.read), entry=timed(inputs.entry), before=timed(inputs.before))
+        )
+    except OutOfTimeError as expired:
+        return _no_pass(name, evidence.TIMED_OUT, f"{judged} was {expired}")
+    except IdumbError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - whatever is wrong in a gate, the work must not be lost to it
+        return _no_pass(name, evidence.ERRORED, _words(name, problem, judged))
 
 
 def _words(name: str, problem: Exception, path: str) -> str:

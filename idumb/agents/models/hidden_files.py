@@ -5,10 +5,8 @@ This module judges names. Secrets inside other files are redacted when the file 
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Container
-from functools import cached_property
+from collections.abc import Container
 
 from idumb import lazy_pattern
 from idumb.domain.agent import AgentRequest
@@ -42,11 +40,10 @@ def is_secret(path: str) -> bool:
 
 
 class Hidden:
-    """The hidden files of one request. `is_late` ends the one search that visits every file."""
+    """The hidden files of one request."""
 
-    def __init__(self, request: AgentRequest, is_late: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, request: AgentRequest) -> None:
         self._request = request
-        self._is_late = is_late
         files = () if request.task is None else request.task.files or ()
         self._declared = frozenset(claim.path for claim in files)
 
@@ -55,45 +52,8 @@ class Hidden:
 
         `created` are files that the model created: it sees them even if git ignores them.
         """
-        if is_secret(path) or self._is_link(path):
+        if is_secret(path):
             return "may contain secrets and is not shown"
-        if path not in created and self._is_ignored(path):
+        if path not in self._declared and path not in created and self._request.is_ignored(path):
             return "is ignored by git and not named by the task, so it is not shown"
         return None
-
-    def _is_ignored(self, path: str) -> bool:
-        return path not in self._declared and self._request.is_ignored(path)
-
-    def _is_link(self, path: str) -> bool:
-        """Return whether the file is a hard link to a hidden file; few files have two names."""
-        try:
-            status = os.lstat(os.path.join(self._request.workspace, path))
-        except (OSError, ValueError):
-            return False
-        return status.st_nlink > 1 and (status.st_dev, status.st_ino) in self._linked
-
-    @cached_property
-    def _linked(self) -> frozenset[tuple[int, int]]:
-        """Return device and inode of every file that is hidden by name and has another hard link."""
-        root = self._request.workspace
-        places: set[tuple[int, int]] = set()
-        for folder, below, names in os.walk(root):
-            if self._is_late():
-                break
-            below[:] = [
-                name for name in below if name != "node_modules"
-            ]  # hard links to the store of a package manager
-            for name in names:
-                whole = os.path.join(folder, name)
-                path = os.path.relpath(whole, root)
-                if is_secret(path) or self._is_ignored(path):
-                    places.update(_places(whole))
-        return frozenset(places)
-
-
-def _places(path: str) -> list[tuple[int, int]]:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return []
-    return [(status.st_dev, status.st_ino)] if status.st_nlink > 1 else []

@@ -91,7 +91,7 @@ class ModelTools:
         self._redact = redact
         self._guard = guard
         self._files = WorkspaceFiles(request.workspace)
-        self._hidden = Hidden(request, self.is_late)
+        self._hidden = Hidden(request)
         self._edits = ToolCalls(self._files, request, apply_patch or _no_patch, {}, None, redact)
         patches = (_PATCH,) if apply_patch is not None and request.role == BUILDER else ()
         self._offered = frozenset((*offered(request.role), *patches))

@@ -165,7 +165,7 @@ def test_usage_is_unknown_and_a_task_without_files_accepts_no_edit(tmp_path: Pat
     assert (result.outcome, result.usage) == (outcome.FAILED, agent.Usage())
 
 
-def test_an_answer_without_a_ticket_is_named_and_not_read(tmp_path: Path) -> None:
+def test_an_answer_without_a_ticket_is_not_read(tmp_path: Path) -> None:
     """R-ADAPT-2: an answer written before the request does not count, even if the request was predictable."""
     who, request = away(tmp_path), a_request(tmp_path, VALIDATOR)
     (tmp_path / "handoffs").mkdir()

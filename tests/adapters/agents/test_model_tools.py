@@ -261,19 +261,14 @@ def test_ignored_files_are_shown_only_if_the_task_names_them(root: Path) -> None
     assert (root / "own/key").read_text(encoding="utf-8") == "what is in it"
 
 
-def test_a_secret_is_hidden_under_every_name(root: Path) -> None:
+def test_a_secret_cannot_be_moved_to_a_name_that_is_shown(root: Path) -> None:
     """R-ADAPT-2."""
-    planted(root, ".env", "plain.txt")
-    (root / "linked.txt").hardlink_to(root / ".env")
-    (root / "again.txt").hardlink_to(root / "plain.txt")
-    claims = tuple(plan.FileClaim("modify", name) for name in (".env", "linked.txt", "moved.txt"))
+    planted(root, ".env")
+    claims = tuple(plan.FileClaim("modify", name) for name in (".env", "moved.txt"))
     names = tuple(claim.path for claim in claims)
     work = model_tools.ModelTools(
         AgentRequest(BUILDER, plan.Task("T1-01", "Work", files=claims), "", str(root), names), str
     )
-    assert work.call("list_files", {})[1].splitlines() == ["again.txt", "conf.json", "plain.txt"]
-    assert not work.call("read_file", {"path": "linked.txt"})[0]
     assert work.declared_files() == ""
     assert "cannot be moved" in work.call("move_file", {"from": ".env", "to": "moved.txt"})[1]
-    assert work.call("read_file", {"path": "again.txt"})[0]
     work.close()

@@ -58,8 +58,8 @@ def fence_of(
     request = AgentRequest(role, None, "", str(root), allowed, sandboxed=sandboxed_, about="it")
     scratch = str(root.parent / "scratch")
     os.makedirs(scratch, exist_ok=True)
-    with sandboxed.opened(request, equipment, SandboxSettings(level, write), scratch, ()) as place:
-        assert place.variables.get("TMPDIR", f"{scratch}/tmp") == f"{scratch}/tmp"
+    place = sandboxed.opened(request, equipment, SandboxSettings(level, write), scratch, ())
+    assert place.variables.get("TMPDIR", f"{scratch}/tmp") == f"{scratch}/tmp"
     kept = (machine.fence.writable, machine.fence.guarded, machine.fence.read_only)
     names = [sorted(os.path.relpath(path, root) for path in paths) for paths in kept]
     return place.level, names[0], names[1], names[2]

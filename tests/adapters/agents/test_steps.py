@@ -140,11 +140,6 @@ def test_an_edit_that_does_not_match_names_step_line_and_count(work: Path) -> No
     assert "found 2 matches of 'one', expected 1" in refused(work, step("edit_file", path="a", find="one", replace=""))
 
 
-def test_an_edit_reports_if_only_the_line_endings_differ(work: Path) -> None:
-    (work / "a").write_bytes(b"one\r\ntwo\r\n")
-    assert "CRLF" in refused(work, step("edit_file", path="a", find="one\ntwo", replace=""))
-
-
 def test_files_are_deleted_and_moved_and_folders_are_created(work: Path) -> None:
     (work / "gone").touch()
     (work / "old").write_text("kept", encoding="utf-8")
