@@ -6,7 +6,6 @@ import shlex
 
 import pytest
 
-from tests.support import seed
 from tests.support.project import Project, making
 
 PLAN = ".planning/phases/1/01-PLAN.md"
@@ -34,42 +33,6 @@ def test_a_task_is_added_and_every_other_byte_stays(project: Project) -> None:
     assert (checked.code, checked.data["tasks"]) == (0, 4)
 
 
-def test_the_line_ends_and_the_byte_order_mark_of_the_plan_are_kept(project: Project) -> None:
-    """R-PLAN-10."""
-    place = project.folder / PLAN
-    before = b"\xef\xbb\xbf" + place.read_bytes().replace(b"\n", b"\r\n")
-    place.write_bytes(before)
-    assert project.quick(*MORE).code == 0
-    after = place.read_bytes()
-    begin = after.index(b"\r\n\r\n### T1-08: Write more\r\n")
-    assert after[:begin] + after[begin + len(after) - len(before) :] == before
-    assert after.count(b"\n") == after.count(b"\r\n")
-
-
-FENCE = "```yaml task\nid: T1-01\ntitle: Look\nkind: human-action\n```"
-BUILT = "id: T1-01\ntitle: Make\nfiles: {create: [a]}\nacceptance:\n  - {text: It, check: test -e a}\n"
-STEPS = "```yaml steps\n- {tool: write_file, intent: make it, arguments: {path: a, content: x}}\n```"
-FENCES = {
-    "a task": FENCE,
-    "several tasks": "~~~~yaml task\n"
-    + "".join(f"- {{id: T1-0{n}, title: A, kind: human-action}}\n" for n in (0, 1))
-    + "~~~~",
-    "a task with steps": f"```yaml task\n{BUILT}```\n\n{STEPS}",
-}
-
-
-@pytest.mark.parametrize("notation", seed.one_on_a_push([*FENCES], "a fence"))
-def test_a_task_follows_the_fence_of_the_last_task(project: Project, notation: str) -> None:
-    """R-PLAN-10."""
-    head = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
-    for after in ("", "\n", "\n\n## Notes\n\n```text\nx\n```\n"):
-        (project.folder / PLAN).write_text(head + FENCES[notation] + after)
-        answer = project.quick(*MORE, "--json")
-        assert (answer.code, answer.data.get("tasks")) == (0, ["T1-02"]), answer.out
-        assert project.read(PLAN).startswith(f"{head}{FENCES[notation]}\n\n### T1-02: Write more\n")
-        assert project.read(PLAN).endswith(after or "human\n")
-
-
 def test_a_task_that_makes_the_phase_invalid_is_not_written(project: Project) -> None:
     """R-PLAN-10."""
     before = (project.folder / PLAN).read_bytes()
@@ -88,13 +51,3 @@ def test_in_an_approved_phase_a_person_must_agree_that_the_approval_ends(project
     added = project.quick(*shlex.split(refused.error["hint"])[1:], "--json")
     assert (added.code, added.data["next"][0]) == (0, "idumb approve 1"), added.out
     assert project.quick("check-plan", "1", "--json").data["approval"]["standing"] == "void"
-
-
-def test_nothing_is_written_through_a_link(project: Project) -> None:
-    """R-PLAN-10."""
-    place = project.folder / PLAN
-    target = project.folder / "mine.md"
-    place.rename(target)
-    place.symlink_to(target)
-    assert project.quick(*MORE, "--json").error["code"] == "amend.link"
-    assert "T1-08" not in target.read_text()

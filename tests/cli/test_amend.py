@@ -19,7 +19,6 @@ from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, 
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 from tests.support.schemas import published
-from tests.support.terminal import answering
 
 
 def _halted(sandbox: GitSandbox) -> Project:
@@ -177,13 +176,6 @@ def test_an_added_task_that_changes_completed_work_is_shown_with_that_task(proje
     ]
 
 
-def test_an_added_task_can_create_a_file_that_the_user_removed(project: Project) -> None:
-    """R-PLAN-10."""
-    (project.folder / "a.txt").unlink()
-    answer = amend(project, "--add-task", task_file(project, making("T1-04", "a.txt", after="T1-03")), "--yes")
-    assert answer.code == 0, answer
-
-
 def test_without_consent_the_difference_is_shown_and_its_hash_consents_to_it_alone(project: Project) -> None:
     """R-ASK-1, R-ASK-2, R-LOCK-8, R-GATE-6."""
     before = project.read(PLAN)
@@ -197,17 +189,6 @@ def test_without_consent_the_difference_is_shown_and_its_hash_consents_to_it_alo
     answer = amend(project, "--widen", "T1-03", "create c.md", "--hash", details["contract_hash"])
     assert answer.data["contract_hash"] == details["contract_hash"]
     assert project.quick("check-plan", "1", "--json").data["contract_hash"] == details["contract_hash"]
-
-
-@pytest.mark.parametrize(("typed", "code"), [("amend", 0), ("", 4)])
-def test_at_a_terminal_the_difference_is_shown_and_confirmed(
-    project: Project, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
-) -> None:
-    """R-ASK-2."""
-    screen = answering(monkeypatch, typed)
-    assert project.quick("amend", "1", "--widen", "T1-03", "create c.md").code == code
-    assert "files + create c.md" in screen.getvalue()
-    assert len(versions(project)) == (code == 0)
 
 
 def test_a_hand_edited_plan_stops_resume_and_each_choice_is_a_command(project: Project) -> None:
@@ -252,17 +233,6 @@ def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(project: Project
         refused(amend(project, "--from-file", "--yes"), code)
         edit(project, new, old)
     assert versions(project) == []
-
-
-def test_after_a_kill_before_the_write_the_amendment_is_dropped(project: Project) -> None:
-    """R-LOCK-8: plan and log always agree."""
-    before = project.read(PLAN)
-    run_killed_before(project, contract_versions._write, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
-    assert project.read(PLAN) == before
-    ended = project.quick("resume", "1", "--retry-failed", "--json")
-    assert ended.code == 5, ended
-    assert project.quick("check-plan", "1", "--diff", "--json").data["since"]["version"] == 1
-    assert len(project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"]) == 1
 
 
 def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(project: Project) -> None:
@@ -332,14 +302,6 @@ def test_undo_does_not_complete_a_task_whose_text_was_amended_since(verified: Pr
     assert verified.resume("--no-verify").code == 0
 
 
-@pytest.mark.nightly
-def test_an_amendment_does_not_commit_an_uncommitted_plan(sandbox: GitSandbox) -> None:
-    project = halted(projects.create(sandbox), commit=False)
-    assert amend(project, "--accept-deviation", "T1-02", "c.txt", "--yes").code == 0
-    assert project.resume("--no-verify").code == 0
-    assert PLAN in project.repo.git("status", "--porcelain", "--untracked-files=all")
-
-
 def test_the_plans_of_every_version_are_kept(project: Project) -> None:
     before = project.read(PLAN)
     assert amend(project, "--decision", "x", "--yes").code == 0
@@ -349,13 +311,6 @@ def test_the_plans_of_every_version_are_kept(project: Project) -> None:
     assert project.repo.git("show", second).rstrip("\n") == now.rstrip("\n")
     (project.folder / PLAN).unlink()
     assert f"git show {second}" in str(project.quick("check-plan", "1", "--json").error["hint"])
-
-
-def test_a_phase_without_a_run_cannot_be_amended(sandbox: GitSandbox) -> None:
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    refused(amend(project, "--decision", "x", "--yes"), "run.none")
-    assert project.quick("amend", "1", "--from-file", "--decision", "x").code == 2
 
 
 def strict(project: Project) -> Project:
@@ -385,20 +340,3 @@ def test_a_strict_plan_can_only_be_amended_as_approved(sandbox: GitSandbox) -> N
     assert answer.data["reset"] == ["T1-02"]
     assert not project.quick("check-plan", "1", "--json").data["consent"]  # it ends with the approval
     assert project.resume("--no-verify").code == 0
-
-
-def test_changes_since_an_approval_are_reported_before_any_run(sandbox: GitSandbox) -> None:
-    """R-LOCK-8: tasks and fields, from the bytes that were approved."""
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt", fields=FIELDS)], head=STRICT)
-    approve(project)
-    same = project.quick("check-plan", "1", "--diff", "--json").data
-    assert (same["same"], same["since"]["what"]) == (True, "approval")
-    edit(project, "T1-01: Task T1-01", "T1-01: Another title")
-    difference = project.quick("check-plan", "1", "--diff", "--json").data
-    validate(difference, "check-plan-diff")
-    assert difference["lines"] == ["T1-01: title: Task T1-01 -> Another title"]
-    project.commit_own()  # and now nobody has the bytes that were approved
-    unknown = project.quick("check-plan", "1", "--diff", "--json").data
-    assert unknown["unknown"] == [PLAN]
-    assert not unknown["same"]

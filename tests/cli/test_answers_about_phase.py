@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.app.session import next_steps
-from idumb.domain.runs.run import RunState
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -131,10 +129,3 @@ def test_an_answer_does_not_count_for_a_criterion_that_says_something_else(proje
     assert (judged.code, proof(judged)) == (5, "waiting"), judged
     (row,) = project.json("decisions").data["decisions"]
     assert "The API is safe" in row["what"]
-
-
-def test_no_question_about_the_phase_waits_while_a_rollback_is_half_done() -> None:
-    """R-PLAN-12: some of the files are gone already."""
-    question = {"id": QUESTION, "kind": "judge", "task": None}
-    assert next_steps.pending(RunState(decisions={QUESTION: question})) == [question]
-    assert next_steps.pending(RunState(decisions={QUESTION: question}, restoring={"words": "rollback"})) == []

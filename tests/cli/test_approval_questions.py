@@ -18,15 +18,6 @@ def project(prepared: Prepared) -> Project:
     return prepared.get(approvals.create)
 
 
-def test_what_approve_shows_has_the_warnings(project: Project) -> None:
-    """R-ASK-1, R-LOCK-1."""
-    project.plan([strict_task("T1-01", "a.txt", fields="- **Estimate:** 3h\n")], head=STRICT)
-    details = refused(project.quick("approve", "1", "--json"), "approval.not-given")
-    assert [line for line in details["evidence"] if line.startswith("warning ")] == [
-        "warning .planning/phases/1/01-PLAN.md:25: T1-01 is large: an estimate of 3 hours."
-    ]
-
-
 def open_questions(project: Project) -> list[str]:
     return [one["id"] for one in project.quick("check-plan", "1", "--json").data["open_questions"]]
 

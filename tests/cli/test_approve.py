@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import approvals, seed
-from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.approvals import CHECK, FIELDS, STRICT, approve, contract, may_start, refused, run, strict_task
-from tests.support.gitrepo import GitSandbox
+from tests.support.approvals import CHECK, FIELDS, STRICT, approve, contract, may_start, refused, run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
 from tests.support.terminal import answering
@@ -69,40 +67,12 @@ def test_at_a_terminal_approve_asks_and_the_default_is_no(
     assert project.json("approve", "1", "--revoke").code == code
 
 
-def test_a_file_of_a_command_is_bound(sandbox: GitSandbox) -> None:
-    """R-LOCK-4: a command that binds no file is reported before the approval."""
-    project = projects.create(sandbox, files={CHECK: "true\n", "mypkg/__main__.py": "\n", ".gitignore": "*.log\n"})
-    project.plan(
-        [
-            strict_task(
-                "T1-01",
-                "a.txt",
-                criteria=f"  - [ ] it holds — check: `sh {project.folder}/{CHECK}; python3 -m mypkg`\n",
-            ),
-            strict_task("T1-02", "b.txt", criteria='  - [ ] it holds — check: `sh "$A"`\n'),
-        ],
-        head=STRICT,
-    )
-    approval = approve(project).data
-    assert list(approval["bound"]["files"]["value"]) == ["mypkg/__main__.py", CHECK]
-    unbound = [line for line in approval["shown"] if line.startswith("command binds no file")]
-    assert sorted(unbound) == ['command binds no file: sh "$A"', "command binds no file: test -s a.txt"]
-    (project.folder / "mypkg/__main__.py").write_text("exit 1\n")
-    assert refused(run(project), "approval.void")["changed"] == ["files"]
-
-
 def test_a_plan_with_errors_is_not_approved(project: Project) -> None:
     """R-GATE-1."""
     place = project.folder / ".planning/phases/1/01-PLAN.md"
     place.write_text(place.read_text().replace("none\n- **Files", "T1-09\n- **Files"))
     answer = project.quick("approve", "1", "--hash", "0" * 64, "--json")
     assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
-
-
-def test_approving_changes_nothing_in_the_repository(project: Project) -> None:
-    before = project.repo.git("status", "--porcelain"), project.repo.git("for-each-ref")
-    approve(project)
-    assert (project.repo.git("status", "--porcelain"), project.repo.git("for-each-ref")) == before
 
 
 def test_an_approval_expires_at_its_end(project: Project, home: Path) -> None:
@@ -114,11 +84,6 @@ def test_an_approval_expires_at_its_end(project: Project, home: Path) -> None:
     assert "2020-01-01" in details["why"]
 
 
-def test_an_invalid_expiry_is_a_usage_error(project: Project) -> None:
-    answer = project.json("approve", "1", *project.answers(), "--hash", contract(project), "--expires", "soon")
-    assert (answer.code, answer.error["code"]) == (2, "usage")
-
-
 def test_an_approval_can_be_revoked_and_given_again(project: Project) -> None:
     """R-LOCK-3, R-LOCK-4."""
     refused(project.quick("approve", "1", "--revoke", "--json"), "approval.none")
@@ -128,19 +93,6 @@ def test_an_approval_can_be_revoked_and_given_again(project: Project) -> None:
     assert answer.data["revoked"] == 2
     assert "was revoked by" in refused(run(project), "approval.revoked")["why"]
     approve(project)
-    may_start(project)
-
-
-def test_a_change_voids_the_approval_and_reverting_it_restores_the_approval(project: Project) -> None:
-    """R-LOCK-4."""
-    approve(project)
-    text = project.read(CHECK)
-    project.repo.write(CHECK, text + " ")
-    details = refused(run(project), "approval.void")
-    assert details["changed"] == ["files"]
-    assert details["parts"][0]["keys"] == [CHECK]
-    assert [c["id"] for c in details["choices"]] == ["put-back", "approve", "no"]
-    project.repo.write(CHECK, text)
     may_start(project)
 
 
@@ -167,22 +119,6 @@ def test_strict_mode_needs_an_approval_for_a_guided_plan_and_resume_stays_strict
     refused(
         project.quick("resume", "1", "--retry-failed", "--approve", contract(project), "--json"), "approval.revoked"
     )
-
-
-def test_a_phase_without_a_name_is_refused_with_the_next_step(project: Project) -> None:
-    """R-LOCK-3."""
-    for phase in ("", " "):
-        answer = project.json("approve", phase)
-        assert (answer.code, answer.error["code"], answer.error["hint"]) == (3, "phase.not-found", "idumb roadmap")
-
-
-def test_text_output_has_the_same_content_as_json(project: Project) -> None:
-    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), "--expires", "2030-01-31")
-    assert answer.code == 0
-    assert f"commands use {CHECK}" in answer.out
-    assert "until 2030-01-31T00:00:00" in answer.out
-    assert "Next: idumb execute-phase 1" in answer.out
-    assert "1 approval withdrawn" in project.quick("approve", "1", "--revoke").out
 
 
 OTHERS = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -77,17 +75,6 @@ def test_a_link_that_leads_out_is_refused_before_anything_starts(project: Projec
     assert (project.folder / "door").is_symlink()
     named = [f["found"] for f in project.quick("check-plan", "1", "--json").data["findings"]]
     assert {"door/x.txt", "door/y.txt"} <= set(named), named
-
-
-def test_a_builder_that_writes_through_a_link_is_detected_at_the_link(project: Project, tmp_path: Path) -> None:
-    """A link made by a step is committed as a link, and idumb never follows it."""
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    steps = [shell(f"ln -s '{outside}' door"), write("door/x.txt", "x\n")]
-    project.plan([task("T1-01", files="create `door`, `door/x.txt`", check="true", steps=steps)])
-    answer = project.execute("--max-attempts", "1")
-    assert answer.code == 1
-    assert list(outside.iterdir()) == []
 
 
 def test_an_unknown_phase_is_reported_with_the_existing_ones(project: Project) -> None:
@@ -199,82 +186,6 @@ def test_idumb_without_a_command_prints_the_help(project: Project) -> None:
     assert words.out.startswith("Usage: idumb")
     assert "  execute-phase " in words.out
     assert project.quick("--json").error["code"] == "usage"
-
-
-@pytest.mark.nightly
-def test_an_unwritable_standard_output_gives_no_traceback(project: Project) -> None:
-    """T15: full, closed, and with a reader that has exited; from the kept view and from the command itself."""
-    project.plan([making("T1-01", "a.txt")])
-    project.quick("status")  # from here on there is a kept view
-    for command, redirection, codes in (
-        ("status", "> /dev/full", {4}),
-        ("status", ">&-", {0}),
-        ("check-plan 1 --json", "> /dev/full", {4}),
-        ("check-plan 1 --json", "| true", {0, 141}),
-    ):
-        script = f"{shlex.join(projects.IDUMB)} {command} {redirection}; exit ${{PIPESTATUS[0]}}"
-        done = subprocess.run(["bash", "-c", script], cwd=project.start, capture_output=True, text=True, check=False)
-        assert done.returncode in codes, (redirection, done)
-        assert "Traceback" not in done.stderr
-        assert "Exception" not in done.stderr
-        assert ("No space left" in done.stderr) == (redirection == "> /dev/full")
-
-
-def test_invalid_ids_are_refused(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    for id in ("", "T1", "1-01", "T1-1", "../../x", "T1-01\x1b[2J", "T9-99", "é" * 300):
-        for command in (("show", id), ("show", id, "--diff"), ("accept", id, "--why", "x"), ("skip", id, "--why", "x")):
-            answer = project.quick(*command, "--json")
-            assert answer.code in {2, 3, 4}, command
-            assert answer.error["hint"]
-        assert project.quick("show", id).code in {2, 3, 4}, id
-
-
-def test_invalid_phases_are_refused(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    for phase in (
-        "",
-        ".",
-        "..",
-        "../..",
-        "/",
-        "1/../1",
-        "\x1b[2J",
-        "a b",
-        "*",
-        DIGITS,
-        f"Q{DIGITS}",
-        f"Phase {DIGITS}",
-    ):
-        for command in (("execute-phase", phase), ("check-plan", phase), ("rollback", phase, "--to", "start")):
-            assert project.quick(*command, "--json").code in {2, 3, 4}, command
-        assert project.quick("check-plan", phase).code in {2, 3, 4}, phase
-        assert project.quick("roadmap", "--add", "A", "--after", phase, "--json").code in {2, 3}, phase
-
-
-def test_a_name_that_no_phase_can_have_is_reported_as_such(project: Project) -> None:
-    """R-RUN-1: no file is proposed that would lie elsewhere."""
-    project.plan([making("T1-01", "a.txt")])
-    for phase in ("../../etc", "/etc", "1/../1", "a/b", "..", "~root", "1\n2"):
-        error, _ = refused(project, "check-plan", phase, exit=3, code="phase.bad-name")
-        assert error["hint"] == "idumb roadmap"
-        for command in ("next", "log"):
-            assert project.quick(command, phase, "--json").error["code"] == "phase.bad-name", (command, phase)
-
-
-def test_a_path_without_a_file_is_reported_as_such(project: Project) -> None:
-    """R-RUN-1: no plan is proposed in a folder that has the name of a file."""
-    project.plan([making("T1-01", "a.txt")])
-    for path, code in (
-        ("nope.md", "phase.not-found"),
-        ("docs/nope.md", "phase.bad-name"),
-        ("README.md/", "phase.bad-name"),
-        (".planning/phases", "phase.bad-name"),
-    ):
-        error, _ = refused(project, "check-plan", path, exit=3, code=code)
-        assert str(error["message"]).startswith(f"There is no file {path}.") == (path != ".planning/phases")
-        assert error["hint"] == "idumb roadmap"
-        assert project.quick("execute-phase", path, "--json").error["code"] == code
 
 
 DIGITS = "9" * 5000

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-import idumb
 from tests.support import project as projects
-from tests.support import seed, warm
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -225,79 +223,3 @@ def test_the_hint_about_a_tracked_file_with_changes_names_a_stash_that_works(pro
     assert hint == "Commit them (git commit) or stash them (git stash push -- 'a b.txt'), then idumb start T1-01"
     project.repo.git("stash", "push", "--quiet", "--", "a b.txt")
     assert started(project).code == 0
-
-
-def test_the_hint_about_changed_files_says_to_move_only_the_untracked_ones_away(project: Project) -> None:
-    """R-GIT-6."""
-    project.repo.write("a.txt", "old\n")
-    project.repo.commit("a", "a.txt")
-    project.plan([task("T1-01", files="modify `*.txt`")], head="builder: editor\n")
-    project.repo.write("new.txt", "mine\n")
-    hint = started(project).error["hint"]
-    assert hint == "Commit them (git commit) or move them away, then idumb start T1-01"
-    project.repo.write("a.txt", "mine\n")
-    hint = started(project).error["hint"]
-    stash = "stash them (git stash push -- a.txt) and move the untracked ones away"
-    assert hint == f"Commit them (git commit), or {stash}, then idumb start T1-01"
-    project.repo.commit("mine", "a.txt", "new.txt")
-    assert started(project).code == 0
-
-
-def become_ordinary(_: None) -> None:
-    """In the process of a command, before it starts: root would be refused nothing."""
-    if os.geteuid() == 0:
-        os.setgroups([])
-        os.setgid(65534)
-        os.setuid(65534)
-
-
-def as_somebody_else(project: Project, *arguments: str) -> Answer:
-    """Run as an ordinary user."""
-    return warm.of_this_process().run(project.start, *arguments, hook=f"{__name__}:become_ordinary")
-
-
-@pytest.fixture
-def read_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """A project that only root can write, accessible for everyone, with a home that is not."""
-    with tempfile.TemporaryDirectory(prefix="idumb-read-only-") as name:
-        place = Path(name)
-        place.chmod(0o755)
-        home = place / "home"
-        home.mkdir()
-        for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
-            monkeypatch.setenv(variable, str(home))
-        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
-        for file in ("gitconfig", ".gitconfig"):  # for git, and for libgit2
-            (home / file).write_text("[safe]\n\tdirectory = *\n", encoding="ascii")
-        project = projects.create(GitSandbox.create(place / "repo"))
-        project.plan([making("T1-01", "a.txt")])
-        every = [project.folder, *project.folder.rglob("*")]
-        for one in every:
-            one.chmod(0o555 if one.is_dir() else 0o444)
-        if os.geteuid() == 0:
-            for one in (home, *home.rglob("*")):
-                os.chown(one, 65534, 65534)
-        yield project
-        for one in every:
-            if one.is_dir():
-                one.chmod(0o755)
-
-
-def test_a_read_only_repository_is_refused_in_one_line(read_only: Project) -> None:
-    """F35."""
-    as_nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    for module in (idumb, pytest):
-        if (
-            os.geteuid() == 0
-            and subprocess.run([*as_nobody, "test", "-r", str(module.__file__)], check=False).returncode
-        ):
-            pytest.skip("this process is root, and another user cannot read the program here")
-    consent = read_only.approval()
-    before = all_bytes(read_only.repo)
-    answer = as_somebody_else(read_only, "execute-phase", "1", "--approve", consent, "--json")
-    assert answer.code == 4, answer
-    assert str(read_only.folder) in answer.error["message"]
-    assert answer.err == ""
-    assert as_somebody_else(read_only, "init").code == 0  # there is nothing to make
-    assert as_somebody_else(read_only, "status").code == 0
-    assert all_bytes(read_only.repo) == before

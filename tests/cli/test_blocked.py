@@ -91,21 +91,6 @@ def test_dependents_of_a_skipped_task_stay_blocked_and_every_command_says_why_an
         assert '"actions"' in json.dumps(published(name))
 
 
-def test_tasks_blocked_by_a_failed_task_can_be_retried_too(project: Project) -> None:
-    """R-RUN-5."""
-    ways = ["idumb resume 1 --retry-failed", ACCEPT, DROP]
-    assert project.quick("show", "T1-02", "--json").data["actions"] == ways
-    assert project.quick("status", "--json").data["phases"][0]["blocked"][0]["actions"] == ways
-    assert project.quick("next", "--json").data["next"]["command"] == ways[0]
-
-
-def test_accepting_a_skipped_task_unblocks_its_dependents(skipped: Project) -> None:
-    """R-RUN-5."""
-    project = skipped
-    assert project.quick("accept", "T1-01", "--why", "by hand").code == 0
-    assert project.statuses() == {"T1-01": "accepted", "T1-02": "ready", "T1-03": "pending"}
-
-
 def test_dropping_a_dependency_unblocks_the_task(skipped: Project) -> None:
     """R-RUN-5."""
     project = skipped

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support import project as projects
-from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import IDUMB, Project, task
+from tests.support.project import Project, task
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
 CODE = "agent.not-a-person"
 WORDS = [
     ("accept", "T1-01", "--why", "good"),
@@ -99,14 +94,6 @@ def test_an_agent_in_a_copy_made_by_idumb_belongs_to_this_repository(
         assert project.quick(*project.undoing(), "--json").error["code"] == CODE
 
 
-def test_an_agent_in_another_working_tree_of_the_repository_is_refused(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.repo.git("worktree", "add", "--quiet", str(tmp_path / "linked"))
-    mark(monkeypatch, tmp_path / "linked")
-    assert project.quick(*project.undoing(), "--json").error["code"] == CODE
-
-
 def test_an_agent_of_another_repository_does_not_count_in_this_one(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,48 +102,3 @@ def test_an_agent_of_another_repository_does_not_count_in_this_one(
     mark(monkeypatch, other.root)
     answer = project.quick(*project.undoing(), "--json")
     assert answer.error["code"] != CODE
-
-
-def said_by_builder(project: Project, tmp_path: Path, how: str) -> Answer:
-    """Run a phase whose builder accepts its own task, with its lock file removed: what that accept answered."""
-    output_file = tmp_path / "said"
-    words = " ".join((*IDUMB, "accept", "T1-01", "--why", "fine", "--json"))
-    script = how.format(
-        words=words, said=output_file, door=tmp_path / "door", path=os.environ["PATH"], home=os.environ["HOME"]
-    )
-    lock = project.repo.common_dir / "idumb/worktrees/main/owner.lock"
-    argv = json.dumps(["sh", "-c", f"echo bad > a.txt; rm {lock}; cd $IDUMB_REPOSITORY; {script}"])
-    names = ", ".join(sorted(name for name in os.environ if name.startswith(("XDG_", "GIT_", "PYTHON"))))
-    project.configure(
-        "run: {max_attempts: 1}\nbuilder: agent\n"
-        f"bindings:\n  agent: {{adapter: command, argv: {argv}, environment: [{names}]}}\n"
-    )
-    project.execute()
-    return Answer(4, output_file.read_text(encoding="utf-8"), "")
-
-
-HOWS = {
-    "as it is": "{words} > {said}",
-    "without the marks": "env -u IDUMB_PLACE -u IDUMB_PROCESS -u IDUMB_ROLE -u IDUMB_TASK {words} > {said}",
-    "left behind": (
-        "mkfifo {door}; (env -i PATH='{path}' HOME='{home}' setsid sh -c '{words} > {said}; echo > {door}' &);"
-        " read line < {door}"
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        HOWS["as it is"],
-        *(
-            pytest.param(HOWS[name], marks=[LINUX, pytest.mark.nightly])
-            for name in ("without the marks", "left behind")
-        ),
-    ],
-)
-def test_a_builder_cannot_accept_its_own_task(project: Project, tmp_path: Path, how: str) -> None:
-    answer = said_by_builder(project, tmp_path, how)
-    assert answer.error["code"] == CODE, answer
-    assert project.events("--kind", "task.accepted") == []
-    assert project.subjects()[-1] == "plan"

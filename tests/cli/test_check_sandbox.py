@@ -78,22 +78,6 @@ def test_checks_write_in_their_tree_and_scratch_only(prefix: tuple[str, ...], pr
     assert not (user / "deps/new.txt").exists()
 
 
-@needs_bwrap
-def test_a_home_around_the_repository_opens_nothing_of_the_repository(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With `checks.home: user`, checks write in the home, which holds the working tree here."""
-    user = project.folder
-    places = (f"{user}/src/a.txt", f"{user}/.git/planted")
-    lines = ("echo x > $HOME/made", *(f"(echo x >> {place}) && exit 1" for place in places), "true")
-    checks(project, "; ".join(lines), sandbox=SANDBOX_BWRAP, checks={"home": "user"})
-    monkeypatch.setenv("HOME", str(user.parent))
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
-    assert answer.code == 0, answer
-    assert recorded(project) == {SANDBOX_BWRAP}
-    assert (user.parent / "made").exists()
-
-
 CONNECT = """import socket, sys
 server = socket.create_server(("127.0.0.1", 0))
 socket.create_connection(server.getsockname(), 5).close()
@@ -174,14 +158,3 @@ def test_checks_fill_caches_but_change_no_program_and_no_approval(
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert recorded(project) == {SANDBOX_BWRAP}
-
-
-@needs_bwrap
-def test_a_link_that_a_builder_left_opens_nothing_for_checks(project: Project, home: Path) -> None:
-    (home / "keys").mkdir()
-    (project.folder / "out").symlink_to(home / "keys")
-    out = f"{project.folder}/out"
-    checks(project, f"(echo x > {out}/x) && exit 1; true", sandbox={"level": SANDBOX_BWRAP, "write": [out]})
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
-    assert answer.code == 0, answer
-    assert list((home / "keys").iterdir()) == []

@@ -65,16 +65,6 @@ def test_an_unusable_folder_is_refused_at_once_and_the_variable_named(
     assert "IDUMB_CHECKOUTS" in str(checks["checkouts.place"])
 
 
-def test_if_the_state_directory_is_in_the_working_tree_checkouts_are_elsewhere(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A home that is a repository: a checkout in the working tree would be one of its files."""
-    project.repo.write(".gitignore", "node_modules/\n.state/\n")
-    project.repo.commit("ignore", ".gitignore")
-    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / ".state"))
-    assert project.folder not in where(project, tmp_path).parents
-
-
 @pytest.fixture
 def killed_run(project: Project) -> Project:
     """A run that was killed while its builder worked. It is not prepared: its checkout is beside the repository."""
@@ -92,7 +82,7 @@ def interrupted(project: Project, number: signal.Signals) -> None:
     binding = f'{{adapter: command, argv: [sh, -c, "{script}"]}}'
     project.configure(f"builder: agent\nbindings:\n  agent: {binding}\n")
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    started = warm.start(project.start, "execute-phase", "1", "--approve", project.approval())
     handle = os.open(door, os.O_WRONLY)
     os.kill(started.pid, number)
     os.close(handle)
@@ -109,14 +99,6 @@ def kept(project: Project) -> str:
     return snapshot
 
 
-def test_resume_keeps_what_a_killed_builder_left_and_builds_anew(killed_run: Project) -> None:
-    answer = killed_run.quick("resume", "1", "--no-verify")
-    assert answer.code == 0, answer
-    [event] = killed_run.events("1", "--kind", "attempt.interrupted")
-    assert event["payload"]["snapshot"] == kept(killed_run)
-    assert (killed_run.read("a.txt"), killed_run.exists("kept.txt")) == ("whole\n", False)
-
-
 def test_deinit_puts_it_into_the_backup_and_removes_the_checkouts(killed_run: Project, tmp_path: Path) -> None:
     question = killed_run.quick("deinit", "--json")
     assert str(killed_run.repo.clones) in str(question.error["details"]["folders"])
@@ -125,18 +107,3 @@ def test_deinit_puts_it_into_the_backup_and_removes_the_checkouts(killed_run: Pr
     assert not killed_run.repo.clones.exists()
     killed_run.repo.git("fetch", "--quiet", str(backup / "refs.bundle"), "refs/idumb/*:refs/idumb/*")
     kept(killed_run)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("builder", ["", "builder: editor\n"])
-def test_the_check_of_a_service_runs_in_a_checkout_and_knows_the_user_s_repository(
-    project: Project, builder: str
-) -> None:
-    """Before any checkout exists, and also for a task that is built in the user's own tree."""
-    check = "test -s README.md && touch made.txt && cd $IDUMB_REPOSITORY && test -s .git/HEAD && test ! -e made.txt"
-    head = f'{builder}setup: [{{service: mail, why: it is needed, check: "{check}"}}]\n'
-    steps = [] if builder else [shell("echo x > a.txt")]
-    project.plan([task("T1-01", files="create `a.txt`", steps=steps)], head=head)
-    begin = ("start", "T1-01") if builder else ("execute-phase", "1", "--no-verify")
-    answer = project.json(*begin, "--approve", project.approval())
-    assert (answer.code, project.exists("made.txt")) == (0, False), answer

@@ -26,9 +26,3 @@ def test_commands_phases_and_tasks_are_completed(project: Project) -> None:
     assert completed(project, "idumb", "dlq", "re") == ["retry", "remove"]
     assert completed(project, "idumb", "execute-phase", "") == ["1"]
     assert completed(project, "idumb", "show", "t1-0") == ["T1-01", "T1-02"]
-
-
-def test_a_repository_that_cannot_be_read_completes_nothing_and_says_nothing(project: Project) -> None:
-    project.configure("builder: [\n")
-    (project.repo.git_dir / "HEAD").write_text("broken\n", encoding="ascii")
-    assert completed(project, "idumb", "show", "T") == []

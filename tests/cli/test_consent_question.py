@@ -6,12 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.consent import needs
-from idumb.app.roles import role_consent
-from idumb.cli.reporters import Silent
-from idumb.composition.container import Container
-from idumb.domain.errors import Refusal
-from idumb.views.terminal.ask import Nobody
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
@@ -84,20 +78,6 @@ def test_the_shown_model_is_the_one_that_gets_called(project: Project, command: 
         lines = [line.removeprefix("agent ") for line in evidence if line.startswith("agent ")]
         shown = {line[0]: [part for part in line.split("; ") if part.startswith("model")] for line in lines}
         assert shown == models
-
-
-def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> None:
-    """R-LOCK-3."""
-    services = Container(str(project.folder), Nobody, Silent)
-    need = needs.of_roles(services, ["planner", "researcher"])
-    with pytest.raises(Refusal) as refused:
-        role_consent.ensure(services, need, approve=())
-    evidence = refused.value.details["evidence"]
-    planner, researcher = (
-        f"{role}: {line}" for role, line in zip(("planner", "researcher"), expected(tmp_path), strict=True)
-    )
-    assert evidence[0] == planner
-    assert evidence[1].startswith(researcher)
 
 
 def test_a_secret_in_an_option_is_hidden_and_a_missing_program_is_shown(project: Project) -> None:

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.cli import opened_services
-from idumb.domain import decision
-from idumb.domain.decision import Decision
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -83,73 +79,6 @@ def test_an_agent_updated_in_place_starts_without_asking(project: Project, tmp_p
     put(project.folder.parent / "one", "newer")
     assert again(project, "--no-verify").code == 0
     assert project.read("a.txt") == "newer\n"
-
-
-def test_an_approval_voided_by_another_program_names_both_programs(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-LOCK-3: in guided mode an approval is consent, and is lost for the same reason."""
-    assert project.quick("approve", "1", "--revoke", "--json").code == 0
-    contract = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert project.quick("approve", "1", *project.answers(), "--hash", contract, "--json").code == 0
-    other = put(tmp_path / "two", "two")
-    monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
-    refused = again(project)
-    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
-    assert refused.error["details"]["changed"] == ["agent b"]
-    assert f"was {project.folder.parent / 'one/coder'}, is {other}" in refused.error["message"]
-    assert again(project, "--no-verify", "--approve", refused.error["hint"].split()[-1]).code == 0
-
-
-@pytest.mark.parametrize("adapter", seed.one_on_a_push(["command", "claude"], "adapter"))
-def test_consent_at_the_terminal_covers_the_program_that_was_shown(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str
-) -> None:
-    """R-LOCK-3: not to a program that replaced it while the question waited."""
-    assert project.quick("approve", "1", "--revoke", "--json").code == 0
-    project.configure(CONFIG.replace("command", adapter))
-    one, two = project.folder.parent / "one/coder", tmp_path / "two"
-    monkeypatch.setenv("PATH", str(two), prepend=":")
-
-    class Slow:
-        interactive = True
-
-        def ask(self, question: Decision) -> decision.Answer:
-            put(two, "two")
-            return decision.Answer(question.id, "run", "me")
-
-    with monkeypatch.context() as at_terminal:
-        at_terminal.setattr(opened_services, "_asker", lambda *_, **__: Slow())
-        stopped = again(project)
-    assert (stopped.code, stopped.error["code"]) == (4, "consent.missing")
-    changed = f"agent b (program: was {one}, is {two / 'coder'})"
-    assert changed in stopped.error["message"]
-    assert stopped.error["hint"] == "idumb resume 1 asks for your consent again"
-    assert not project.exists("a.txt")
-    refused = project.quick("resume", "1", "--json")
-    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
-    assert changed in refused.error["message"]
-    (two / "coder").unlink()
-    assert project.quick("check-plan", "1", "--json").data["consent"] is True
-
-
-@pytest.mark.parametrize("by", seed.one_on_a_push(["consent", "approval"], "agreed by"))
-def test_consent_to_an_amendment_covers_no_other_program(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    """R-LOCK-3: only the programs that the run may start carry over."""
-    if by == "approval":
-        assert project.quick("approve", "1", "--revoke", "--json").code == 0
-        contract = project.quick("check-plan", "1", "--json").data["contract_hash"]
-        assert project.quick("approve", "1", *project.answers(), "--hash", contract, "--json").code == 0
-    put(project.folder.parent / "one", "one; exit 1")
-    assert again(project).code == 1
-    put(tmp_path / "two", "two")
-    monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
-    amended = project.quick("amend", "1", "--decision", "a.txt stays small", "--yes", "--json")
-    assert amended.code == 0, amended
-    refused = project.quick("resume", "1", "--retry-failed", "--json")
-    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
 
 
 def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: Project) -> None:

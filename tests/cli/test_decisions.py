@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from idumb.app.contract import contract_versions
-from idumb.domain.consent import grant
-from tests.adapters.store.test_approvals import make_key
-from tests.support import ended_runs, seed
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.approvals import approve, contract
+from tests.support.approvals import approve
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import PLAN, edit, run, run_id, run_killed_before, versions
+from tests.support.plans import PLAN, edit, run, run_id, versions
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
@@ -67,16 +61,6 @@ def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_
     assert len(versions(waiting)) == 1
 
 
-def test_an_answer_on_another_branch_is_refused_and_changes_no_plan(waiting: Project) -> None:
-    """R-ASK-2."""
-    waiting.repo.git("switch", "--quiet", "-c", "other")
-    before = waiting.read(PLAN)
-    assert waiting.quick("decide", QUESTION, "yes", "--json").error["code"] == "git.other-branch"
-    assert waiting.read(PLAN) == before
-    waiting.repo.git("switch", "--quiet", "main")
-    assert decide(waiting, QUESTION, "yes").data["version"] == 2
-
-
 def test_an_answer_is_appended_later_if_the_plan_is_being_edited(waiting: Project) -> None:
     """R-ASK-3."""
     edit(waiting, "T1-02: Task T1-02", "T1-02: Mine")
@@ -106,21 +90,6 @@ def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(
     assert "## Decisions" not in waiting.read(PLAN)
 
 
-@pytest.mark.parametrize(
-    "function",
-    seed.one_on_a_push([contract_versions._write, contract_versions._record], "the write of an answer"),
-)
-def test_after_a_kill_around_the_write_the_answer_is_appended_once(
-    waiting: Project, function: Callable[..., Any]
-) -> None:
-    """R-ASK-3: before or behind it."""
-    run_killed_before(waiting, function, "decide", QUESTION, "yes")
-    assert waiting.read(PLAN).count(QUESTION) == (1 if function is contract_versions._record else 0)
-    assert waiting.resume("--no-verify").code == 0
-    assert waiting.read(PLAN).count(QUESTION) == 1
-    assert [version["version"] for version in versions(waiting)] == [2]
-
-
 def test_refusals_carry_choices_with_consequences(prepared: Prepared) -> None:
     """R-ASK-1: an amendment is not offered if the changed task is completed."""
     project = prepared.get(ended_runs.done)
@@ -141,14 +110,6 @@ def test_refusals_carry_choices_with_consequences(prepared: Prepared) -> None:
     assert "idumb amend" not in shown.err
 
 
-def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, ...], bool]]:
-    """Return whether the current contract's approval expires, what it accepts and whether it is signed."""
-    read = [json.loads(p.read_text(encoding="utf-8")) for p in home.rglob("consent/*/*.json")]
-    kept = [(grant.from_dict(one.get("grant")), one["signature"]) for one in read]
-    approvals = [(each, signed) for each, signed in kept if each and each.contract_hash == contract(project)]
-    return sorted((each.expires is not None, each.accepted, signed is not None) for each, signed in approvals)
-
-
 def _approved(sandbox: GitSandbox) -> Project:
     """T1-01 waits for a judgement, under an approval that expires."""
     project = projects.create(sandbox)
@@ -156,17 +117,6 @@ def _approved(sandbox: GitSandbox) -> Project:
     approve(project, "--expires", "90m")
     assert project.quick("execute-phase", "1", "--json").code == 5
     return project
-
-
-@pytest.mark.nightly
-def test_an_approval_extended_to_an_answer_keeps_its_expiry_and_can_be_revoked(prepared: Prepared, home: Path) -> None:
-    """R-ASK-3, R-LOCK-4: an answer does not make an expiring approval permanent."""
-    project = prepared.get(_approved)
-    assert decide(project, QUESTION, "yes").data["version"] == 2
-    assert not project.quick("check-plan", "1", "--json").data["consent"]
-    assert kept_approvals(project, home) == [(True, (), False)]
-    assert project.quick("approve", "1", "--revoke", "--json").code == 0
-    refused(project.quick("resume", "1", "--json"), "consent.missing", 5)
 
 
 def test_an_answer_stays_only_in_the_record_if_consent_cannot_follow_it(prepared: Prepared) -> None:
@@ -177,34 +127,3 @@ def test_an_answer_stays_only_in_the_record_if_consent_cannot_follow_it(prepared
     assert decide(project, QUESTION, "yes").data["version"] is None
     assert project.read(PLAN) == before
     refused(project.quick("resume", "1", "--json"), "consent.missing", 5)
-
-
-def of_no_return(project: Project) -> None:
-    """T1-01 waits for a judgement; T1-02 is irreversible."""
-    last = making("T1-02", "b.txt", after="T1-01", fields="- **Rollback:** irreversible: it tells the world\n")
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED), last])
-
-
-@pytest.mark.nightly
-def test_a_person_s_acceptance_expires_with_its_approval(project: Project, home: Path) -> None:
-    """R-ASK-3, R-LOCK-9: an answer moves no acceptance into an approval that lasts longer."""
-    of_no_return(project)
-    approve(project)
-    approve(project, "--expires", "90m", "--accept-irreversible", "T1-02")
-    assert project.quick("execute-phase", "1", "--json").code == 5
-    assert decide(project, QUESTION, "yes").data["version"] == 2
-    assert kept_approvals(project, home) == [(False, (), False), (True, ("T1-02",), False)]
-    assert project.resume("--no-verify").code == 0
-
-
-@pytest.mark.nightly
-def test_acceptances_of_a_signed_approval_enter_no_unsigned_one(project: Project, home: Path, tmp_path: Path) -> None:
-    """R-ASK-3, R-LOCK-9: the plan stays as signed, and the run continues with the answer."""
-    of_no_return(project)
-    approve(project)
-    approve(project, "--accept-irreversible", "T1-02", "--sign", str(make_key(tmp_path / "key")))
-    assert project.quick("execute-phase", "1", "--json").code == 5
-    before = kept_approvals(project, home)
-    assert decide(project, QUESTION, "yes").data["version"] is None
-    assert kept_approvals(project, home) == before == [(False, (), False), (False, ("T1-02",), True)]
-    assert project.resume("--no-verify").code == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sqlite3
@@ -15,9 +14,8 @@ import pytest
 
 from tests.support import doctor as doctors
 from tests.support import warm
-from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import Project, shell, task
+from tests.support.project import Project
 from tests.support.schemas import published
 
 SCHEMA = published("deinit")
@@ -65,12 +63,6 @@ def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: 
     assert project.quick("init").code == 0
 
 
-def test_reports_of_work_that_was_rolled_back_are_no_work_done_elsewhere(project: Project) -> None:
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.quick("deinit", "--yes", "--json").code == 0
-    assert project.json("status").data["phases"][0]["state"] == "ready"
-
-
 def test_the_printed_commands_restore_everything(project: Project, tmp_path: Path) -> None:
     """R-GIT-8: the commands under `next`: refs from the bundle, the log and its copy from the files."""
     events, refs = project.events(), project.repo.kept("refs/idumb/")
@@ -82,33 +74,6 @@ def test_the_printed_commands_restore_everything(project: Project, tmp_path: Pat
     assert project.events() == events
     assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
     assert not project.exists("a.txt")
-
-
-def test_an_invalid_git_folder_is_refused_with_a_next_step(project: Project) -> None:
-    (project.repo.git_dir / "HEAD").unlink()
-    refused = project.quick("status", "--json")
-    assert "is not a git folder" in refused.error["message"]
-    assert refused.error["hint"]
-
-
-def test_the_printed_commands_restore_the_settings_that_files_removed(project: Project, tmp_path: Path) -> None:
-    """R-GIT-8: a configuration that no commit has is as before, and the run is known again."""
-    project.configure("run:\n  max_attempts: 7\n")
-    (project.folder / ".idumb/notes").mkdir()
-    (project.folder / ".idumb/notes/raw").write_bytes(b"\xff\0\r\n")
-
-    def content() -> dict[str, bytes]:
-        own = project.folder / ".idumb"
-        return {str(p.relative_to(own)): p.read_bytes() for p in own.rglob("*") if p.is_file()}
-
-    before, was = content(), project.quick("status", "--json").data
-    removed = project.quick("deinit", "--yes", "--files", "--backup", str(tmp_path / "it's kept"))
-    assert not project.exists(".idumb")
-    printed = [line.partition("restore: ")[2] for line in removed.out.splitlines() if "  restore: " in line]
-    subprocess.run(["/bin/sh", "-e"], input="\n".join(printed), text=True, cwd=project.folder, check=True)
-    assert content() == before
-    status = project.quick("status", "--json")
-    assert (status.code, status.data["phases"]) == (0, was["phases"])
 
 
 def test_without_a_terminal_it_needs_an_option_and_lists_what_it_would_remove(project: Project) -> None:
@@ -145,27 +110,6 @@ def test_files_are_removed_only_on_request_and_are_in_the_backup(project: Projec
     assert outside.read_text(encoding="utf-8") == "x"
 
 
-@pytest.mark.nightly
-def test_deinit_is_refused_while_a_run_is_active_in_any_working_tree(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """F40: the owner of the other working tree is named, and nothing is removed."""
-    sandbox.write("README.md", "x")
-    project = Project(sandbox, sandbox.root)
-    assert project.quick("init").code == 0
-    project.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])], commit=False)
-    sandbox.commit()
-    sandbox.git("worktree", "add", "--quiet", str(tmp_path / "other"))
-    other = Project(GitSandbox(tmp_path / "other"), tmp_path / "other")
-    with project.running("execute-phase", "1", "--approve", project.approval()) as running:
-        running.wait_for("attempt.started")
-        before = remaining(project)
-        answer = other.quick("deinit", "--yes", "--json")
-        assert (answer.code, answer.error["code"]) == (4, "lock.held")
-        assert str(running.pid) in answer.error["message"]
-        assert remaining(project) == before
-        os.kill(running.pid, signal.SIGKILL)
-        running.end()
-
-
 def test_a_damaged_log_is_removed_too_and_kept_unchanged_in_the_backup(project: Project, tmp_path: Path) -> None:
     store = project.repo.common_dir / "idumb/store.db"
     store.write_bytes(b"damaged")
@@ -184,21 +128,6 @@ def test_deinit_removes_nothing_if_refs_cannot_be_backed_up(project: Project) ->
     assert remaining(project) == before
     assert project.quick("deinit", "--yes", "--no-backup", "--json").code == 0
     assert remaining(project) == []
-
-
-def test_deinit_removes_nothing_if_a_folder_cannot_be_listed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data that is not in the backup must stay."""
-    listed, before = os.scandir, remaining(project)
-
-    def failing(path: str) -> object:
-        if str(path).endswith("/worktrees"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        return listed(path)
-
-    monkeypatch.setattr(os, "scandir", failing)
-    assert project.quick("deinit", "--yes", "--json").error["code"] == "system.disk"
-    monkeypatch.setattr(os, "scandir", listed)
-    assert remaining(project) == before
 
 
 def test_a_backup_never_goes_into_a_folder_that_is_not_empty(project: Project, tmp_path: Path) -> None:
@@ -255,6 +184,6 @@ def test_a_deinit_killed_anywhere_is_finished_by_running_it_again(prepared: Prep
 def _killed_at(project: Project, number: int) -> bool:
     """Return False if it finished before."""
     arguments = ("deinit", "--yes", "--json")
-    done = warm.of_this_process().run(project.start, *arguments, hook=f"{__name__}:die_at", given=number)
+    done = warm.run(project.start, *arguments, hook=f"{__name__}:die_at", given=number)
     assert done.code in {0, -signal.SIGKILL}, done
     return done.code != 0

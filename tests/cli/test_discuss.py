@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 
-from idumb.views.terminal import ask
 from tests.support import scripted_roles
 from tests.support.gitrepo import GitSandbox
 from tests.support.scripted_roles import PlanningProject
 
 CONTEXT = ".planning/phases/2/2-CONTEXT.md"
-QUESTIONS = '{"questions": [{"text": "Who is greeted?", "why": "It is the list"}, {"text": "How?"}, 3]}'
-ASKED = f"Gladly.\n\n```json\n{QUESTIONS}\n```"
 
 
 @pytest.fixture
@@ -41,43 +37,6 @@ def test_questions_are_written_to_the_context_file_and_answered_once(planning: P
     empty = run("plan", "discuss", "2", "--answer", f"{again.data['open'][0]}= ", "--json")
     assert empty.error["code"] == "question.no-answer"
     assert place.read_bytes() == before
-
-
-def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(planning: PlanningProject) -> None:
-    """R-ADAPT-4: open questions are shown as open."""
-    planning.answers(researcher=[ASKED, "# Found"], planner=["no"])
-    answer = planning.run("plan", "discuss", "2")
-    assert [(q["text"], q["why"]) for q in answer.data["questions"]] == [
-        ("Who is greeted?", "It is the list"),
-        ("How?", ""),
-    ]
-    assert "Ask nothing that the texts above answer" in planning.prompts("researcher")[0]
-    assert planning.project.quick("plan", "discuss", "2", "--answer", "Q-1=the cat").code == 0
-    planning.run("plan-phase", "2")
-    report, prompt = planning.prompts("researcher")[1], planning.prompts("planner")[0]
-    assert "Ask nothing that the texts above answer" not in report
-    assert "What commonly goes wrong" in report
-    for text in (report, prompt):
-        assert "> the cat" in text
-        assert "- Q-2: How?" in text
-
-
-def test_without_an_answer_of_the_researcher_the_default_questions_are_asked(planning: PlanningProject) -> None:
-    """R-ADAPT-4."""
-    planning.answers(researcher=["What a nice phase."])
-    answer = planning.run("plan", "discuss", "2")
-    assert answer.code == 5
-    assert "These are the usual questions" in answer.object["warnings"][0]
-    assert len(answer.data["open"]) > 2
-
-
-def test_a_person_at_the_terminal_answers_with_text() -> None:
-    """R-ADAPT-4: an empty line leaves the question open, the end of input ends the talk."""
-    for typed, answer in ((" a word \n", "a word"), ("\n", ""), ("", None)):
-        screen = io.StringIO()
-        assert ask.Terminal(io.StringIO(typed), screen, "me").words("Who\x1b[2J?", "It is the list") == answer
-        assert "It is the list" in screen.getvalue()
-        assert "\x1b" not in screen.getvalue()
 
 
 def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(planning: PlanningProject) -> None:

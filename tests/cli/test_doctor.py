@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import doctor as doctors
-from tests.support.doctor import doctor, problems, store, symptoms_of
+from tests.support.doctor import doctor, problems, symptoms_of
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project
@@ -58,42 +58,12 @@ def test_doctor_runs_no_program_of_the_repository(project: Project, tmp_path: Pa
     assert "pre-commit" in names
 
 
-def test_a_repository_without_commits_and_idumb_is_not_a_problem(sandbox: GitSandbox) -> None:
-    project = Project(sandbox, sandbox.root)
-    answer = doctor(project)
-    assert answer.code == 0, answer.out
-    assert problems(answer, "config.reads")[0]["fix"] == "idumb init"
-
-
 def test_outside_a_repository_doctor_says_so_and_checks_the_machine(tmp_path: Path, home: Path) -> None:
     (tmp_path / "empty").mkdir()
     answer = doctor(Project(GitSandbox(tmp_path / "empty"), tmp_path / "empty"))
     assert answer.code == 1
     assert "git.program" in {check["code"] for check in answer.data["checks"]}
     assert "is not in a git repository" in problems(answer, "git.repository")[0]["found"]
-
-
-def test_a_bare_repository_is_named(tmp_path: Path) -> None:
-    bare = GitSandbox.create(tmp_path / "bare", options=("--bare",))
-    assert "bare" in symptoms_of(Project(bare, bare.root), "git.repository", "problem")[0]["found"]
-
-
-def test_a_repository_in_an_unsupported_format_is_named(tmp_path: Path) -> None:
-    """F15."""
-    repo = GitSandbox.create(tmp_path / "sha256", options=("--object-format=sha256",))
-    repo.write("a", "a")
-    repo.commit()
-    place = Project(repo, repo.root)
-    assert "repository format" in symptoms_of(place, "git.repository", "problem")[0]["found"]
-
-
-def test_an_unknown_extension_is_named(project: Project) -> None:
-    """F15: git itself refuses to read such a repository."""
-    project.repo.git("config", "core.repositoryFormatVersion", "1")
-    config = project.repo.root / ".git/config"
-    config.write_text(config.read_text() + "[extensions]\n\trefStorage = reftable\n", encoding="utf-8")
-    answer = project.quick("doctor", "--json")
-    assert "refstorage" in problems(answer, "git.repository")[0]["found"]
 
 
 def test_a_merge_in_progress_is_named(project: Project) -> None:
@@ -107,45 +77,3 @@ def test_fixes_are_recorded_in_the_log(project: Project) -> None:
     lines = answer.data["fixed"]
     assert (answer.code, len(lines)) == (0, 1)
     assert project.events("--kind", "doctor.fixed")[0]["payload"] == {"done": lines, "failed": []}
-
-
-def test_a_missing_log_is_one_problem_and_its_consequences_are_reported_once(project: Project) -> None:
-    """R-LOG-6: the same cause nine times would hide the one next step."""
-    store(project).unlink()
-    shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "log")
-    output = project.quick("doctor").out
-    assert output.count("see store.opens") == 1
-    cause = symptoms_of(project, "store.opens", "problem")[0]["found"]
-    assert output.count(cause) == 1
-    assert "log.refs, log.unknown-refs" in output
-    answer = doctor(project)
-    assert {one["state"] for one in problems(answer, "log.refs")} == {"warn"}
-    assert sum(answer.data["counts"].values()) == len(answer.data["checks"])
-    assert answer.data["counts"]["not_examined"] > 1
-
-
-def test_an_unreadable_configuration_is_one_problem(project: Project) -> None:
-    """R-OPS-4: checks that need it are not examined, and the plans are not reported as wrong."""
-    project.configure("builder: [\n")
-    answer, output = doctor(project), project.quick("doctor").out
-    assert [one["code"] for one in answer.data["checks"] if one["state"] == "problem"] == ["config.reads"]
-    assert "skipped  checks.dependencies, plans.read: see config.reads" in output
-    assert output.count("Invalid YAML") == 1
-    assert "phase 1 cannot run" not in output
-
-
-def test_problems_with_one_cause_name_the_next_step_once(project: Project) -> None:
-    for name in ("state.json", "execution/1/progress.json"):
-        (project.folder / ".idumb/brain" / name).unlink()
-    output = project.quick("doctor").out
-    assert "state.json: the file is missing" in output
-    assert "progress.json: the file is missing" in output
-    assert output.count("next: idumb doctor --fix") == 1
-
-
-def test_problems_are_exit_code_1_and_name_the_next_command(project: Project) -> None:
-    store(project).unlink()
-    answer = project.quick("doctor")
-    assert answer.code == 1
-    assert "[doctor.problems]" in answer.err
-    assert "      idumb doctor --fix\n" in answer.err

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support import doctor as doctors
 from tests.support import seed
-from tests.support.doctor import doctor, fixed, problems, store, symptoms_of, user_and_git
+from tests.support.doctor import doctor, fixed, problems, symptoms_of
 from tests.support.prepared import Prepared
 from tests.support.project import Project
 
@@ -20,11 +17,6 @@ from tests.support.project import Project
 @pytest.fixture
 def project(prepared: Prepared) -> Project:
     return prepared.get(doctors.create)
-
-
-def test_an_invalid_configuration_is_named_with_its_line(project: Project) -> None:
-    project.repo.write(".idumb/config.yaml", "git:\n  comit: task\n")
-    assert ".idumb/config.yaml:2" in symptoms_of(project, "config.reads", "problem")[0]["found"]
 
 
 @pytest.mark.nightly
@@ -78,48 +70,3 @@ def test_lost_and_damaged_projections_are_rebuilt(project: Project, damages: tup
     assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
     assert project.read(CHECKPOINT) == before[CHECKPOINT]
     assert json.loads(project.read(STATE))["history"][0]["run"] == json.loads(before[STATE])["history"][0]["run"]
-
-
-_POINTS = frozenset(
-    {"os.rename", "os.remove", "os.link", "os.mkdir", "os.chmod", "sqlite3.connect", "subprocess.Popen"}
-)
-
-
-def killed_at(project: Project, number: int) -> bool:
-    """Run `doctor --fix` up to the point with this number, where the power fails; return whether it got there."""
-    child = os.fork()
-    if child == 0:
-        points = iter(range(1, number))
-
-        def count(event: str, arguments: object) -> None:
-            if event in _POINTS and next(points, None) is None:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        sys.addaudithook(count)
-        project.quick("doctor", "--fix", "--json")
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("step", [101, pytest.param(13, marks=pytest.mark.nightly)])
-def test_the_next_fix_finishes_one_killed_anywhere(project: Project, step: int) -> None:
-    """F30: log, refs, modes and projections at once."""
-    before, refs = user_and_git(project), project.repo.kept("refs/idumb/")
-    events = project.quick("log", "--limit", "1000", "--json").data["events"]
-    kept = store(project).read_bytes()
-    for number in range(1, 400, step):
-        store(project).write_bytes(kept[: len(kept) // 2])
-        (project.folder / PROGRESS).unlink()
-        project.repo.git("update-ref", "-d", next(name for name in refs if name.endswith("T1-01/1/base")))
-        store(project).parent.chmod(0o755)
-        killed = killed_at(project, number)
-        answer = doctor(project, "--fix")
-        assert answer.code == 0, (number, answer.out)
-        present = project.quick("log", "--limit", "1000", "--json").data["events"]
-        assert present[: len(events)] == events, number
-        assert project.repo.kept("refs/idumb/") == refs, number
-        assert user_and_git(project) == before, number
-        if not killed:
-            break
-    assert number > 50

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from tests.support import doctor as doctors
 from tests.support.doctor import doctor, fixed, problems, symptoms_of
 from tests.support.prepared import Prepared
-from tests.support.project import IDUMB, Project
+from tests.support.project import Project
 
 
 @pytest.fixture
@@ -22,16 +18,6 @@ def project(prepared: Prepared) -> Project:
 def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:
     (project.repo.common_dir / "refs/heads/main").write_text("1" * 40 + "\n", encoding="utf-8")
     assert "reflog" in symptoms_of(project, "git.head", "problem")[0]["fix"]
-
-
-@pytest.mark.nightly
-def test_a_damaged_index_is_found_although_the_caller_ignores_the_ends_of_programs(project: Project) -> None:
-    """The exit code of git, which says so, is dropped for a program that inherits an ignored SIGCHLD."""
-    (project.repo.common_dir / "index").write_bytes(b"no index")
-    argv = ["/bin/sh", "-c", "trap '' CHLD; exec \"$@\"", "sh", *IDUMB, "doctor"]
-    ended = subprocess.run(argv, cwd=project.start, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1, ended.stdout
-    assert "index file smaller than expected" in ended.stdout
 
 
 def test_a_ref_of_idumb_emptied_by_a_power_cut_is_restored(project: Project) -> None:
@@ -72,11 +58,6 @@ def test_what_stands_in_the_way_is_named(project: Project) -> None:
     assert lock.exists()  # it may not belong to idumb
 
 
-def test_a_lock_of_a_live_process_names_the_process(project: Project) -> None:
-    with (project.repo.git_dir / "index.lock").open("w"):
-        assert f"process {os.getpid()} holds it" in symptoms_of(project, "git.locks", "warn")[0]["found"]
-
-
 @pytest.mark.nightly
 def test_a_push_that_would_publish_snapshots_is_named(project: Project) -> None:
     """M9."""
@@ -86,14 +67,3 @@ def test_a_push_that_would_publish_snapshots_is_named(project: Project) -> None:
         project.repo.git("config", "--unset", f"remote.x.{name}")
     project.repo.git("config", "remote.x.push", "refs/heads/*:refs/heads/*")
     assert problems(doctor(project), "git.push") == []
-
-
-@pytest.mark.nightly
-def test_hooks_that_the_user_s_own_configuration_names_are_listed(project: Project, home: Path) -> None:
-    (home / "gitconfig").write_text("[core]\n\thooksPath = ~/hooks\n")
-    (home / "hooks").mkdir()
-    (home / "hooks/pre-commit").write_text("")
-    (symptom,) = symptoms_of(project, "git.hooks", "warn")
-    assert (symptom["found"], symptom["path"]) == ("core.hooksPath is ~/hooks", "~/gitconfig")
-    checks = {check["code"]: check["symptoms"] for check in doctor(project).data["checks"]}
-    assert checks["git.hooks"][-1]["found"] == "~/hooks/pre-commit"

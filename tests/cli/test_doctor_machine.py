@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import doctor as doctors
-from tests.support.doctor import DEAD, doctor, fixed, problems, store, symptoms_of
+from tests.support.doctor import doctor, fixed, problems, store, symptoms_of
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project
@@ -75,19 +75,6 @@ def test_permissions_that_are_too_open_are_fixed(project: Project) -> None:
     assert len(found) == 6
     fixed(project, "store.private")
     assert (folder.stat().st_mode & 0o777, store(project).stat().st_mode & 0o777) == (0o700, 0o600)
-
-
-def test_objects_collected_before_the_fix_are_not_a_failure(project: Project) -> None:
-    """S14: taking over the working tree removes the owner card of a killed owner."""
-    folder = project.repo.common_dir / "idumb"
-    folder.chmod(0o755)
-    card = project.repo.write(f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp", "half")
-    card.parent.chmod(0o755)
-    card.parent.parent.chmod(0o755)
-    card.chmod(0o644)
-    answer = doctor(project, "--fix")
-    assert problems(answer, "store.private") == []
-    assert not card.exists()
 
 
 def test_a_state_directory_that_others_can_write_is_named(project: Project) -> None:

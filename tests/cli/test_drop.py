@@ -65,16 +65,6 @@ def test_a_dropped_phase_is_not_what_comes_next_and_undo_takes_it_up_again(stopp
     assert stopped.json("status").data["phases"][0]["state"] == "dropped"
 
 
-def test_a_phase_that_never_ran_can_be_dropped_and_its_changed_plan_runs_again(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    assert dropped(project, "1").code == 0
-    assert not project.exists("a.txt")
-    assert project.json("next").data["next"]["command"] is None
-    project.plan([making("T1-01", "b.txt")])
-    assert project.json("status").data["phases"][0]["state"] == "changed"
-    assert project.execute("--no-verify").code == 0
-
-
 def test_an_unwanted_quick_task_can_be_dropped_and_next_forgets_it(project: Project) -> None:
     words = ("quick", "Fix it", "--files", "README.md", "--check", "false", "--builder", "human")
     consent = project.json(*words).error["details"]["consent_hash"]

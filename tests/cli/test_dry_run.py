@@ -10,15 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
-from tests.support.prepared import Prepared
-from tests.support.project import Project, delete, edit, failing_task, making, shell, task, write
+from tests.support.project import Project, delete, edit, failing_task, making, shell, task
 from tests.support.schemas import published
 
-PLAN = ".planning/phases/1/01-PLAN.md"
 SCHEMA = published("run")
 
 
@@ -142,16 +139,6 @@ def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_pat
     assert rows["T1-03"]["why"] == "needs T1-02"
 
 
-def test_a_dry_run_of_a_verified_phase_needs_force(prepared: Prepared) -> None:
-    """R-RUN-11, R-ASK-1."""
-    project = prepared.get(ended_runs.done)
-    refused = rehearse(project, approve=False)
-    assert refused.error["code"] == "phase.verified"
-    commands = [row["command"] for row in refused.error["details"]["choices"]]
-    for words in (str(refused.error["hint"]), *commands):  # none starts a run
-        assert "execute-phase" not in words or "--dry-run" in words
-
-
 def test_an_interrupted_dry_run_leaves_nothing(project: Project) -> None:
     """R-RUN-11."""
     step = shell("kill -INT $PPID; tail -f /dev/null")
@@ -162,42 +149,6 @@ def test_an_interrupted_dry_run_leaves_nothing(project: Project) -> None:
     assert ended.code == 130
     assert "idumb resume" not in ended.out + ended.err
     assert everything(project) == before
-
-
-def test_a_dry_run_of_a_strict_plan_needs_an_approval(sandbox: GitSandbox) -> None:
-    """R-RUN-11, R-LOCK-4: as for a run; the approval is looked at from the copy too, and stays as it was."""
-    project = projects.create(sandbox, files={"README.md": "# A project\n", "tests/check.sh": "test -s a.txt\n"})
-    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-    head = (
-        "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-        "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
-    )
-    steps = [write("a.txt", "made\n")]
-    only = task("T1-01", files="create `a.txt`", check="sh tests/check.sh", steps=steps, fields=fields)
-    project.plan([only], head=head)
-    assert rehearse(project).error["code"] == "approval.missing"
-    assert project.json("approve", "1", *project.answers(), "--hash", project.contract_hash()).code == 0
-    assert statuses(rehearse(project, approve=False)) == {"T1-01": "completed"}
-
-
-@pytest.mark.nightly
-def test_a_step_plan_can_have_a_dry_run(sandbox: GitSandbox) -> None:
-    """R-RUN-11, R-PLAN-7."""
-    project = projects.create(sandbox)
-    steps = f"steps:\n- {json.dumps(write('a.txt', 'a'))}\n- {json.dumps(write('b.txt', 'b'))}\n"
-    project.repo.write("web.yaml", steps)
-    project.repo.commit("a step plan")
-    assert (
-        project.json("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
-        == 0
-    )
-    before = everything(project)
-    answer = project.json("execute", "web.yaml", "--dry-run")
-    assert everything(project) == before
-    assert answer.data["next"] == ["idumb execute web.yaml"]
-    report = answer.data["dry_run"]
-    assert [(f["path"], f["change"]) for f in report["files"]] == [("a.txt", "created"), ("b.txt", "created")]
-    assert "+a" in report["diff"]
 
 
 def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: Project) -> None:

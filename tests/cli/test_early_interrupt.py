@@ -37,13 +37,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 def test_ctrl_c_during_a_command_exits_with_130_and_one_line(project: Project) -> None:
     """The handling is that of the command line; each command has it."""
-    for module, command in (("running.stop", "stop"), ("upkeep.doctor", "doctor"), ("reading.status", "status")):
-        assert interrupted(project, f"idumb.app.{module}", command) == WORDS
-
-
-@pytest.mark.parametrize("moment", ["idumb.cli.cached_view", "idumb.cli.main"])
-def test_ctrl_c_before_the_command_was_resolved_exits_the_same_way(project: Project, moment: str) -> None:
-    assert interrupted(project, moment, "doctor") == WORDS
+    assert interrupted(project, "idumb.app.upkeep.doctor", "doctor") == WORDS
 
 
 def interrupted(project: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
-from tests.cli.test_caller_detection import CODE, mark
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import PLAN, edit, run
+from tests.support.plans import PLAN, run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 from tests.support.schemas import published
@@ -192,42 +191,3 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     assert project.quick(*project.undoing(), "--json").code == 0
     assert project.exists("c.txt")
     assert decisions(project) == [QUESTION]
-
-
-def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-ASK-2, R-ASK-3: nothing is recorded."""
-    assert decide(project, QUESTION, "perhaps").error["code"] == "decision.bad-choice"
-    assert decide(project, QUESTION, "rollback").error["hint"] == f"idumb decide {QUESTION} roll-back"
-    with monkeypatch.context() as inside:  # an agent cannot give guidance in a person's name
-        mark(inside, project.folder)
-        refused = project.quick("resume", "1", "--retry-failed", "--guidance", "pass", "--json")
-        assert (refused.code, refused.error["code"]) == (4, CODE)
-    (project.folder / "c.txt").write_text("mine\n", encoding="utf-8")
-    assert decide(project, QUESTION, "roll-back").error["code"] == "rollback.conflict"
-    assert project.read("c.txt") == "mine\n"
-    edit(project, "T1-03: Task T1-03", "T1-03: Mine")
-    assert decide(project, QUESTION, "accept", "--guidance", "good").error["code"] == "run.contract-changed"
-    assert decisions(project) == [], "no answer about work of another plan"
-    edit(project, "T1-03: Mine", "T1-03: Task T1-03")
-    assert decisions(project) == [QUESTION]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("rollback", "1", "--to", "T1-01", "--yes"),
-        ("drop", "T1-02", "--why", "known"),
-    ],
-    ids=lambda words: " ".join(words[:2]),
-)
-def test_any_command_on_the_task_settles_the_question(project: Project, words: tuple[str, ...]) -> None:
-    """R-HAND-3, R-ASK-2: question and dead letter, which names it, never contradict each other."""
-    (row,) = [one for one in project.quick("dlq", "list", "--json").data["dead_letters"] if one["task"]]
-    assert (row["task"], row["decision"], "idumb decisions" in row["next"]) == ("T1-02", QUESTION, True)
-    answer = project.quick(*words, "--json")
-    assert answer.code == 0, answer
-    void(project)
-
-
-def dead(id: str, path: str) -> str:
-    return task(id, files=f"create `{path}`", check="false", steps=[shell(f"echo w > {path}")])

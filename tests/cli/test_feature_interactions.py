@@ -5,31 +5,11 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import pytest
-
 from tests.support import ended_runs
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 # -- failures that a person fixes ---------------------------------------------------------------------------------
-
-
-@pytest.mark.nightly
-def test_accepted_work_is_delivered_unless_its_files_changed_and_can_be_rolled_back(prepared: Prepared) -> None:
-    """R-GIT-3, R-RUN-5: the accepted result is what the task left; what the user saved there is not overwritten."""
-    project = prepared.get(ended_runs.failed)
-    project.repo.write("a.txt", "mine\n")
-    refused = project.json("accept", "T1-01", "--why", "good enough")
-    assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
-    assert project.read("a.txt") == "mine\n"
-    project.repo.remove("a.txt")
-    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
-    assert (project.read("a.txt"), project.repo.git("show", "HEAD:a.txt")) == ("bad\n", "bad")
-    back = project.quick("rollback", "1", "--to", "start", "--yes")
-    assert back.code == 0, back.out
-    assert not project.exists("a.txt")
-    assert project.quick(*project.undoing()).code == 0
-    assert project.read("a.txt") == "bad\n"
 
 
 def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(prepared: Prepared) -> None:
@@ -41,25 +21,6 @@ def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(
     assert "idumb rollback 1 --to start" in refused.error["hint"]
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
-
-
-@pytest.mark.nightly
-def test_undo_of_a_run_keeps_work_that_a_person_accepted_before(prepared: Prepared) -> None:
-    """R-GIT-3."""
-    project = prepared.get(ended_runs.failed)
-    assert project.quick("accept", "T1-01", "--why", "good enough").code == 0
-    assert project.resume("--no-verify").code == 0
-    assert project.quick(*project.undoing(), "--json").data["tasks"] == ["T1-02"]
-    assert project.exists("a.txt")
-
-
-def test_after_a_rollback_uncommitted_user_changes_are_refused_again(prepared: Prepared) -> None:
-    """R-GIT-6: the user's edit does not go into the task's commit."""
-    project = prepared.get(ended_runs.done)
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    project.repo.write("a.txt", "mine\n")
-    answer = project.resume()
-    assert (answer.code, (answer.error or {}).get("code")) == (4, "task.dirty-path")
 
 
 def test_show_prints_the_files_of_a_killed_attempt(project: Project, tmp_path: Path) -> None:

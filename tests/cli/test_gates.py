@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain import agent
-from idumb.domain.proof import gate_table, levels
+from idumb.domain.proof import gate_table
 from tests.support.answer import Answer
 from tests.support.plans import run
 from tests.support.project import Project, making, task, write
@@ -36,34 +36,12 @@ def settings(project: Project, text: str) -> Answer:
     return project.quick("status", "--json")
 
 
-def test_only_design_has_a_threshold(project: Project) -> None:
-    for text, words in (
-        ("gates: {size: {threshold: 80}}\n", "only design has a score"),
-        ("gates: {design: {threshold: 0}}\n", "a whole number from 1 to 100"),
-    ):
-        assert words in settings(project, text).error["message"]
-
-
 def test_no_level_disables_the_gates_that_prove_the_work(project: Project) -> None:
     rows = [row for row in gate_table.ROWS if row.lowest]
     assert rows
     for row in rows:
         answer = settings(project, f"gates: {{{row.name}: {{level: {row.lowest - 1}}}}}\n")
         assert (answer.code, "because no setting disables it" in answer.error["message"]) == (3, True), row
-
-
-def test_a_gate_with_commands_has_their_time_and_any_other_one_within_its_level(project: Project) -> None:
-    """R-GATE-1."""
-    wrong = settings(project, "gates: {syntax: {level: 2, timeout: 90s}}\n").error["message"]
-    assert "between 10s and 60s at level 2" in wrong
-    wrong = settings(project, "gates: {criteria: {timeout: 60s}}\n").error["message"]
-    assert "run.check_timeout limits each command of the gate" in wrong
-
-
-def test_every_row_has_its_level_in_the_settings() -> None:
-    for row in gate_table.ROWS:
-        assert levels.KNOWN[row.name] == (levels.GATE, row.level)
-        assert row.lowest <= row.level
 
 
 def test_a_declared_path_of_a_non_goal_is_an_error_of_the_plan_at_level_2(project: Project) -> None:

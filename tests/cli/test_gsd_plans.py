@@ -142,14 +142,3 @@ def test_a_task_without_a_check_waits_until_its_author_adds_one_and_idumb_writes
     assert project.resume(phase="3").code in (0, 5)
     assert project.statuses("3")["T03-0201"] == "completed"
     assert project.read(f"{FOLDER}/03-02-PLAN.md") == proven
-
-
-def test_a_file_outside_every_phase_is_read_by_its_path(project: Project) -> None:
-    (project.folder / "old").mkdir()
-    (project.folder / "old" / "03-02-PLAN.md").write_text(SECOND, encoding="utf-8")
-    answer = project.quick("check-plan", "old/03-02-PLAN.md", "--json")
-    assert answer.code == 0
-    assert answer.data["read"] == [
-        {"path": "old/03-02-PLAN.md", "dialect": "gsd", "tasks": ["T03-0201"], "depends_on": {"T03-0201": []}}
-    ]
-    assert "contract_hash" not in answer.data

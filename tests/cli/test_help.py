@@ -18,7 +18,6 @@ from tests.support import schemas
 from tests.support.project import Project
 from tests.support.schemas import published
 
-ROOT = Path(__file__).parents[2]
 HELP = re.compile(r"idumb help ([a-z-]+)")
 PAGE = re.compile(r"docs/[a-z-]+\.md")
 NAMES_A_PAGE = re.compile(rf"{HELP.pattern}|{PAGE.pattern}|idumb help ?[\"']|docs/[\"']")
@@ -72,19 +71,6 @@ def test_help_lists_the_topics_and_prints_the_page_of_each(project: Project) -> 
         jsonschema.Draft202012Validator(schema).validate(project.quick("help", *words, "--json").data)
 
 
-def test_help_on_a_command_prints_its_options(project: Project) -> None:
-    assert project.quick("help", "check-plan").out == project.quick("check-plan", "--help").out
-
-
-def test_help_on_an_unknown_word_suggests_the_nearest_topic(project: Project) -> None:
-    for typed, nearest in (("plan-fromat", "plan-format"), ("resmue", "resume")):
-        answer = project.quick("help", typed, "--json")
-        assert (answer.code, answer.error["code"], answer.error["hint"]) == (2, "usage", f"idumb help {nearest}")
-        assert f"Did you mean {nearest!r}?" in answer.error["message"]
-    answer = project.quick("help", "xyzzy", "--json")
-    assert (answer.code, answer.error["hint"]) == (2, "idumb help lists the topics")
-
-
 def test_idumb_help_lists_every_command_once_in_its_group_everyday_ones_first(project: Project) -> None:
     """Each in one line, with the first paragraph of its own help."""
     titles = [f"{title}:" for title in main.GROUPS]
@@ -118,21 +104,6 @@ def test_a_mistyped_word_gets_the_nearest_one_suggested(project: Project) -> Non
         assert answer.err == f"idumb: {message} [usage]\n  next: {command} --help\n"
         error = project.quick(*typed, "--json").error
         assert (error["message"], error["details"]["nearest"]) == (message, nearest)
-
-
-def test_a_word_without_a_near_one_leads_to_the_help(project: Project) -> None:
-    """Hidden options are never suggested."""
-    for typed, message, hint in (
-        (("xyzzy",), "No such command 'xyzzy'.", "idumb --help"),
-        (("dlq", "xyzzy"), "No such command 'dlq xyzzy'.", "idumb dlq --help"),
-        (("status", "--xyzzy"), "No such option '--xyzzy'.", "idumb status --help"),
-        (("stop", "--reason", "x"), "No such option '--reason'.", "idumb stop --help"),
-        (("doctor", "--men"), "No such option '--men'.", "idumb doctor --help"),
-    ):
-        error = project.quick(*typed, "--json").error
-        assert (error["message"], error["hint"]) == (message, hint)
-        assert "nearest" not in error["details"]
-    assert project.quick("log", "--run").err.endswith("  next: idumb log --help\n")
 
 
 def test_schema_prints_what_an_editor_reads(project: Project) -> None:

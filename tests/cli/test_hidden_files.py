@@ -46,19 +46,6 @@ def test_files_hidden_by_new_rules_are_undeclared_changes(project: Project, scri
     assert [words for words in ended.object["warnings"] if "git ignores, because of" in words], ended
 
 
-@pytest.mark.nightly
-def test_files_kept_by_a_later_command_are_committed_and_rolled_back_with_their_rules(project: Project) -> None:
-    project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
-    configure(project, HIDES)
-    assert run(project, "--no-verify").code == 5
-    assert project.quick("decide", "T1-01.deviation.1", "keep", "--json").code == 0
-    assert project.resume("--no-verify").code == 0
-    new = project.repo.git("ls-tree", "-r", "--name-only", "HEAD").split()
-    assert {"a.txt", "helper/.gitignore", "helper/check.sh"} <= set(new)
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not (project.folder / "helper/check.sh").exists()
-
-
 RULES = [
     ("mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
     ("echo helper > ~/rules", ["~/rules"]),

@@ -54,23 +54,6 @@ def add_checks(project: Project) -> None:
     project.commit_own()
 
 
-@pytest.mark.nightly
-def test_an_imported_plan_runs_once_its_checks_are_added(prepared: Prepared) -> None:
-    project = prepared.get(with_source)
-    answer = project.quick("import", "specs/001-shop", "--to", "7", "--json")
-    assert answer.code == 0, answer
-    assert [(t["id"], t["source_id"], t["missing"]) for t in answer.data["tasks"]] == [
-        ("T7-01", "T001", ["a check"]),
-        ("T7-02", "T002", ["a check"]),
-    ]
-    assert "Add a check to: T7-01, T7-02" in project.quick("import", SOURCE).out
-    findings = project.quick("check-plan", "7", "--json").data["findings"]
-    assert {f["code"] for f in findings if f["severity"] == "error"} == {"task.no-proof"}
-    project = prepared.get(done)
-    assert project.statuses("7") == {"T7-01": "completed", "T7-02": "completed"}
-    assert project.read(SOURCE) == TASKS
-
-
 def test_a_source_that_changed_is_shown_and_completed_work_stays(prepared: Prepared) -> None:
     project = prepared.get(done)
     before = project.read(PLAN)
@@ -111,19 +94,6 @@ def test_a_new_item_without_a_check_waits_in_the_plan_until_the_run_is_amended(p
     (project.folder / PLAN).write_text(text, encoding="utf-8")
     amended = project.quick("amend", "7", "--from-file", "--yes", "--json")
     assert (amended.code, amended.data["version"]) == (0, 2), amended
-
-
-def test_an_update_keeps_the_line_endings_of_the_plan(project: Project) -> None:
-    assert project.quick("import", SOURCE, "--to", "7", "--json").code == 0
-    place = project.folder / PLAN
-    place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
-    changed = TASKS.replace("Make `a", "Please make `a") + "- [ ] T003 Make `c.txt`\n"
-    (project.folder / SOURCE).write_bytes(changed.replace("\n", "\r\n").encode())
-    answer = project.quick("import", SOURCE, "--yes", "--json")
-    assert answer.data["changes"] == ["T7-01 changed in the source", "T7-03 is new in the source"], answer
-    text = place.read_bytes()
-    assert text.count(b"\n") == text.count(b"\r\n") > 10
-    assert project.quick("import", SOURCE, "--yes", "--json").data["written"] is False
 
 
 class Editing:

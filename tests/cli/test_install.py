@@ -68,15 +68,6 @@ def test_copilot_gets_files_for_the_editor_and_the_command_line(project: Project
     assert (home / ".agents/skills/idumb-next/SKILL.md").is_file()
 
 
-def test_repeating_install_changes_nothing_and_neither_does_a_dry_run(project: Project) -> None:
-    assert set(actions(install(project, "--host", "claude", "--dry-run")).values()) == {"create"}
-    assert tree(project.folder) == {}
-    install(project, "--host", "claude")
-    before = {p: p.stat().st_mtime_ns for p in (project.folder / ".claude/commands").iterdir()}
-    assert set(actions(install(project, "--host", "claude")).values()) == {"current"}
-    assert before == {p: p.stat().st_mtime_ns for p in (project.folder / ".claude/commands").iterdir()}
-
-
 def test_an_older_version_is_replaced_and_its_obsolete_files_are_removed(project: Project) -> None:
     install(project, "--host", "claude")
     folder, host = project.folder / ".claude/commands", hosts.BY_NAME["claude"]
@@ -112,17 +103,6 @@ def test_files_written_or_changed_by_a_person_are_kept_and_named(project: Projec
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
 
-def test_removing_leaves_no_empty_folder_and_every_other_file(project: Project) -> None:
-    theirs = project.repo.write(".claude/settings.json", "{}")
-    install(project, "--host", "claude")
-    install(project, "--host", "claude", "--remove")
-    assert [path.name for path in (project.folder / ".claude").iterdir()] == [theirs.name]
-    theirs.unlink()
-    install(project, "--host", "claude")
-    install(project, "--host", "claude", "--remove")
-    assert not (project.folder / ".claude").exists()
-
-
 def test_links_are_not_followed(project: Project, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "commands").mkdir(parents=True)
@@ -150,25 +130,3 @@ def test_a_user_wide_installation_works_in_and_outside_every_repository(
     assert (tmp_path / "commands/idumb-next.md").is_file()
     assert tree(project.folder) == {}
     assert install(apart, "--host", "claude", code=4).error["hint"]
-
-
-def test_an_invalid_command_line_is_refused(project: Project) -> None:
-    for arguments in ((), ("--host", "emacs")):
-        assert project.quick("install", *arguments, "--json").code == 2, arguments
-
-
-def test_a_home_that_is_not_a_folder_is_refused_and_nothing_is_created_in_it(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    monkeypatch.setenv("HOME", str(tmp_path / "file"))
-    answer = install(project, "--host", "claude", "--user", code=4)
-    assert str(tmp_path / "file") in answer.error["message"]
-    assert answer.object["warnings"] == []
-
-
-def test_a_file_in_place_of_the_host_s_folder_is_named(project: Project) -> None:
-    (project.folder / ".claude").write_text("mine\n", encoding="utf-8")
-    answer = install(project, "--host", "claude", code=4)
-    assert answer.error["code"] == "install.refused"
-    assert tree(project.folder) == {".claude": b"mine\n"}

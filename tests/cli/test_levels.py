@@ -64,18 +64,3 @@ def test_every_role_accepts_a_level_and_an_informational_validator_blocks_nothin
         ("AC-1", "passed", None),
         ("validator reviewer", "failed", 0),
     ]
-
-
-def test_an_invalid_level_is_refused_with_its_line(project: Project) -> None:
-    """R-GATE-6."""
-    for setting, words in (
-        ("builder: {level: 1, timeout: 60s}", "`gates.builder.timeout` is not allowed: the task or roles.builder sets"),
-        ("planner: {level: 0, timeout: 60s}", "absent: level 0 has no timeout"),
-        ("planner: {level: 1, timeout: 20m}", "between 30s and 300s"),
-        ("planer: {level: 1}", "planner"),
-    ):
-        project.configure(f"gates:\n  {setting}\n")
-        refused = project.quick("check-plan", "1")
-        assert refused.code == 3
-        assert words in refused.err
-        assert "config.yaml:2" in refused.err

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from tests.support import doctor as doctors
-from tests.support import ended_runs
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
@@ -40,27 +38,6 @@ def test_init_writes_only_its_own_files_and_never_one_that_exists(sandbox: GitSa
     assert again.data["created"] == []
     assert sandbox.ledger() == after
     assert project.quick("init").code == 0
-
-
-def test_check_plan_prints_hashes_the_next_free_id_and_warnings(project: Project) -> None:
-    """R-LOCK-1, R-LOCK-2: the hash of a plan is the one sha256sum gives."""
-    place = project.plan([making("T1-01", "a.txt"), making("T1-07", "b.txt", criteria="  - it is there\n",
-                          fields="- **Verify:** `test -s b.txt`\n")])  # fmt: skip
-    checked = project.quick("check-plan", "1", "--json").data
-    assert checked["next_free_id"] == "T1-08"
-    assert checked["warnings"] == 1
-    assert checked["errors"] == 0
-    assert checked["plan_hashes"] == {".planning/phases/1/01-PLAN.md": _sha256(place)}
-    words = project.quick("check-plan", "1")
-    assert words.code == 0
-    assert checked["contract_hash"][:12] in words.out
-    assert "01-PLAN.md:" in words.out
-
-
-def _sha256(place: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256(place.read_bytes()).hexdigest()
 
 
 def test_the_graph_is_drawn_in_two_formats(project: Project) -> None:
@@ -137,13 +114,6 @@ def test_a_verified_phase_runs_again_only_with_force(project: Project) -> None:
     assert project.read("README.md").count("x\n") == 2
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-01"]
     assert len(set(project.trailers("Idumb-Run"))) == 2
-
-
-def test_resume_of_a_verified_phase_has_nothing_to_do_and_records_nothing(prepared: Prepared) -> None:
-    project = prepared.get(ended_runs.done)
-    recorded = project.events()
-    assert project.json("resume", "1").data["outcome"] == "complete"
-    assert project.events() == recorded
 
 
 def test_no_verify_stops_after_the_tasks_and_verify_work_continues(project: Project) -> None:

@@ -109,16 +109,6 @@ def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
     assert ran.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
 
 
-def test_rollback_accepts_filtered_staged_content_of_the_same_file(ran: Project) -> None:
-    """R-GIT-3: no content is only in the index, though its bytes differ from the file."""
-    ran.repo.write(".gitattributes", "a.txt filter=upper\n")
-    ran.repo.git("config", "filter.upper.clean", "tr a-z A-Z")
-    ran.repo.git("add", "--renormalize", "a.txt")
-    assert ran.repo.git("show", ":a.txt") != ran.read("a.txt").strip()
-    answer = ran.quick("rollback", "1", "--to", "start", "--yes", "--json")
-    assert answer.code == 0, answer.out
-
-
 def test_rollback_changes_no_other_file_and_not_the_index(ran: Project) -> None:
     """R-GIT-3: untracked, ignored, staged and partly staged files of the user."""
     ran.repo.write_all({"mine.txt": "mine\n", "debug.log": "ignored\n", ".gitignore": "*.log\n# more\n"})
@@ -142,16 +132,6 @@ def test_rollback_without_a_terminal_needs_the_option_and_shows_what_it_would_do
     assert ran.repo.ledger() == before
     missing = ran.quick("rollback", "1", "--to", "T1-09", "--yes", "--json")
     assert (missing.code, missing.error["code"]) == (3, "rollback.no-checkpoint")
-
-
-def test_rollback_after_the_user_committed_on_top_keeps_their_commit(ran: Project) -> None:
-    """R-GIT-3, F24: the branch has moved on; a new commit reverts only the tasks' paths."""
-    ran.repo.write("mine.txt", "mine\n")
-    mine = ran.repo.commit("mine", "mine.txt")
-    assert ran.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert ran.repo.git("merge-base", mine, "HEAD") == mine
-    assert ran.read("mine.txt") == "mine\n"
-    assert not ran.exists("a.txt")
 
 
 def test_a_changed_plan_starts_a_new_run_that_keeps_completed_work(ran: Project) -> None:

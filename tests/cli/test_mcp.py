@@ -110,29 +110,6 @@ def test_a_session_drives_a_phase_from_start_to_end(project: Project) -> None:
     asyncio.run(work_through(project, call))
 
 
-def _session(project: Project) -> mcp_tools.Session:
-    async def run(*argv: str) -> dict[str, Any]:
-        return project.quick(*mcp_tools.with_json(argv)).object
-
-    return mcp_tools.Session(run)
-
-
-def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project: Project) -> None:
-    """R-ADAPT-7: one attempt is open at most, and the session's phase has to wait for it."""
-    project.plan([task("T2-01", files="create `c.txt`", check="true")], phase="2", head="builder: editor\n")
-    assert project.quick("start", "T2-01", "--approve", project.approval("2")).code == 0
-    assert project.json("next", "1").data["task"] is None
-    session = _session(project)
-
-    async def first_task() -> dict[str, Any]:
-        assert (await session.begin_session("1"))["ok"]
-        return await session.next_task()
-
-    refused = asyncio.run(first_task())
-    assert (refused["ok"], refused["error"]["code"]) == (False, "attempt.open")
-    assert "T2-01" in refused["error"]["hint"]
-
-
 ANSWERS = [
     ("deviation", "accept"),
     ("consent", "yes"),
@@ -283,14 +260,6 @@ def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(opened:
     assert opened.project.statuses()["T1-01"] == "failed"
     assert opened.call("retry_task", task="T1-01")["data"]["open"]["task"] == "T1-01"
     assert opened.project.json("decisions").data["decisions"] == []
-
-
-def test_an_open_task_can_be_abandoned_without_ending_the_session(opened: Tools) -> None:
-    """R-ADAPT-7."""
-    put(opened.project, "a.txt", "wrong\n")
-    assert opened.call("give_up_task", task="T1-01", why="cannot be done so")["ok"]
-    assert not opened.project.exists("a.txt")
-    assert opened.call("next_task")["data"]["open"]["task"] == "T1-01"
 
 
 def test_an_answer_without_a_next_task_has_a_next_step(opened: Tools) -> None:

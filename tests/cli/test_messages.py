@@ -18,20 +18,6 @@ CHOICE = (
 )
 
 
-def test_a_task_added_to_a_verified_phase_runs_alone_and_undo_keeps_the_earlier_run(prepared: Prepared) -> None:
-    """R-GIT-3, R-RUN-1, R-RUN-12: `show` of the carried task has the attempt of the run that made it."""
-    project = prepared.get(ended_runs.done)
-    project.plan([making("T1-01", "a.txt"), ended_runs.SECOND])
-    assert project.execute("--no-verify").code == 0
-    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
-    shown = project.quick("show", "T1-01", "--json").data
-    assert [a["outcome"] for a in shown["attempts"]] == ["completed"]
-    assert "passed AC-1" in project.quick("show", "T1-01").out
-    undone = project.quick(*project.undoing(), "--json")
-    assert (undone.code, undone.data["tasks"]) == (0, ["T1-02"]), undone.out
-    assert (project.exists("a.txt"), project.exists("b.txt")) == (True, False)
-
-
 @pytest.mark.nightly
 def test_log_accepts_the_event_names_of_workflow_engines(project: Project) -> None:
     """R-LOG-1: the events that they select are ours, in order also if of several kinds, and no more than asked for."""

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from idumb.app.attempt import negative_control
-from idumb.system.processes import process_tree
-from tests.support import approvals, seed
+from tests.support import seed
 from tests.support.answer import Answer
-from tests.support.approvals import strict_task
 from tests.support.project import Project, making, task, write
 
 DONE = "test -s a.txt"
@@ -91,21 +89,6 @@ def test_a_strict_task_completes_if_each_criterion_depends_on_the_work_or_keeps_
     assert "failed" in controls(project).values()
 
 
-@pytest.mark.nightly
-def test_a_guided_task_has_its_controls_before_a_builder_is_asked_if_the_configuration_says_so(
-    project: Project, tmp_path: Path
-) -> None:
-    asked = tmp_path / "asked"
-    built_by(project, f"touch {asked}; echo one > a.txt", "checks: {control: before}")
-    project.plan([task("T1-01", files="create `a.txt`", criteria=criteria("a — check: `true`"))])
-    answer = execute(project)
-    assert (answer.code, asked.exists()) == (1, False)
-    assert "AC-1 passed before the work too, and so does not show that it was done" in answer.out
-    project.plan([task("T1-01", files="create `a.txt`", criteria=criteria(f"a — check: `{DONE}`"))])
-    assert execute(project).code == 0
-    assert controls(project) == {"AC-1": "failed"}
-
-
 def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(project: Project) -> None:
     project.configure("checks: {control: off}\n")
     project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "one\n")])])
@@ -114,20 +97,6 @@ def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(pro
     assert [row["weaker"] for row in attempt["evidence"]] == [
         ["nothing shows whether it passed before the work (checks.control: off)"]
     ]
-
-
-@pytest.mark.nightly
-def test_a_hanging_control_delays_no_guided_task_and_is_ended(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pid = tmp_path / "pid"
-    built_when(project, monkeypatch, f"-s {pid}")
-    check = f"{DONE} || {{ echo $$ > {pid}; exec tail -f /dev/null; }}"
-    project.plan([task("T1-01", files="create `a.txt`", check=check)])
-    assert execute(project).code == 0
-    assert controls(project) == {"AC-1": "not run: it had not ended when the task was judged"}
-    assert not process_tree.is_alive(int(pid.read_text()))
-    assert "Its control before the work was not run: it had not ended" in summary(project)
 
 
 @pytest.mark.parametrize(
@@ -188,30 +157,6 @@ def test_check_plan_finds_checks_that_pass_before_the_work(project: Project) -> 
     assert (answer.code, passed_before(answer)) == (0, expected)
     assert {row["command"]: row["result"] for row in answer.data["ran"]}[DONE] == "failed"
     assert project.events() == []
-
-
-def test_in_strict_mode_a_check_that_passes_before_the_work_is_an_error(project: Project) -> None:
-    project.plan(
-        [strict_task("T1-01", "a.txt"), strict_task("T1-02", "README.md", after="T1-01")], head=approvals.STRICT
-    )
-    refused = runs_checks(project)
-    assert (refused.code, refused.error["code"]) == (4, "approval.missing")
-    assert approvals.approve(project).code == 0
-    answer = runs_checks(project)
-    ((severity, _, message),) = passed_before(answer)
-    assert (answer.code, severity, message.split(" passes")[0]) == (3, "error", "T1-02: AC-1")
-
-
-def test_check_plan_runs_no_checks_of_finished_tasks(project: Project) -> None:
-    second = task("T1-02", files="create `b.txt`", check="false", after="T1-01", steps=[write("b.txt", "b\n")])
-    project.plan([making("T1-01", "a.txt"), second])
-    assert execute(project, "--max-attempts", "1").code == 1
-    answer = runs_checks(project)
-    assert (answer.code, answer.data["ran"]) == (
-        0,
-        [{"task": "T1-02", "subject": "AC-1", "command": "false", "result": "failed"}],
-    )
-    assert passed_before(answer) == []
 
 
 def test_check_plan_finds_invariants_that_do_not_hold_before_the_work(project: Project) -> None:

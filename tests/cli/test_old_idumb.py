@@ -9,9 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.support import ended_runs
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
 from tests.support.project import Project, making
 from tests.support.schemas import published
 
@@ -100,10 +98,6 @@ def test_unreadable_files_are_listed_and_kept_like_everything_else(project: Proj
     assert [p for p in before.changed_paths(after) if p in before.entries and before.entries[p].type == "file"] == []
 
 
-def test_a_project_without_old_files_has_nothing_to_migrate(prepared: Prepared) -> None:
-    assert prepared.get(ended_runs.done).json("init").data["taken_over"] is None
-
-
 def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) -> None:
     """R-LOG-9: the task of the old checkpoint still has to run; `state.json` keeps its old lines."""
     assert project.quick("init").code == 0
@@ -150,16 +144,3 @@ def test_completed_work_is_accepted_before_a_run_or_built_as_any_other(project: 
     assert project.resume("--approve", project.approval(), "--no-verify").code == 0
     assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed", "T1-03": "completed"}
     assert sorted(project.trailers("Idumb-Task")) == ["T1-02", "T1-03"]
-
-
-def test_a_strict_phase_needs_its_approval_before_a_task_is_accepted(project: Project) -> None:
-    assert project.quick("init").code == 0
-    project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n- **Change:** extending\n")], head=STRICT)
-    assert project.json("accept", "T1-01", "--why", "so").error["code"] == "approval.missing"
-    assert project.events("--kind", "run.started") == []
-
-
-STRICT = (
-    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-    "success_criteria: [{text: all is there, check: 'test -d .'}]\n"
-)

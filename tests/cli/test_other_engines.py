@@ -12,17 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from idumb.app.attempt import agent_client
-from idumb.domain import agent
-from idumb.domain.errors import StoreError
-from idumb.domain.runs import breaker
-from idumb.domain.runs.breaker import Breaker, Rule
-from idumb.domain.settings import Settings
 from tests.cli.test_workflows import define, start, steps
 from tests.meta import source
 from tests.support import project as projects
-from tests.support.engine_run import EngineRun
-from tests.support.engine_run import task as work
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
@@ -260,19 +252,6 @@ def test_a_command_that_is_not_here_is_refused_with_the_next_one(ran: Project) -
 NAMED_EVENTS = "events `workflow_started`, `step_failed` and others"
 
 
-EVENTS = (
-    ("workflow_started", 1), ("workflow_completed", 1), ("workflow_failed", 0), ("workflow_cancelled", 0),
-    ("phase_started", 1), ("phase_completed", 1), ("phase_failed", 0), ("phase_resumed", 0),
-    ("step_started", 6), ("step_completed", 4), ("step_failed", 2), ("handoff_created", 1),
-    ("handoff_completed", 0), ("agent_execution_started", 6), ("agent_execution_completed", 6),
-)  # fmt: skip
-
-
-def test_an_event_of_another_engine_is_found_by_its_name(ran: Project) -> None:
-    found = [(name, len(ran.events("W1", "--kind", name))) for name, _ in EVENTS]
-    assert found == list(EVENTS)
-
-
 DOCUMENTS = "handoffs as JSON files, and a registry"
 FIELDS = ("handoff_id", "from_agent", "to_agent", "request_id", "timestamp", "handoff_type", "status", "priority",
           "summary", "deliverables", "acceptance_criteria", "next_steps")  # fmt: skip
@@ -322,30 +301,6 @@ def test_settings_of_another_engine_are_refused_and_its_variables_are_not_read(
 
 STATES = "a table of states with version numbers"
 ONE = "several workflows at once"
-
-
-def test_the_second_of_two_writers_cannot_write(ran: Project) -> None:
-    """The same state is saved twice: here, the process that was replaced is refused."""
-    run = EngineRun(work("A"))
-    first = run.process().journal
-    second = run.process().journal
-    second.write(second.event("run.resumed", reason="mine"))
-    with pytest.raises(StoreError) as refused:
-        first.write(first.event("run.resumed", reason="stale"))
-    assert refused.value.code == "store.fence"
-
-
-def test_a_circuit_breaker_opens_after_5_failures_and_tries_again_after_60_seconds() -> None:
-    rule, state = Rule(5, 60), Breaker()
-    for _ in range(5):
-        state, wait = breaker.before_call(state, "2026-01-02T03:04:05Z", rule)
-        assert wait == 0
-        state = breaker.after_call(state, agent.NETWORK, "2026-01-02T03:04:05Z", rule)
-    assert breaker.before_call(state, "2026-01-02T03:05:04Z", rule)[1] == 1
-    state, wait = breaker.before_call(state, "2026-01-02T03:05:05Z", rule)
-    assert (state.state, wait) == (breaker.HALF_OPEN, 0)
-    assert breaker.after_call(state, None, "2026-01-02T03:05:05Z", rule) == Breaker()
-    assert agent_client.rule(Settings()) == rule
 
 
 ELSEWHERE = {

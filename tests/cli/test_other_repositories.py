@@ -62,19 +62,6 @@ def test_a_plan_that_writes_in_another_repository_is_refused(project: Project) -
     assert project.quick("check-plan", "1").code == 3
 
 
-def test_steps_and_quick_tasks_that_write_in_a_submodule_are_refused(project: Project) -> None:
-    """R-GIT-7."""
-    before = files(project)
-    step = projects.write(f"{SUB}/lib.txt", "gone\n")
-    project.plan([projects.task("T1-01", files="modify `vendor/**`", steps=[step])])
-    answer = project.quick("check-plan", "1", "--json")
-    assert "path.other-repository" in {f["code"] for f in answer.data["findings"]}
-    quick = project.quick("quick", "Fix it", "--files", f"{SUB}/lib.txt", "--check", "true", "--json")
-    assert quick.code == 3
-    assert "path.other-repository" in quick.out
-    assert files(project) == before
-
-
 CHANGES = (
     "touch vendor/sub/lib.txt",
     "rm vendor/sub/*",

@@ -32,17 +32,6 @@ def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(project: 
     assert "Task T1-01" not in project.subjects()
 
 
-def test_writing_out_through_an_existing_link_is_detected_too(project: Project, outside: Path) -> None:
-    project.repo.link("door", str(outside.parent))
-    project.repo.commit("a link", "door")
-    linking(project, "ln -s door/outside.txt greeting.txt")
-    answer = run(project, "--max-attempts", "1")
-    assert answer.code == 1
-    assert f"greeting.txt is a link that leads out of the working tree, to {outside.parent}" in str(
-        answer.data["tasks"]
-    )
-
-
 def test_existing_links_and_links_that_stay_inside_are_accepted(project: Project, outside: Path) -> None:
     project.repo.link("old", str(outside))
     project.repo.commit("a link", "old")

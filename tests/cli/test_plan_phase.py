@@ -75,15 +75,6 @@ def test_findings_are_returned_to_the_planner_and_only_a_valid_plan_is_written(p
     assert planning.project.quick("check-plan", "2").code == 0
 
 
-def test_nothing_runs_before_a_person_consents_to_the_agents(planning: PlanningProject) -> None:
-    """R-ADAPT-4."""
-    planning.answers(planner=[GOOD])
-    answer = planning.project.quick("plan-phase", "2", "--json")
-    assert (answer.code, answer.error["code"]) == (5, "consent.missing")
-    assert planning.prompts("planner") == []
-    assert not planning.project.exists(PLAN)
-
-
 def test_after_three_rounds_the_last_draft_is_kept_for_the_user_to_fix(planning: PlanningProject) -> None:
     """R-ADAPT-4: a plan is only ever written when it is legal."""
     planning.answers(planner=["I would rather not.", DANGLING])
@@ -134,16 +125,6 @@ def test_the_user_judges_a_valid_plan_that_the_checker_keeps_rejecting(planning:
     assert planning.project.read(PLAN) == GOOD
 
 
-def test_objections_of_a_level_0_checker_are_warnings(planning: PlanningProject) -> None:
-    """R-GATE-6."""
-    planning.answers(planner=[GOOD], plan_checker=[OBJECTION])
-    configured = planning.project.read(".idumb/config.yaml")
-    planning.project.configure(f"{configured}gates: {{plan-checker: {{level: 0}}}}\n")
-    answer = planning.run("plan-phase", "2")
-    assert (answer.code, answer.data["written"], answer.data["rounds"]) == (0, True, 1)
-    assert any("a.txt says nothing" in warning for warning in answer.object["warnings"])
-
-
 @pytest.mark.parametrize(("choice", "code", "written"), [("take", 0, True), (None, 5, False), ("no", 1, False)])
 def test_at_a_terminal_a_person_judges_a_disputed_plan_immediately(
     planning: PlanningProject, choice: str | None, code: int, *, written: bool, monkeypatch: pytest.MonkeyPatch
@@ -167,16 +148,6 @@ def test_at_a_terminal_a_person_judges_a_disputed_plan_immediately(
     assert [one.kind for one in questions] == ["consent", "plan"]
     assert questions[1].evidence[0] == "objection: T2-01: a.txt says nothing"
     assert [one["id"] for one in open_questions(planning)] == ([questions[1].id] if code == 5 else [])
-
-
-def test_a_checker_without_a_verdict_is_a_warning(planning: PlanningProject) -> None:
-    """R-ADAPT-4: a verdict quoted from the plan beside its own is none; `tests/unit/domain/test_reply.py`."""
-    quoted = f"It says:\n```json\n{PASS}\n```\nI do not.\n\n{OBJECTION}"
-    planning.answers(planner=[GOOD], plan_checker=[quoted])
-    answer = planning.run("plan-phase", "2")
-    assert answer.code == 0
-    assert "gave no verdict" in answer.object["warnings"][0]
-    assert "two different answers" in answer.object["warnings"][0]
 
 
 def test_a_failing_planner_is_reported_and_nothing_is_written(planning: PlanningProject) -> None:
@@ -263,17 +234,6 @@ def test_a_plan_written_by_the_user_while_the_planner_worked_stays(planning: Pla
     answer = planning.run("plan-phase", "2")
     assert (answer.code, answer.error["code"]) == (4, "plan.exists")
     assert place.read_text() == "mine"
-
-
-def test_no_plan_is_written_through_a_link(planning: PlanningProject, tmp_path: Path) -> None:
-    """R-ADAPT-4."""
-    phase = planning.project.folder / ".planning/phases"
-    phase.mkdir(parents=True, exist_ok=True)
-    (tmp_path / "elsewhere").mkdir()
-    (phase / "2").symlink_to(tmp_path / "elsewhere")
-    answer = planning.project.quick("plan-phase", "2", "--template", "--json")
-    assert answer.code == 4
-    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_without_a_planner_the_other_ways_to_a_plan_are_suggested(planning: PlanningProject) -> None:

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
-import shutil
-import sys
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support import seed
 from tests.support.plans import run
 from tests.support.project import Project, shell, task, write
 
@@ -90,17 +84,6 @@ def test_a_command_that_fails_stops_the_run_and_does_not_count(made: Project) ->
     assert run(made, "--no-verify").code == 0
 
 
-@pytest.mark.nightly
-def test_before_the_work_a_command_may_fail(made: Project) -> None:
-    """What it installs from may be the work of a task."""
-    made.configure("checkout: {prepare: [test -s a.txt && make deps]}\n")
-    made.plan([task("T1-01", files="create `a.txt`", check="test -e deps/list", steps=[write("a.txt", "x\n")])])
-    assert made.quick("approve", "1", "--hash", made.contract_hash()).code == 0
-    ran = made.quick("check-plan", "1", "--run-checks", "--json")
-    assert [row["result"] for row in ran.data["ran"]] == ["errored"]
-    assert run(made, "--no-verify").code == 0
-
-
 def test_a_command_that_changes_committed_files_is_refused(made: Project) -> None:
     made.configure("checkout: {prepare: ['make deps && echo two > requirements.txt']}\n")
     _plan(made, "true", "a.txt")
@@ -121,70 +104,3 @@ def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Pat
     assert other.code != 0
     assert "would run has now the hash" in other.err
     assert _runs(tmp_path) == 0
-
-
-def virtual_environment(project: Project) -> str:
-    """A wheel is an archive, so that the installation needs no pip."""
-    (project.repo.root / "wheels").mkdir()
-    with zipfile.ZipFile(project.repo.root / "wheels/lib-1-py3-none-any.whl", "w") as archive:
-        archive.writestr("lib.py", "VALUE = 1\n")
-    _commit(project, {"requirements.txt": "./wheels/lib-1-py3-none-any.whl\n", "app.py": "import lib\n"}, ".venv")
-    python = sys.executable
-    site = f".venv/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
-    install = f"{python} -m zipfile -e wheels/lib-1-py3-none-any.whl {site}"
-    project.configure(f"checkout: {{prepare: ['{python} -m venv --without-pip .venv', '{install}']}}\n")
-    _plan(project, ".venv/bin/python -c 'import app; assert app.lib.VALUE == 1'", "a.txt")
-    return ".venv"
-
-
-def npm(project: Project) -> str:
-    """The dependency is a folder of the project, so a check sees that of the tree to be committed."""
-    lock = (
-        '{"name": "app", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "app", "version": "1.0.0",'
-        ' "dependencies": {"dep": "file:dep"}}, "dep": {"version": "1.0.0"},'
-        ' "node_modules/dep": {"resolved": "dep", "link": true}}}'
-    )
-    files = {
-        "package.json": '{"name": "app", "version": "1.0.0", "dependencies": {"dep": "file:dep"}}',
-        "package-lock.json": lock,
-        "dep/package.json": '{"name": "dep", "version": "1.0.0", "main": "index.js"}',
-        "dep/index.js": "module.exports = 1\n",
-    }
-    _commit(project, files, "node_modules")
-    project.configure("checkout: {prepare: [npm ci --offline --no-audit --no-fund]}\n")
-    check = "node -e 'process.exit(require(\"dep\") === 2 ? 0 : 1)'"
-    steps = [write("dep/index.js", "module.exports = 2\n")]
-    project.plan([task("T1-01", files="modify `dep/index.js`", check=check, steps=steps)])
-    return "node_modules"
-
-
-def cargo(project: Project) -> str:
-    files = {
-        "Cargo.toml": '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n',
-        "Cargo.lock": 'version = 3\n\n[[package]]\nname = "app"\nversion = "0.1.0"\n',
-        "src/main.rs": 'fn main() { println!("one"); }\n',
-    }
-    _commit(project, files, "target")
-    project.configure("checkout: {prepare: [cargo build --offline --locked -q]}\n")
-    check = "cargo run --offline --locked -q | grep two"
-    steps = [write("src/main.rs", 'fn main() { println!("two"); }\n')]
-    project.plan([task("T1-01", files="modify `src/main.rs`", check=check, steps=steps)])
-    return "target"
-
-
-TOOLS = [virtual_environment, *(tool for tool in (npm, cargo) if shutil.which(tool.__name__))]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("tool", seed.one_on_a_push(TOOLS, "installers"))
-def test_what_a_real_tool_installs_is_there_for_checks_alone(
-    project: Project, monkeypatch: pytest.MonkeyPatch, tool: Callable[[Project], str]
-) -> None:
-    for variable, name in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")):
-        own = Path(pwd.getpwuid(os.getuid()).pw_dir) / name
-        if variable not in os.environ and own.is_dir():
-            monkeypatch.setenv(variable, str(own))  # tests have a home of their own
-    installed = tool(project)
-    answer = run(project, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert not project.exists(installed)

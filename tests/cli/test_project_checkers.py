@@ -111,18 +111,3 @@ def test_the_commands_of_gates_are_part_of_consent_and_approval(project: Project
     project.configure("gates: {licence: {run: 'false'}, types: {level: 0}}\n")
     details = approvals.refused(approvals.run(project, "--mode", "strict"), "approval.void")
     assert details["changed"] == ["commands", "configuration"]
-
-
-def test_a_mistake_in_a_gate_is_an_error_with_its_line(project: Project) -> None:
-    for text, words in (
-        ("gates: {licence: {level: 1}}\n", "Unknown key `licence` in `gates`"),
-        ("gates: {Licence: {run: x}}\n", "a name of small letters and digits"),
-        ("gates: {ledger: {run: x}}\n", "only lint, types and gates of your own run what you name"),
-        ("gates: {types: {entry_point: x}}\n", "this gate runs a command"),
-        ("gates: {mine: {run: x, entry_point: y}}\n", "this gate runs a command"),
-        ("gates: {mine: {run: []}}\n", "a text, or a list of texts"),
-    ):
-        (project.folder / ".idumb/config.yaml").write_text(text, encoding="utf-8")
-        answer = project.quick("status", "--json")
-        assert answer.code == 3
-        assert words in answer.error["message"]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -16,12 +13,6 @@ from tests.support.project import Project, making, task, write
 STATE = ".idumb/brain/state.json"
 EXECUTION = ".idumb/brain/execution/1"
 NOTES = ".idumb/brain/notes.md"
-
-
-TIRED = """
-if [ -e b.txt ]; then echo all > b.txt
-else echo half > b.txt; echo '{"state": "context-exhausted", "handover": "half is done"}' > "$IDUMB_STATE_FILE"; fi
-"""
 
 
 def brain(project: Project) -> dict[str, bytes]:
@@ -82,30 +73,6 @@ def test_all_projections_are_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
     assert fixed(project)
     assert brain(project) == before
     assert fixed(project) == []
-
-
-@pytest.mark.nightly
-def test_documents_of_carried_tasks_and_earlier_attempts_are_rebuilt(sandbox: GitSandbox) -> None:
-    """R-LOG-4: documents of a run are rebuilt even if a later run did not write them again."""
-    project = projects.create(sandbox)
-    project.configure(
-        "builder: tired\nbindings:\n  tired:\n    adapter: command\n    argv: [sh, tired.sh]\n    prompt: stdin\n"
-    )
-    project.repo.write("tired.sh", TIRED)
-    project.repo.commit("the agent")
-    by_agent = task("T1-02", files="create `b.txt`", check="test -s b.txt")
-    project.plan([making("T1-01", "a.txt"), by_agent])
-    assert project.execute().code == 0
-    project.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
-    assert project.execute().code == 0
-    before = brain(project)
-    names = sorted(Path(name).name for name in before if name.startswith("execution"))
-    assert names == [*(f"checkpoint-T1-0{n}.md" for n in (1, 2, 3)), "context-T1-02-1.md", "progress.json"]
-    project.repo.write(f"{EXECUTION}/checkpoint-T1-01.md", project.read(f"{EXECUTION}/checkpoint-T1-01.md") + "x\n")
-    (project.folder / EXECUTION / "checkpoint-T1-02.md").unlink()
-    (project.folder / EXECUTION / "context-T1-02-1.md").unlink()
-    assert len(fixed(project)) == 3
-    assert brain(project) == before
 
 
 def test_a_state_file_of_somebody_else_is_kept_before_it_is_replaced(sandbox: GitSandbox) -> None:

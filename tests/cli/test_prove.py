@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
-import signal
 import subprocess
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from tests.support import ended_runs, warm
+from tests.support import ended_runs
 from tests.support.answer import Answer
-from tests.support.ended import has_ended
 from tests.support.plans import run
 from tests.support.prepared import Prepared
-from tests.support.project import Project, failing_task, making, shell, task, write
-from tests.support.project import edit as edit_step
+from tests.support.project import Project, failing_task, making, task, write
 from tests.support.schemas import published
 
 SCHEMA = published("prove")
 HEAD = "success_criteria: ['A is there — check: `test -s a.txt`', 'It reads well — opinion']\n"
-SUMMARY = ".planning/phases/1/1-SUMMARY.md"
 
 
 @pytest.fixture(autouse=True)
@@ -108,19 +102,6 @@ def test_a_failed_check_names_the_files_that_git_ignores(project: Project, tmp_p
     assert "  next: idumb show T1-01" in text.err
 
 
-@pytest.mark.nightly
-def test_a_commit_that_was_amended_away_is_in_no_clone(proven: Project) -> None:
-    lost = commit_of(proven, "T1-01")
-    proven.repo.git("reset", "--quiet", "--soft", f"{lost}~1")
-    proven.repo.git("commit", "--quiet", "-m", "other words")
-    answer = prove(proven, code=1)
-    assert results(answer) == {"T1-01": "no_commit"}
-    assert "is on no branch and no tag" in answer.data["tasks"][0]["why"]
-    assert answer.error["hint"] == f"git branch proof-of-T1-01 {lost}"
-    proven.repo.git(*shlex.split(answer.error["hint"])[1:])
-    assert results(prove(proven)) == {"T1-01": "proven"}
-
-
 def test_a_check_may_write_but_one_that_changes_a_tracked_file_proves_nothing(project: Project) -> None:
     criteria = (
         "  - [ ] it writes — check: `echo y > new.txt; git add new.txt; test -s a.txt`\n"
@@ -134,72 +115,6 @@ def test_a_check_may_write_but_one_that_changes_a_tracked_file_proves_nothing(pr
     answer = prove(project, code=1)
     assert checks(answer) == {"AC-1": "same", "AC-2": "now_fails", "AC-3": "same"}
     assert "[the check changed README.md, which the commit holds; idumb restored it]" in answer.out
-
-
-@pytest.mark.nightly
-def test_a_step_is_proven_by_its_bytes_and_by_nothing_after_a_later_step_changed_them(project: Project) -> None:
-    project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
-    steps = [write("a.txt", "1\n"), write("b.txt", "b\r\n"), edit_step("a.txt", "1", "2"), shell("true")]
-    lines = "".join(f"- {json.dumps(step)}\n" for step in steps)
-    project.repo.write("web.yaml", f"steps:\n{lines}")
-    project.repo.commit("a step plan")
-    contract = project.quick("check-plan", "web.yaml", "--json").data["contract_hash"]
-    answers = project.answers("web.yaml")
-    assert project.quick("approve", "web.yaml", *answers, "--hash", contract, "--json").code == 0
-    ended = project.quick("execute", "web.yaml", "--json")
-    assert ended.code == 0, ended
-    newest, each = project.quick("prove", "web.yaml", "--json"), project.quick("prove", "web.yaml", "--each", "--json")
-    assert [*results(newest).values()] == ["nothing_to_run", "proven", "proven", "nothing_to_run"]
-    assert [*results(each).values()] == ["proven", "proven", "proven", "nothing_to_run"]
-    assert "a later task changed a.txt" in newest.data["tasks"][0]["checks"][0]["why"]
-
-
-@pytest.mark.nightly
-def test_without_commits_the_hidden_checkpoint_is_proven_and_the_answer_says_so(project: Project) -> None:
-    project.configure("git: {commit: none}\n")
-    project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
-    project.repo.commit("attributes")
-    done(
-        project,
-        making(
-            "T1-01", "a.txt", "one\r\ntwo\n", criteria="  - [ ] as committed — check: `test $(wc -c < a.txt) = 10`\n"
-        ),
-    )
-    answer = prove(project)
-    row = answer.data["tasks"][0]
-    assert (row["commit"], row["result"], answer.data["commit"]) == (None, "proven", None)
-    assert project.repo.git("cat-file", "-t", f"{row['checkpoint']}:worktree") == "tree"
-    assert any("no commit has this work" in warning for warning in answer.object["warnings"])
-    assert "at a hidden checkpoint, which is no commit" in project.quick("prove", "1").out
-    assert pasted(project) == ["exit 0: T1-01 AC-1"]
-
-
-def pasted(project: Project) -> list[str]:
-    """Return what the commands of SUMMARY print in a shell, about the checks alone."""
-    text = project.read(SUMMARY)
-    script = text.split("```sh\n", 1)[1].split("```", 1)[0]
-    ended = subprocess.run(
-        ["sh"], input=script, cwd=project.folder, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert not ended.stderr.startswith("sh:"), ended.stderr
-    for folder in Path(os.environ["TMPDIR"]).iterdir():
-        subprocess.run(["rm", "-rf", str(folder)], check=True)
-    return [line for line in ended.stdout.splitlines() if line.startswith("exit ")]
-
-
-@pytest.mark.nightly
-def test_the_summary_has_plain_commands_that_do_the_same(project: Project) -> None:
-    check = "test \"$(cat a.txt)\" = 'it'\\''s $HOME!' && test -z \"${UNSET-}\""
-    criteria = f"  - [ ] quoted — check: `{check}`\n"
-    done(
-        project,
-        making("T1-01", "a.txt", "it's $HOME!\n", criteria=criteria),
-        making("T1-02", "b.txt", after="T1-01"),
-        head=HEAD,
-    )
-    assert pasted(project) == ["exit 0: T1-01 AC-1", "exit 0: T1-02 AC-1", "exit 0: phase AC-1"]
-    project.repo.git("update-ref", "refs/heads/main", "HEAD~3")  # no clone has the commit, so nothing runs instead
-    assert set(pasted(project)) != {"exit 0: T1-01 AC-1", "exit 0: T1-02 AC-1", "exit 0: phase AC-1"}
 
 
 def test_nothing_runs_without_consent_or_without_evidence(project: Project, home: Path) -> None:
@@ -221,35 +136,6 @@ def test_nothing_runs_without_consent_or_without_evidence(project: Project, home
     for arguments in (("2",), ("2", "T2-01")):
         nothing = project.quick("prove", *arguments, "--json")
         assert (nothing.code, nothing.error["code"]) == (4, "prove.nothing-done")
-
-
-def test_a_missing_object_is_reported(proven: Project) -> None:
-    blob = proven.repo.git("rev-parse", "HEAD:README.md")
-    (proven.repo.common_dir / "objects" / blob[:2] / blob[2:]).unlink()
-    refused = proven.quick("prove", "1", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "git.object-missing")
-
-
-WAITS = 'test -s a.txt; case "$PWD" in *-prove-*) test -e {0}/note || {{ touch {0}/note; echo $$ > {0}/door; sleep 600; }};; esac'  # noqa: E501
-
-
-@pytest.mark.nightly
-def test_what_runs_in_a_killed_proof_ends_with_the_next_one(project: Project, tmp_path: Path, place: Path) -> None:
-    os.mkfifo(tmp_path / "door")
-    done(project, making("T1-01", "a.txt", criteria=f"  - [ ] waits — check: `{WAITS.format(tmp_path)}`\n"))
-    before = project.repo.ledger()
-    for number in (signal.SIGINT, signal.SIGKILL):
-        (tmp_path / "note").unlink(missing_ok=True)
-        started = warm.of_this_process().start(project.start, "prove", "1", "--json")
-        with open(tmp_path / "door", encoding="ascii") as door:
-            sleeper = int(door.readline())
-        os.kill(started.pid, number)
-        started.wait()
-        assert project.repo.ledger() == before
-        if number == signal.SIGKILL:
-            prove(project)
-        assert has_ended(sleeper)
-        assert left(place) == []
 
 
 def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(prepared: Prepared, home: Path) -> None:

@@ -57,14 +57,6 @@ def test_a_later_commit_that_breaks_a_check_is_not_proven(clone: Project) -> Non
     assert answer.data["tasks"][0]["result"] == "mismatch"
 
 
-def test_head_is_proven_on_request_where_the_log_is(prepared: Prepared) -> None:
-    project = prepared.get(ended_runs.done)
-    project.repo.write("a.txt", "")
-    project.repo.commit("empty it")
-    assert project.quick("prove", "1").code == 0
-    assert project.quick("prove", "1", "--head").code == 1
-
-
 def test_a_task_without_a_commit_is_not_proven(project: Project) -> None:
     """No report says that the phase was verified, so nothing stands for the missing commit."""
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
@@ -80,9 +72,3 @@ def test_a_task_without_a_commit_is_not_proven(project: Project) -> None:
 def test_what_is_not_committed_as_it_is_now_is_refused(clone: Project, path: str) -> None:
     clone.repo.write(path, clone.read(path) + "\n")
     assert clone.quick("prove", "1", "--json").error["code"] == "prove.uncommitted"
-
-
-def test_a_phase_that_nobody_ran_is_not_proven(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    answer = project.quick("prove", "1", "--json")
-    assert (answer.code, answer.error["code"]) == (4, "prove.nothing-done")

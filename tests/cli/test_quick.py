@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from idumb.app.contract import loading
 from idumb.app.running import quick
-from idumb.app.worktree import preconditions
-from idumb.cli import opened_services
-from idumb.domain.decision import Answer as UserAnswer
-from idumb.domain.decision import Decision
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -107,32 +101,6 @@ def test_without_any_change_no_pattern_proves_the_task(project: Project) -> None
         assert "AC-1 failed" in done.data["tasks"][0]["reason"]
 
 
-def test_a_change_that_a_pattern_covers_is_work_of_the_task(project: Project) -> None:
-    """R-RUN-3."""
-    done = consented(project, "Fix the typo", "--files", "{README,other}.*")
-    assert done.code == 0, done.out
-    assert project.read("README.md") == "# The project\n"
-    assert project.trailers("Idumb-Task") == ["TQ1-01"]
-
-
-def test_an_existing_link_is_modified_and_not_created(project: Project) -> None:
-    (project.folder / "link").symlink_to("README.md")
-    project.repo.commit("a link")
-    building(project, "ln -sfn other.txt link")
-    done = consented(project, "Turn the link", "--files", "link")
-    assert done.code == 0, done.out
-    assert (project.folder / "link").readlink() == Path("other.txt")
-
-
-def test_consent_to_a_plan_that_is_not_written_yet_names_no_command_that_reads_it(project: Project) -> None:
-    """R-ASK-2: `idumb check-plan Q1` would find no plan."""
-    refused = project.quick("quick", "Write it", "--files", "a.txt", "--json")
-    assert refused.error["code"] == "consent.missing"
-    (line,) = [line for line in refused.error["details"]["evidence"] if line.startswith("not judged by idumb: ")]
-    assert "design" in line
-    assert "check-plan" not in line
-
-
 def test_without_a_terminal_the_files_must_be_named(project: Project) -> None:
     answer = project.quick("quick", "Fix the typo", "--json")
     assert (answer.code, answer.error["code"]) == (4, "quick.no-files")
@@ -145,47 +113,6 @@ def test_an_impossible_plan_is_refused_and_nothing_is_written(project: Project) 
     assert project.quick("quick", "Fix it", "--files", "README.md", "--builder", "nobody", "--json").code == 3
     assert project.quick("quick", " ", "--files", "README.md", "--json").code == 2
     assert not project.exists(".planning/quick")
-
-
-def test_the_hint_for_an_impossible_plan_names_the_fix(project: Project) -> None:
-    by_hand = "Add --builder human to do it yourself, or name an agent: idumb help agents"
-    for configuration, arguments, fix in (
-        ("", (), by_hand),
-        ("", ("--builder", "steps"), by_hand),
-        (BUILDER % "true", ("--builder", "agnt"), "Did you mean agent?"),
-    ):
-        project.configure(configuration)
-        answer = project.json("quick", "Fix it", "--files", "README.md", *arguments)
-        assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
-        assert answer.error["hint"] == f"Nothing was written. {fix}"
-    assert not project.exists(".planning/quick")
-
-
-def test_a_file_behind_a_link_out_of_the_repository_is_refused_before_any_question(project: Project) -> None:
-    """R-LOCK-5: links are resolved before a path is judged."""
-    (project.folder / "away").symlink_to(project.folder.parent)
-    answer = project.quick("quick", "Fix it", "--files", "away/new.txt", "--json")
-    assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
-    assert not project.exists(".planning/quick")
-
-
-def test_a_quick_task_is_prepared_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-RUN-3: the criteria are checked before consent, which costs their time once."""
-    refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
-    counted: list[str] = []
-    for module, name in ((loading, "runnable"), (preconditions, "require_repository")):
-        monkeypatch.setattr(module, name, _counted(getattr(module, name), counted))
-    approve = ("--approve", refused.error["details"]["consent_hash"])
-    assert project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json").code == 0
-    assert sorted(counted) == ["require_repository", "runnable"]
-
-
-def _counted(function: Callable[..., Any], counted: list[str]) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
-        counted.append(function.__name__)
-        return function(*arguments)
-
-    return call
 
 
 def test_a_number_whose_run_began_meanwhile_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,26 +147,3 @@ def test_text_that_looks_like_a_plan_stays_text(project: Project) -> None:
     assert done.code == 0, done.out
     assert project.quick("show", "TQ1-01", "--json").data["title"] == " ".join(words.split())
     assert project.quick("graph", "Q1", "--json").data["status"] == {"TQ1-01": "completed"}
-
-
-class Person:
-    """A person at a terminal who consents, answers `judged` to the shown change, and skips failed tasks."""
-
-    interactive = True
-
-    def __init__(self, judged: str) -> None:
-        self.asked: list[Decision] = []
-        self._judged = judged
-
-    def ask(self, decision: Decision) -> UserAnswer | None:
-        self.asked.append(decision)
-        return UserAnswer(decision.id, {"consent": "run", "stopped": "skip"}.get(decision.kind, self._judged), "pat")
-
-
-def test_without_consent_nothing_is_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    person = Person("yes")
-    monkeypatch.setattr(person, "ask", lambda decision: UserAnswer(decision.id, "no", "pat"))
-    monkeypatch.setattr(opened_services, "_asker", lambda *_, **__: person)
-    answer = project.quick("quick", "Fix the typo")
-    assert (answer.code, "writes" in answer.err, "choices" in answer.err) == (4, False, False)  # the question had them
-    assert not project.exists(".planning/quick")

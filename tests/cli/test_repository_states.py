@@ -158,7 +158,7 @@ def at_terminal(project: Project, arguments: tuple[str, ...], *answers: str) -> 
     leader, follower = pty.openpty()
     environment = {"TERM": "dumb", "COLUMNS": "200"}
     terminal = os.ttyname(follower)
-    started = warm.of_this_process().start(project.start, *arguments, environment=environment, terminal=terminal)
+    started = warm.start(project.start, *arguments, environment=environment, terminal=terminal)
     ended = _end_of(started.pid)
     screen, waiting = "", list(answers)
     while True:

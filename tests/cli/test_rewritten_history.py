@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -101,13 +100,6 @@ def test_the_commit_is_brought_back(reset: Project) -> None:
     )
 
 
-def test_what_is_lost_a_second_time_is_asked_about_again(reset: Project) -> None:
-    assert reset.json("decide", about_history(reset)["id"], "return").code == 0
-    lose_the_newest(reset)
-    assert reset.resume("--retry-failed").code == 5
-    assert about_history(reset)["id"].endswith(".2")
-
-
 def test_a_commit_is_not_brought_back_over_files_of_the_user(reset: Project) -> None:
     project, question, head = reset, about_history(reset), reset.repo.head()
     project.repo.write("b.txt", "mine")
@@ -115,23 +107,6 @@ def test_a_commit_is_not_brought_back_over_files_of_the_user(reset: Project) -> 
     assert (refused.code, refused.error["code"]) == (4, "run.history-changed")
     assert (project.read("b.txt"), project.repo.head()) == ("mine", head)
     assert about_history(project)["id"] == question["id"]
-
-
-def test_a_commit_is_not_brought_back_during_a_merge(reset: Project) -> None:
-    project, question, head = reset, about_history(reset), reset.repo.head()
-    (project.repo.common_dir / "MERGE_HEAD").write_text(f"{question['evidence'][0]}\n")
-    assert project.json("decide", question["id"], "return").code == 4
-    assert (project.exists("b.txt"), project.repo.head()) == (False, head)
-
-
-def test_a_run_starts_afresh(reset: Project) -> None:
-    project, question = reset, about_history(reset)
-    answered = project.json("decide", question["id"], "fresh")
-    assert (answered.code, answered.data["next"]) == (0, ["idumb undo", "idumb resume 1"])
-    assert not project.exists("a.txt")
-    assert project.statuses()["T1-01"] == "ready"
-    assert project.resume("--max-attempts", "1").code == 1
-    assert (project.read("a.txt"), project.read("b.txt")) == ("made\n", "made\n")
 
 
 def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project: Project) -> None:
@@ -148,13 +123,3 @@ def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project:
     assert not project.exists("b.txt")
     assert not project.exists("c.txt")
     assert plan == project.read(PLAN)
-
-
-def test_a_verified_phase_stays_verified_and_says_that_commits_were_rewritten(prepared: Prepared) -> None:
-    project = prepared.get(ended_runs.done)
-    assert "rewritten" not in project.quick("status").out
-    project.repo.git("reset", "-q", "--soft", "HEAD~2")
-    project.repo.git("commit", "-qm", "squashed")
-    assert project.json("status").data["phases"][0]["state"] == "verified"
-    assert "its commits were rewritten since" in project.quick("status").out
-    assert project.json("verify-work", "1").code == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,12 +13,10 @@ from idumb.git.restore import write_back
 from idumb.git.restore.path_state import Step
 from idumb.git.trees import GitTrees
 from idumb.system.clock import SystemClock
-from tests.support import seed
-from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making, shell, task, write
+from tests.support.project import Project, making, task, write
 
 ROLLBACK = ("rollback", "1", "--to", "start")
 
@@ -129,70 +126,6 @@ def test_reports_that_git_refuses_after_a_rollback_are_a_warning(done: Project) 
     assert any("no reports" in warning for warning in answer.object["warnings"])
 
 
-def _printed_commands(refused: Answer) -> list[str]:
-    """Return the commands below the hint of a refusal, as a user pastes them."""
-    below = refused.err.partition("  next: ")[2].splitlines()[1:]
-    return [line.strip() for line in below if line.startswith("    ")]
-
-
-@pytest.mark.nightly
-def test_the_printed_commands_of_a_conflict_work_in_the_subfolder_in_which_idumb_was_started(
-    sandbox: GitSandbox,
-) -> None:
-    """R-GIT-3: one command per line; only the files at the top and in the folder change."""
-    steps = [write("README.md", "tasks\n"), write("-odd [ab].txt", "made\n"), shell("rm 'src/it is old.txt'")]
-    files = "modify `README.md`, create `-odd [ab].txt`, delete `src/it is old.txt`"
-    sandbox.write_all({"src/it is old.txt": "old\n", "src/deep/x.txt": "x\n"})
-    project = _project(sandbox, task("T1-01", files=files, check="true", steps=steps))
-    assert run(project, "--no-verify").code == 0
-    mine = {"README.md": "mine\n", "-odd [ab].txt": "mine too\n", "src/it is old.txt": "mine again\n"}
-    sandbox.write_all(mine)
-    sandbox.git("--literal-pathspecs", "add", "--", "-odd [ab].txt")
-    below = Project(sandbox, sandbox.root / "src" / "deep")
-    command = (*ROLLBACK, "--yes")
-    refused = below.quick(*command)
-    assert "restore that of the tasks, delete src/it is old.txt (the tasks left no such file)," in refused.err
-    printed = _printed_commands(refused)
-    assert len(printed) == 6
-    subprocess.run(["/bin/sh", "-e"], input="\n".join(printed), text=True, cwd=below.start, check=True)
-    assert below.quick(*command).code == 0
-    assert {path: project.read(f"{path}.mine") for path in mine} == mine
-    assert (project.read("README.md"), project.read("src/it is old.txt")) == ("# A project\n", "old\n")
-    assert not project.exists("-odd [ab].txt")
-    assert [path.name for path in below.start.iterdir()] == ["x.txt"]
-
-
-INDEX_ONLY = ("add a.txt; add --intent-to-add b.txt", "rm --cached --quiet a.txt; add b.txt")
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("how", seed.one_on_a_push(INDEX_ONLY, "in the index only"))
-def test_a_rollback_whose_files_differ_from_head_in_the_index_only_makes_no_commit(failed: Project, how: str) -> None:
-    """R-GIT-3: git refuses an empty commit, and repeating the rollback, `resume` and `undo` would then fail as well."""
-    for command in how.split("; "):
-        failed.repo.git(*command.split())
-    head, staged = failed.repo.head(), failed.repo.git("ls-files", "--stage")
-    answer = failed.quick("rollback", "1", "--to", "T1-01", "--yes", "--json")
-    assert (answer.code, answer.data["commit"]) == (0, None), answer
-    assert failed.repo.head() == head
-    assert (failed.read("a.txt"), failed.exists("b.txt")) == ("made\n", False)
-    assert failed.repo.git("ls-files", "--stage") == staged
-    assert failed.quick(*failed.undoing(), "--json").code == 0
-    assert (failed.read("a.txt"), failed.read("b.txt")) == ("two\n", "two\n")
-
-
-def test_accept_makes_no_commit_if_the_file_differs_from_head_in_the_index_only(failed: Project) -> None:
-    """R-GIT-3: what was staged stays staged."""
-    failed.repo.git("add", "a.txt")
-    failed.repo.write("a.txt", "made\n")
-    failed.repo.remove("b.txt")
-    head = failed.repo.head()
-    answer = failed.quick("accept", "T1-02", "--why", "as before")
-    assert answer.code == 0, answer
-    assert failed.repo.head() == head
-    assert failed.repo.git("show", ":a.txt") == "two"
-
-
 def test_a_file_saved_during_a_rollback_is_kept_and_the_rollback_is_recorded(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,22 +147,6 @@ def test_a_file_saved_during_a_rollback_is_kept_and_the_rollback_is_recorded(
     assert [event for event in _kinds(done) if event == "rollback.abandoned"] == []
 
 
-def test_a_file_saved_before_the_first_restore_stops_the_rollback(
-    done: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    delete = write_back._delete
-
-    def late(writing: write_back.Writing, step: Step) -> None:
-        done.repo.write("b.txt", "mine")
-        delete(writing, step)
-
-    monkeypatch.setattr(write_back, "_delete", late)
-    answer = done.quick(*ROLLBACK, "--yes", "--json")
-    assert answer.error["code"] == "rollback.conflict"
-    assert "rollback.abandoned" in _kinds(done)
-    assert (done.read("a.txt"), done.read("b.txt")) == ("made\n", "mine")
-
-
 def _locked_after_restoring(patching: pytest.MonkeyPatch, project: Project) -> Path:
     """Let another git command take the lock of the index once the files are restored."""
     restore, lock = GitTrees.restore, project.repo.git_dir / "index.lock"
@@ -241,15 +158,6 @@ def _locked_after_restoring(patching: pytest.MonkeyPatch, project: Project) -> P
 
     patching.setattr(GitTrees, "restore", then_lock)
     return lock
-
-
-def test_the_commit_of_a_rollback_waits_for_the_lock_of_the_index(
-    done: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lock = _locked_after_restoring(monkeypatch, done)
-    monkeypatch.setattr(SystemClock, "pause", lambda *_: lock.unlink())
-    assert done.quick(*ROLLBACK, "--yes").code == 0
-    assert done.repo.status() == []
 
 
 def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_finishes_it(
@@ -268,12 +176,3 @@ def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_fi
     assert done.quick(*ROLLBACK, "--yes").code == 0
     assert done.repo.status() == []
     assert len(done.trailers("Idumb-Rollback")) == 1
-
-
-def test_the_document_of_an_earlier_attempt_is_rebuilt(done: Project) -> None:
-    """R-GIT-2: a run that was killed before it wrote the last document leaves the previous one."""
-    place = done.folder / ".idumb/brain/execution/1/checkpoint-T1-02.md"
-    right = place.read_text(encoding="utf-8")
-    place.write_text(re.sub('timestamp: "[0-9]{4}', 'timestamp: "2001', right), encoding="utf-8")
-    assert done.quick("verify-work", "1", "--json").code == 0
-    assert place.read_text(encoding="utf-8") == right

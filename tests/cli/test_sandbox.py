@@ -68,17 +68,6 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path) -> Non
     assert not (project.folder.parent / "mine").exists()
 
 
-@needs_bwrap
-def test_a_builder_beside_git_does_not_reach_git(project: Project) -> None:
-    script = "echo x > new.txt; echo x > src/a.txt; echo x > top.txt; echo x > .git/config; mv .git away; umount .git"
-    builder(project, script, "create `new.txt`", "test -f new.txt", sandbox="auto")
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
-    assert answer.code == 0, answer
-    assert "Sandbox: bwrap." in answer.err
-    assert recorded(project) == [SANDBOX_BWRAP]
-    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1") == "new.txt"
-
-
 def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_requirement(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,21 +94,6 @@ def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_re
     assert recorded(project) == [f"detection only: {why}"]
 
 
-@pytest.mark.nightly
-@needs_bwrap
-def test_a_builder_that_commits_writes_in_the_git_folder_of_its_copy_only(project: Project) -> None:
-    user = project.folder
-    script = "echo x > src/x.txt; git add src; git commit -qm work && touch src/done; rm src/done || rm src/x.txt"
-    script += f"; echo x >> top.txt; echo x > {user}/.git/planted; echo x > {user}/src/planted"
-    builder(project, script, "create `src/x.txt`", sandbox="bwrap")
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
-    assert answer.code == 0, answer
-    assert project.subjects()[-2] == "Task T1-01"
-    assert not (user / ".git/planted").exists()
-    assert not (user / "src/planted").exists()
-    assert recorded(project) == ["bwrap"]
-
-
 @needs_bwrap
 def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_scope(project: Project) -> None:
     project.configure("sandbox: bwrap\n")
@@ -134,13 +108,6 @@ def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_s
     assert answer.code == 0, answer
     assert (project.read("top.txt"), project.read("new/y.txt")) == ("top\n", "y\n")
     assert recorded(project) == ["bwrap"]
-
-
-def test_a_wrong_sandbox_is_an_error_with_its_line(project: Project) -> None:
-    project.configure("builder: steps\nsandbox: always\n")
-    answer = project.quick("check-plan", "1", "--json")
-    assert answer.code == 3
-    assert "config.yaml:2: `sandbox` must be one of auto, bwrap, off, not 'always'" in answer.error["message"]
 
 
 @needs_bwrap

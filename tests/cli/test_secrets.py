@@ -17,10 +17,6 @@ from tests.support.project import Project, task, write
 
 VALUE = "hunter-Zq81xWvT-2"
 TOKEN = "ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
-STRICT = (
-    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-    "success_criteria: [{text: it is there, check: test -s a.py}]\n"
-)
 
 
 def bound(project: Project, *files: tuple[str, str], commits: bool = False, more: str = "") -> None:
@@ -170,19 +166,6 @@ def test_answering_no_fails_the_attempt_and_instructs_the_next_one(asking: Proje
     assert "Task T1-01" not in project.subjects()
 
 
-def test_a_secret_fails_a_strict_run(project: Project) -> None:
-    """R-LOG-3: in strict mode no question is asked during the run."""
-    bound(project, ("a.py", "VALUE\n"))
-    strict = built().replace("- **Builder", "- **Requirements:** REQ-1\n- **Change:** extending\n- **Builder")
-    project.plan([strict], head=STRICT)
-    hash_ = project.contract_hash()
-    assert project.quick("approve", "1", *project.answers(), "--hash", hash_, "--json").code == 0
-    failed = project.quick("execute-phase", "1", "--json")
-    assert failed.code == 1, failed.out
-    assert "a.py:1: the value of API_TOKEN" in failed.out
-    assert "Task T1-01" not in project.subjects()
-
-
 @pytest.mark.nightly
 def test_a_secret_is_accepted_only_after_a_person_committed_it_himself(project: Project) -> None:
     """R-LOG-3."""
@@ -229,46 +212,6 @@ def test_an_undeclared_file_with_a_secret_name_halts_and_no_choice_accepts_it(pr
     assert accepted.error["code"] == "accept.secret-name", accepted.out
     back = project.quick("rollback", "1", "--to", "start", "--yes")
     assert shown_in_records(project, VALUE, halted, accepted, back) == []
-
-
-def test_a_secret_committed_by_the_builder_is_a_question_too(project: Project) -> None:
-    """R-LOG-3: the branch is compared as it was before the attempt."""
-    bound(project, ("a.py", "VALUE\n"), commits=True)
-    project.plan([built()])
-    waits = run(project)
-    assert waits.code == 5, waits.out
-    assert [d["evidence"] for d in project.quick("decisions", "--json").data["decisions"]] == [
-        ["a.py:1: the value of API_TOKEN"]
-    ]
-
-
-ORDINARY = {
-    "CLOUD_PROJECT": "my-project",
-    "PGPASSWORD": "postgres",
-    "GIT_AUTHOR_NAME": "Alice Smith",
-    "AUTH_TOKEN_FILE": "/run/secrets/Zq81xWvT",
-}
-
-
-@pytest.mark.nightly
-def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_called(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-LOG-3: it causes no question and no failure in name or file, and what programs say is without it."""
-    names = []
-    for number, (name, value) in enumerate(ORDINARY.items()):
-        monkeypatch.setenv(name, value)
-        names.append(f"{number}.py" if "/" in value else f"{value}.py")
-    script = "\n".join(
-        f'printf %s "${name}" > "{path}"; echo "as ${name}"' for name, path in zip(ORDINARY, names, strict=True)
-    )
-    made_by(project, script, *ORDINARY)
-    project.plan([built(files=", ".join(f"create `{path}`" for path in names), check="true")])
-    done = run(project, "--max-attempts", "1", "--no-verify")
-    assert done.code == 0, done.out
-    ended = project.events("--kind", "attempt.finished")[0]["payload"]
-    assert ended["touched"] == sorted(names)
-    assert ended["builder"]["output"].count("as [redacted:value:") == len(names)
 
 
 def built_by_hand(project: Project, files: str, written: dict[str, str]) -> None:

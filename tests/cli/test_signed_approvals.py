@@ -11,7 +11,7 @@ import pytest
 
 from tests.adapters.store.test_approvals import allow, make_key
 from tests.support import approvals
-from tests.support.approvals import CHECK, approve, contract, refused, run
+from tests.support.approvals import approve, contract, refused, run
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project
@@ -69,22 +69,6 @@ def test_a_signed_approval_by_an_unknown_signer_is_refused(project: Project, tmp
     allow(make_key(tmp_path / "other"))
     refused(run(_clone(project, tmp_path), "--approval", str(file)), "approval.bad-signature")
     refused(run(project), "approval.bad-signature")  # the kept one is verified too
-
-
-def test_a_signed_approval_of_other_bytes_or_of_another_history_is_void(
-    project: Project, tmp_path: Path, key: Path
-) -> None:
-    """R-LOCK-4."""
-    file = tmp_path / "approval.json"
-    allow(key)
-    approve(project, "--sign", str(key), "--file", str(file))
-    clone = _clone(project, tmp_path)
-    clone.repo.write(CHECK, "true\n")
-    assert refused(run(clone, "--approval", str(file)), "approval.void")["changed"] == ["files"]
-    clone.repo.git("checkout", "--quiet", "--", CHECK)
-    clone.repo.git("checkout", "--quiet", "--orphan", "fresh")
-    clone.repo.git("commit", "--quiet", "-m", "fresh")
-    assert "another history" in refused(run(clone, "--approval", str(file)), "approval.void")["why"]
 
 
 def test_a_signed_approval_revoked_here_stays_revoked(project: Project, tmp_path: Path, key: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import shlex
@@ -162,36 +161,6 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
 
 
 @pytest.mark.nightly
-def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
-    project: Project, busy: tuple[subprocess.Popen[str], int]
-) -> None:
-    """F41: its process cannot be reached from here, so a person must confirm; then it can write nothing more."""
-    process, sleeper = busy
-    process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-    card = owner_file(project, "owner.json")
-    card.write_text(json.dumps({**json.loads(card.read_text()), "host": "elsewhere"}))
-    for command in (("resume", "1"), ("stop",)):
-        refused = project.json(*command)
-        assert (refused.code, refused.error["code"]) == (4, "lock.elsewhere")
-        assert "elsewhere" in refused.error["message"]
-        assert "idumb stop --force" in refused.error["hint"]
-    forced = stop(project, "--force")
-    assert forced.code == 0, forced.out
-    assert (forced.data["ended"], forced.data["owner"]["standing"]) == ("fenced off", "elsewhere")
-    assert has_ended(sleeper)
-    assert project.resume("--no-verify").code == 0
-    before, head = project.repo.ledger(), project.events()
-    process.send_signal(signal.SIGCONT)
-    _, output = process.communicate(timeout=60)
-    assert process.returncode == 4
-    assert "lock.lost" in output
-    assert projects.user_bytes(before, project.repo.ledger()) == []
-    assert project.repo.ledger() == before
-    assert project.events() == head
-
-
-@pytest.mark.nightly
 def test_further_interrupts_exit_at_once_and_resume_recovers(project: Project, tmp_path: Path) -> None:
     """F36: there is no cleanup and no traceback, no process is left and nothing is lost."""
     note, door = tmp_path / "note", tmp_path / "door"
@@ -219,13 +188,6 @@ def told_until_it_ends(process: subprocess.Popen[str]) -> tuple[str, str]:
                 process.send_signal(signal.SIGINT)
 
 
-def test_a_second_signal_gives_a_complete_error_answer() -> None:
-    """R-RUN-7: also by the process that ends at once."""
-    script = "from idumb.cli import opened_services; opened_services._report_forced_stop(2, as_json=True)"
-    done = subprocess.run([IDUMB[0], "-c", script], capture_output=True, text=True, check=True)
-    assert Answer(130, done.stdout, done.stderr).error["details"]["status"] == "interrupted"
-
-
 @pytest.mark.nightly
 def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, tmp_path: Path) -> None:
     """F36: SIGHUP, without any terminal to print to."""
@@ -249,28 +211,6 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(project: Project, stre
     flags = ("--no-verify", "--approve", project.approval(), *(("--events",) if stream == "stdout" else ()))
     assert gone_after_a_line(project, stream, "execute-phase", "1", *flags) == (0, "")
     assert project.statuses() == {"T1-01": "completed"}
-
-
-def test_an_answer_that_is_only_partly_read_is_not_a_failure(project: Project) -> None:
-    """F36: `idumb log | head`."""
-    for arguments in (("log", "--json"), ("--help",)):
-        code, output = gone_after_a_line(project, "stdout", *arguments)
-        assert (code in (0, 141), output) == (True, ""), arguments
-
-
-def test_an_interrupted_start_ends_quietly_if_standard_error_is_closed() -> None:
-    """F36: Ctrl-C before the command line is loaded, in `idumb ... 2>&1 | head`."""
-    script = (
-        "from idumb import __main__ as program\n"
-        "def interrupted(arguments):\n    raise KeyboardInterrupt\n"
-        "program._run = interrupted\n"
-        "program.main()\n"
-    )
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    done = subprocess.run([IDUMB[0], "-c", script], stdout=subprocess.PIPE, stderr=write_end, check=False)
-    os.close(write_end)
-    assert (done.returncode, done.stdout) == (130, b"")
 
 
 def gone_after_a_line(project: Project, stream: str, *arguments: str) -> tuple[int, str]:

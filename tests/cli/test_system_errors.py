@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idumb.cli import system_errors
 from idumb.system.files import file_systems
-from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
-from tests.support.project import making
 
 if TYPE_CHECKING:
     import pytest
@@ -53,14 +48,6 @@ def test_libgit2_messages_are_recognized_without_an_error_number() -> None:
     assert explained.details == {"path": "/x/.git/objects/e8"}
 
 
-def test_the_mount_point_of_a_path_is_the_topmost_folder_on_its_device(tmp_path: Path) -> None:
-    disk = file_systems.room(str(tmp_path / "not" / "there"))
-    assert os.lstat(disk.mount).st_dev == os.lstat(tmp_path).st_dev
-    assert disk.bytes > 0
-    above = os.path.dirname(disk.mount)
-    assert above == disk.mount or os.lstat(above).st_dev != os.lstat(tmp_path).st_dev
-
-
 def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,23 +58,3 @@ def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
             assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in explained.message
             assert explained.hint is not None
             assert "XDG_STATE_HOME" in explained.hint
-
-
-def test_a_folder_that_contains_the_repository_is_not_taken_for_the_state_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "repo").mkdir()
-    monkeypatch.chdir(tmp_path / "repo")
-    assert "state directory" not in system_errors.explain(problem(errno.EACCES, str(tmp_path))).message
-
-
-def test_a_run_needs_no_standard_error(sandbox: GitSandbox) -> None:
-    """R-OPS-3: as some daemons start it."""
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    command = f'exec "$0" -P -m idumb execute-phase 1 --approve {project.approval()} 2>&-'
-    done = subprocess.run(
-        ["sh", "-c", command, sys.executable], cwd=project.folder, stdout=subprocess.DEVNULL, check=False
-    )
-    assert (done.returncode, project.statuses()) == (0, {"T1-01": "completed"})

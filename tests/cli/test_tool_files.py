@@ -48,15 +48,3 @@ def test_builders_and_checks_leave_them_and_the_run_ends_well(project: Project, 
     assert {"a.py", "b.py"} <= set(tracked)
     assert not [path for path in tracked if path.startswith(("__pycache__", ".venv", ".coverage"))]
     assert not project.exists("__pycache__")
-
-
-@pytest.mark.nightly
-def test_settings_of_an_agent_beside_the_local_ones_stay_protected(project: Project) -> None:
-    project.plan([task("T1-01", files="create `a.py`", check="test -s a.py")])
-    configure(project, "echo a > a.py; mkdir -p .claude; echo {} > .claude/settings.local.json")
-    assert run(project, "--no-verify").code == 0
-    project.plan([task("T2-01", files="create `b.py`", check="test -s b.py")], phase="2")
-    configure(project, "echo b > b.py; mkdir -p .claude; echo {} > .claude/settings.json")
-    ended = project.quick("execute-phase", "2", "--approve", project.approval("2"), "--json")
-    assert ended.code != 0
-    assert ".claude/settings.json" in ended.error["message"]

@@ -78,15 +78,6 @@ def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: P
     assert [project.read("a.txt"), project.read("b.txt"), project.exists("c.txt")] == ["two\n", "two\n", False]
 
 
-def test_undo_leaves_a_folder_that_is_in_the_way_of_what_the_branch_had(prepared: Prepared) -> None:
-    """R-GIT-3: a deleted file of a task, and a folder of yours in its place."""
-    project = prepared.get(_left_uncommitted)
-    project.repo.write("c.txt/mine", "mine\n")
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.json(*project.undoing()).code == 0
-    assert [project.read("c.txt/mine"), project.read("a.txt")] == ["mine\n", "two\n"]
-
-
 def _hook(project: Project, script: str) -> None:
     hook = project.repo.git_dir / "hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -122,35 +113,6 @@ def test_an_operation_that_is_undone_already_stays_undone(ran: Project) -> None:
     assert not ran.exists("p1b.txt")
 
 
-def test_commands_that_change_no_file_do_not_hide_what_can_be_undone(two: Project) -> None:
-    """R-GIT-3: verifications, reports and plans."""
-    second = operations(two)[-1]
-    two.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 3: More\n\nMore of it.\n")
-    for command in ("verify-work 2", "verify-work 1", "report 2 --write", "plan-phase 3 --template"):
-        assert two.quick(*command.split(), "--json").code == 0
-    assert two.undoing() == ("undo", "--yes", "--operation", second)
-    assert two.json(*two.undoing()).data["what"] == "run 1 of phase 2"
-    assert not two.exists("p2b.txt")
-    assert "unverified" in two.read(".planning/phases/2/2-VERIFICATION.md")
-
-
-def test_undo_of_a_run_takes_back_what_an_earlier_run_began_and_this_one_delivered(project: Project) -> None:
-    """R-GIT-3: T1-01 waited for an answer in the first run, and T1-02 was not built before the second."""
-    judged = task(
-        "T1-01", files="create `a.txt`", criteria="  - [ ] it is good — human\n", steps=[write("a.txt", "one\n")]
-    )
-    later = making("T1-02", "b.txt", after="T1-01")
-    project.plan([judged, later])
-    assert project.execute().code == 5
-    (question,) = (row["id"] for row in project.json("decisions").data["decisions"])
-    assert project.json("decide", question, "yes").code == 0
-    assert project.resume().code == 0
-    undone = project.json(*project.undoing())
-    assert undone.data["tasks"] == ["T1-01", "T1-02"]
-    assert [project.exists(path) for path in ("a.txt", "b.txt")] == [False, False]
-    assert project.undoing()[-1] == operations(project)[-2]
-
-
 def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> None:
     """R-ASK-1, R-ASK-2: without a terminal and at one, where no is an answer."""
     (first,) = operations(ran)
@@ -166,30 +128,6 @@ def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> N
     for words in ("undo of run 1 of phase 1", f"operation {first} (execute-phase)", "task T1-03", "file p1b.txt"):
         assert words in screen
     assert ran.exists("p1b.txt")
-
-
-def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
-    (first,) = operations(ran)
-    _hook(ran, "#!/bin/sh\nexit 1\n")
-    answer = ran.quick("undo", "--yes", "--operation", first)
-    assert answer.code == 1
-    words = f"undo of run 1 of phase 1, operation {first} (execute-phase)"
-    shown = f"{words}\n  tasks: T1-01, T1-03\n  files that change: p1a.txt, p1b.txt\n"
-    assert answer.err.startswith(shown)
-    assert answer.err.index(shown) < answer.err.index("git.commit-refused")
-
-
-@pytest.mark.nightly
-def test_operation_undoes_an_earlier_phase_and_keeps_the_newest_run(two: Project) -> None:
-    first, second = operations(two)
-    error = undo(two, "--operation", first).error
-    assert (error["code"], error["hint"]) == ("rollback.not-confirmed", f"idumb undo --yes --operation {first}")
-    done = undo(two, "--yes", "--operation", first)
-    assert (done.code, done.data["undone"], done.data["phase"]) == (0, first, "1")
-    assert [two.exists(path) for path in ("p1a.txt", "p1b.txt", "p2a.txt", "p2b.txt")] == [False, False, True, True]
-    assert two.json(*two.undoing()).data["what"] == "undo of run 1 of phase 1"
-    assert undo(two, "--yes", "--operation", second).code == 0
-    assert [two.exists(path) for path in ("p1b.txt", "p2b.txt")] == [True, False]
 
 
 def test_an_operation_that_cannot_be_undone_is_refused_with_those_that_can(ran: Project) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making
 
@@ -65,25 +64,4 @@ def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Projec
 def test_ignored_files_are_omitted(project: Project) -> None:
     """R-PLAN-1: there the reports stay out of git as well."""
     (project.folder / ".gitignore").write_text(".planning/\n.idumb/\n", encoding="utf-8")
-    assert project.json("check-plan", "1").data["untracked"] is None
-
-
-def test_a_tracked_project_gets_no_message(sandbox: GitSandbox) -> None:
-    """R-PLAN-1: also if plan and configuration changed since."""
-    project = projects.create(sandbox)
-    place = project.plan([making("T1-01", "a.txt")])
-    with place.open("a", encoding="utf-8") as file:
-        file.write("\nMore words.\n")
-    assert project.json("check-plan", "1").data["untracked"] is None
-
-
-def test_a_plan_is_named_before_the_first_commit(sandbox: GitSandbox) -> None:
-    """R-PLAN-1: staged or not, no clone has it yet."""
-    project = Project(sandbox, sandbox.root)
-    assert project.quick("init").code == 0
-    project.plan([making("T1-01", "a.txt")], commit=False)
-    project.repo.git("add", "--", PLAN)
-    untracked = project.json("check-plan", "1").data["untracked"]
-    assert untracked["paths"] == [CONFIGURATION, PLAN]
-    commit(project, untracked)
     assert project.json("check-plan", "1").data["untracked"] is None

@@ -123,56 +123,6 @@ def test_on_another_branch_nothing_is_delivered_and_resume_delivers_when_the_use
 
 
 @pytest.mark.nightly
-def test_a_branch_that_the_user_leaves_while_a_hook_runs_gets_no_commit(project: Project) -> None:
-    """R-GIT-6: nor does the one on which he is."""
-    plain = f"env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE git -C {project.folder}"
-    script = f"#!/bin/sh\ncase $GIT_DIR in *checkouts*) {plain} switch -q -c other; esac\n"
-    project.repo.write(".git/hooks/pre-commit", script, mode=0o755)
-    answer = run(project)
-    assert (answer.code, "HEAD is on other" in answer.error["message"]) == (5, True), answer
-    assert [project.repo.git("log", "--format=%s", each).count("Task") for each in ("main", "other")] == [0, 0]
-    project.repo.remove(".git/hooks/pre-commit")
-    project.repo.git("switch", "--quiet", "main")
-    assert project.resume("--no-verify").data["outcome"] == "complete"
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("setting", "content", "mode"),
-    [("core.autocrlf=true", b"one\n", 0o644), ("core.fileMode=false", b"one\n", 0o777)],
-)
-def test_a_file_that_git_calls_unmodified_is_no_conflict_and_gets_its_bytes_back(
-    sandbox: GitSandbox, setting: str, content: bytes, mode: int
-) -> None:
-    """R-GIT-6: its line endings may be others than those that git writes, and it stays executable."""
-    project = projects.create(sandbox, files={"a.txt": content})
-    project.repo.git("config", *setting.split("="))
-    (project.folder / "a.txt").chmod(mode)
-    steps = [shell("echo made >> a.txt")]
-    project.plan([task("T1-01", files="modify `a.txt`", check="grep -q made a.txt", steps=steps)])
-    assert project.execute("--no-verify").code == 0
-    place = project.folder / "a.txt"
-
-    def present() -> tuple[bytes, int]:
-        return place.read_bytes(), place.stat().st_mode & 0o777
-
-    done = present()
-    assert (done[0].split(), done[1]) == ([b"one", b"made"], mode)
-    back = content, mode
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert present() == back
-    for expected in (done, back):
-        assert project.json(*project.undoing()).code == 0
-        assert present() == expected
-
-
-def test_a_list_of_files_stays_on_one_line_whatever_their_names(project: Project) -> None:
-    project.repo.write("a\nidumb: done.txt", "")
-    answer = run(project)
-    assert "changes in a\\nidumb: done.txt, notes.txt" in answer.object["warnings"][0], answer
-
-
-@pytest.mark.nightly
 def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: Project) -> None:
     """R-RUN-14: the refs were deleted between two commands."""
     assert run(project).code == 0
@@ -242,18 +192,3 @@ def test_a_run_waits_for_the_commit_that_the_user_wants_to_make_first(project: P
     project.repo.git("commit", "-qm", "mine", "--", "d/src.txt")
     assert project.resume("--no-verify").data["outcome"] == "complete"
     assert project.subjects()[-3:-1] == ["mine", "Task T1-01"]
-
-
-@pytest.mark.nightly
-def test_a_file_that_he_changes_after_the_answer_is_asked_about_too(project: Project) -> None:
-    begun(project)
-    project.repo.write("d/page.txt", "mine\n")
-    assert answered(project, "mine").code == 5
-    (question,) = project.json("decisions").data["decisions"]
-    assert (question["id"], question["evidence"]) == ("T1-01.base.2", ["d/page.txt"])
-
-
-def test_in_strict_mode_such_changes_are_refused(project: Project) -> None:
-    """R-LOCK-4: nobody approved them."""
-    refused = begun(project, "--mode", "strict")
-    assert (refused.code, refused.error["code"]) == (4, "task.dirty-path")

@@ -7,7 +7,6 @@ import json
 import jsonschema
 import pytest
 
-from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import approve
@@ -174,12 +173,6 @@ def test_no_opinion_makes_a_failed_check_pass_and_gaps_become_a_plan(project: Pr
     again = verify(project, "--gaps", "--checks-only")
     assert (again.code, again.error["code"]) == (4, "run.contract-changed")
     assert project.read(".planning/phases/1/02-PLAN.md") == text
-
-
-def test_without_gaps_no_plan_is_made(prepared: Prepared) -> None:
-    """R-ADAPT-5."""
-    answer = verify(prepared.get(ended_runs.done), "--gaps")
-    assert (answer.code, answer.data["gap_plan"]) == (0, None)
 
 
 OPINION = """\

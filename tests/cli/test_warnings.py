@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, edit, making, task
+from tests.support.project import Project, edit, task
 
 
 @pytest.fixture
@@ -35,12 +35,3 @@ def test_files_outside_all_snapshots_are_in_the_warnings(project: Project) -> No
     assert [words for words in NAMED if words not in warnings] == []
     assert ".idumb" not in warnings
     assert project.resume().object["warnings"] == []
-
-
-def test_a_refusal_includes_its_warnings(project: Project) -> None:
-    leave_out(project)
-    project.plan([making("T1-01", "a.txt")])
-    project.repo.write("a.txt", "mine\n")
-    answer = project.execute()
-    assert answer.error["code"] == "task.dirty-path"
-    assert any("debug.log" in words for words in answer.object["warnings"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from pathlib import Path
 
+from tests.support import warm
 from tests.support.plans import run
 from tests.support.project import Project, failing_task, making, shell
 
@@ -27,22 +27,22 @@ def test_without_any_run_there_is_nothing_to_watch(project: Project) -> None:
     assert project.json("watch", "--once").error["code"] == "run.none"
 
 
-def test_without_a_terminal_the_lines_of_another_process_come_until_its_run_ends(project: Project) -> None:
-    door = project.folder.parent / "door"
-    os.mkfifo(door)
-    steps = [shell(f"read line < {door}; echo made > a.txt")]
+def test_without_a_terminal_the_lines_of_another_process_come_until_its_run_ends(
+    project: Project, tmp_path: Path
+) -> None:
+    began, door, lines = tmp_path / "began", tmp_path / "door", tmp_path / "lines"
+    for pipe in (began, door, lines):
+        os.mkfifo(pipe)
+    steps = [shell(f"echo > {began}; read line < {door}; echo made > a.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    consent = project.quick("check-plan", "1", "--json").data["consent_hash"]
-    with project.started("execute-phase", "1", "--approve", consent, "--no-verify", "--events") as working:
-        assert working.stdout is not None
-        next(line for line in working.stdout if '"attempt.started"' in line)
-        command = [sys.executable, "-m", "idumb", "watch", "--bell"]
-        with subprocess.Popen(command, cwd=project.folder, stdout=subprocess.PIPE, text=True) as watching:
-            assert watching.stdout is not None
-            seen = [next(line for line in watching.stdout if "T1-01" in line)]
-            door.write_text("open\n")
-            seen += list(watching.stdout)
-    assert watching.returncode == 0
+    with project.beside("execute-phase", "1", "--approve", project.approval(), "--no-verify") as working:
+        began.read_text(encoding="ascii")
+        watching = warm.start(project.start, "watch", "--bell", pipe=lines)
+        with lines.open(encoding="utf-8") as printed:
+            seen = [next(line for line in printed if "T1-01" in line)]
+            door.write_text("open\n", encoding="ascii")
+            seen += list(printed)
+        assert (watching.wait().code, working.wait().code) == (0, 0)
     assert seen[0].startswith("[1/1] T1-01 Task T1-01")
     assert any(line.strip().startswith("completed in") for line in seen)
     assert "".join(seen).count("\a") == 1

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 
 import pytest
 
-from tests.meta import source
 from tests.support import project as projects
 from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.project import task
-
-PAGE = source.ROOT / "docs" / "what-proof-means.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +70,3 @@ def test_what_checks_judge(sandbox: GitSandbox, name: str) -> None:
         proven = project.quick("prove", "1", *arguments, "--json")
         assert {row["result"] for row in proven.data["tasks"]} == {"proven"}, proven
         assert any("no commit" in words for words in proven.object["warnings"]) == (way.commits == 0), proven
-
-
-def test_the_page_has_a_column_for_each() -> None:
-    (head,) = re.findall(r"^\| `git.commit` \|(.*)\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [cell.strip() for cell in head.split("|")] == list(WAYS)

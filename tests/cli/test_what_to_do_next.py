@@ -9,7 +9,6 @@ import pytest
 
 from tests.support import ended_runs
 from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task
 
@@ -106,11 +105,3 @@ def test_status_shows_a_workflow_that_a_pull_brought(done: Project) -> None:
     plan = projects.plan_text([making("TW1-01", "w.txt")], phase="W1")
     done.repo.write(".planning/workflows/001-more/PLAN.md", plan)
     assert "W1" in done.quick("status").out
-
-
-def test_a_terminal_of_another_encoding_gets_escapes(sandbox: GitSandbox) -> None:
-    """R-OPS-3: exit 70 never."""
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "ä.txt")])
-    shown = project.idumb("show", "T1-01", environment={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
-    assert (shown.code, "\\xe4.txt" in shown.out) == (0, True)

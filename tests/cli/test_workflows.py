@@ -223,12 +223,6 @@ def test_an_invalid_definition_is_checked_with_its_lines_and_does_not_run(projec
     assert rows["greet"]["errors"] == 1
 
 
-def test_a_finding_of_the_whole_definition_names_its_steps_by_their_own_ids(project: Project) -> None:
-    define(project, EXAMPLE.replace("kind: script", "kind: script\nneeds: [is-loud]", 1))
-    found = project.quick("workflow", "check", "greet", "--json").data["findings"]
-    assert "Dependency cycle: words → is-loud → words." in [finding["message"] for finding in found]
-
-
 def test_definitions_of_the_repository_hide_those_of_the_user_and_the_program(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

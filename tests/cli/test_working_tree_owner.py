@@ -34,21 +34,6 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     assert "In use" not in project.quick("status").out
 
 
-def test_next_names_a_question_that_waits_while_a_command_runs(project: Project) -> None:
-    """The command may be asking it at another terminal."""
-    gate = project.folder.parent / "gate"
-    os.mkfifo(gate)
-    judged = task("T1-01", files="create `a.txt`", criteria=JUDGED, steps=[write("a.txt", "a\n")])
-    project.plan([judged, task("T1-02", files="create `b.txt`", steps=[write("b.txt", "b\n"), shell(f"cat {gate}")])])
-    with project.beside("execute-phase", "1", "--approve", project.approval(), "--no-verify") as run:
-        with gate.open("w"):
-            following = project.json("next").data["next"]
-        assert run.wait().code == 5
-    assert following["command"] is None
-    assert f"process {run.pid}" in following["why"]
-    assert "T1-01 AC-1: It is good" in following["why"]
-
-
 def test_next_names_what_is_under_way_then_what_waits_then_what_can_run(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")])])
     assert project.json("next").data["next"]["command"] == "idumb execute-phase 1"

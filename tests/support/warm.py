@@ -174,3 +174,13 @@ def of_this_process() -> Warm:
     folder = tempfile.TemporaryDirectory(prefix="idumb-tests-warm-")
     atexit.register(folder.cleanup)
     return Warm(Path(folder.name))
+
+
+def start(cwd: Path, *argv: str, **options: Any) -> Started:
+    """`Warm.start` of this process."""
+    return of_this_process().start(cwd, *argv, **options)
+
+
+def run(cwd: Path, *argv: str, **options: Any) -> Answer:
+    """`Warm.run` of this process."""
+    return of_this_process().run(cwd, *argv, **options)
