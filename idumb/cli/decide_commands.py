@@ -207,7 +207,6 @@ dlq_command = options.Group(
 @click.option("--class", "class_", type=click.Choice(["transient", "permanent", "system"]), help="Only this class.")
 @click.option("--phase", metavar="N", help="Only this phase.")
 @click.option("--agent", metavar="NAME", help="Only tasks that this binding built.")
-@click.option("--all", "every", is_flag=True, help="Include removed, settled and replaced ones.")
 def list_letters_command(**filters: Any) -> Result:
     """List dead letters."""
     from idumb.app.failures import dead_letters

@@ -45,10 +45,8 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
     With --plan, TASK can also be the hash in the trailer Idumb-Plan of a commit. With --usage, the numbers come from
     the agents; what an agent did not report is shown as unknown.
 
-    With --debug, shows every attempt with its checks, their output, its changes and how its envelope differs, and what
-    changed since the last good checkpoint. Lists the commands that are worth trying. If an agent is bound to the
-    debugger role, it is asked for a diagnosis. A plan that it proposes is saved to a file if the run could continue
-    under it; nothing is amended until you decide so.
+    With --debug, shows every attempt with its checks, their output, its changes and how its envelope differs, and the
+    commands that are worth trying. If an agent is bound to the debugger role, it is asked for a diagnosis.
     """
     if attempt is not None and view not in ("envelope", "transcript"):
         raise click.UsageError("--attempt needs --transcript or --envelope.")

@@ -50,7 +50,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "decisions": ("decisions",),
     "show --debug": ("show", "T1-01", "--debug"),
     "handoff": ("handoff", "list"),
-    "dlq": ("dlq", "list", "--all"),
+    "dlq": ("dlq", "list"),
     "log": ("log", "1"),
     "doctor": ("doctor",),
     "audit": ("audit", "verify"),

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from idumb.app.consent import needs
 from idumb.app.contract import loading
+from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.failures import diagnosis
 from idumb.app.reading import show
 from idumb.app.roles import role_calls, role_consent
+from idumb.app.roles.role_calls import RoleRequest
 from idumb.domain import agent, failures, outcome, paths, wording
-from idumb.domain.action import Action
+from idumb.domain.action import Action, plain
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.remedy import Failure, remedies
 from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import Checkpoint, TaskState
+from idumb.domain.runs.task_state import TaskState
 
 MOST_DIFF = 20_000
 MOST_OUTPUT = 4_000
@@ -41,54 +42,51 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     loaded = loading.load_phase(services, phase)
     state = run_lookup.named_run(services, loaded.contract.phase if loaded.contract else phase)
     run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.number} of phase {state.phase}")
+    attempted = run_lookup.attempting_run(services, state, task)
+    attempts = [_shortened(attempt) for attempt in show.attempts_of(services, attempted, task)]
+    started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
+    events = services.log.events(run=state.id, task=task, kind="attempt.finished")
+    finished = [*{event.attempt: event for event in events}.values()]  # one that waited ends twice
+    failure = _failure(loaded.contract, state, task, finished, started, attempts[-1]["evidence"] if attempts else ())
+    declared = loaded.contract.tasks.get(task) if loaded.contract is not None else None
+    task_state = state.tasks[task]
     data: dict[str, Any] = {
         "phase": state.phase,
         "run": state.id,
         "state": state.state,
         "reason": state.reason,
-        "since": _since(services, state, task),
-        "task": _task(services, loaded.contract, state, task),
+        "task": {
+            "id": task,
+            "title": declared.title if declared is not None else "",
+            "status": task_state.status,
+            "reason": task_state.reason or (str(finished[-1].payload["reason"]) if finished else ""),
+            "class": failures.class_of(failure.ended, failure.cause, failure.failure),
+            "failure": failure.failure,
+            "cause": failure.cause,
+            "attempts": attempts,
+            "changes": _changes(services, state, finished, task_state),
+            "envelope": _envelope(started),
+        },
+        "checklist": [{"text": remedy.text, "command": remedy.command} for remedy in remedies(failure)],
         "diagnosis": None,
-        "amendment": None,
+        "next": _next(state.phase, failure),
     }
-    data["checklist"] = _checklist(data)
-    data["next"] = _next(data)
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
         role_consent.ensure(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve)
-        data |= diagnosis.ask(services, state, loaded, data)
-        data["next"] = [*(data["amendment"] or {}).get("next", ()), *data["next"]]
+        data["diagnosis"] = _diagnosis(services, state, loaded, data)
     return Result(data)
 
 
-def _task(services: Services, contract: Contract | None, state: RunState, task: str) -> dict[str, Any]:
-    task_state = state.tasks[task]
-    attempts = [
-        _shortened(a) for a in show.attempts_of(services, run_lookup.attempting_run(services, state, task), task)
-    ]
-    started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
-    events = services.log.events(run=state.id, task=task, kind="attempt.finished")
-    finished = [*{event.attempt: event for event in events}.values()]  # one that waited ends twice
-    failure = _failure(state, task_state, finished, started, attempts[-1]["evidence"] if attempts else ())
-    failure = replace(failure, variables=contract.variables if contract is not None else {})
-    declared = contract.tasks.get(task) if contract is not None else None
-    return {
-        "id": task,
-        "title": declared.title if declared is not None else "",
-        "status": task_state.status,
-        "reason": task_state.reason or (str(finished[-1].payload["reason"]) if finished else ""),
-        "class": failures.class_of(failure.ended, failure.cause, failure.failure),
-        "failure": failure.failure,
-        "cause": failure.cause,
-        "attempts": attempts,
-        "changes": _changes(services, state, finished, task_state),
-        "envelope": _envelope(started),
-        "remedies": [{"text": remedy.text, "command": remedy.command} for remedy in remedies(failure)],
-    }
+def _next(phase: str, failure: Failure) -> list[Action]:
+    if (kind := failures.kind(failure.failure)).stops:
+        return [Action.of(kind.again, phase)]
+    return [Action.of("dlq", "retry", failure.task), Action.of("amend", phase, "--from-file")]
 
 
 def _failure(
+    contract: Contract | None,
     state: RunState,
-    task_state: TaskState,
+    task: str,
     finished: Sequence[Event],
     started: Sequence[Event],
     evidence: Sequence[Mapping[str, Any]],
@@ -99,7 +97,7 @@ def _failure(
     parts = _envelope(started)
     return Failure(
         phase=state.phase,
-        task=task_state.id,
+        task=task,
         ended=last.get("outcome"),
         cause=last.get("cause"),
         failure=builder.get("failure"),
@@ -107,6 +105,7 @@ def _failure(
         deviations=tuple(last.get("deviations", ())),
         repeated=len(feedback) > 1 and feedback[-1] == feedback[-2],
         envelope=tuple(parts[-1]["parts"]) if parts else (),
+        variables=contract.variables if contract is not None else {},
     )
 
 
@@ -165,38 +164,20 @@ def _envelope(started: Sequence[Event]) -> list[dict[str, Any]]:
     return rows
 
 
-def _since(services: Services, state: RunState, but: str) -> dict[str, Any]:
-    """Return the newest checkpoint of another completed task, or the base of the run, and how the files differ."""
-    checkpoints = [
-        (t.checkpoint, t.id)
-        for t in state.tasks.values()
-        if t.status in outcome.DONE and t.checkpoint is not None and t.id != but
-    ]
-    base: tuple[str, str | None, str] = (state.base.tree, state.base.commit, "start")
-    if checkpoints:
-        newest: Checkpoint
-        newest, task = max(checkpoints, key=lambda pair: pair[0].seq)
-        base = (newest.tree, newest.git_hash, task)
-    tree, commit, name = base
-    present = services.trees.scan(path for t in state.tasks.values() for path in t.work.touched)
-    head = services.history.head().commit
-    return {"checkpoint": name, "commit": commit, "head": head, **_difference(services, tree, present)}
-
-
-def _checklist(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every remedy of the task, then general ones."""
-    rows = [{"text": item["text"], "command": item["command"]} for item in data["task"]["remedies"]]
-    since = data["since"]
-    if since["files"] and since["head"] != since["commit"]:
-        between = f"{since['commit']}.." if since["commit"] else ""
-        words = "There are commits since the last good checkpoint. Check whether they belong to the work."
-        rows.append({"text": words, "command": f"git log {between}HEAD"})
-    back = Action.of("rollback", data["phase"], "--to", since["checkpoint"])
-    return [*rows, {"text": "Roll back to the last good checkpoint.", "command": back}]
-
-
-def _next(data: Mapping[str, Any]) -> list[Action]:
-    phase, task = data["phase"], data["task"]
-    if (kind := failures.kind(task["failure"])).stops:
-        return [Action.of(kind.again, phase)]
-    return [Action.of("dlq", "retry", task["id"]), Action.of("amend", phase, "--from-file")]
+def _diagnosis(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask the debugger, in a copy; its text is an opinion."""
+    plans = [f"{path}:\n{wording.fenced(data.decode('utf-8', 'replace'), 'markdown')}" for path, data in loaded.sources]
+    facts = {name: bundle[name] for name in ("state", "reason", "task", "checklist")}
+    values = {
+        "phase": state.phase,
+        "tasks": str(bundle["task"]["id"]),
+        "bundle": wording.fenced(wording.truncate(json.dumps(plain(facts), indent=1)), "json"),
+        "plan": wording.truncate("\n\n".join(plans)),
+    }
+    result = role_calls.ask(services, RoleRequest(agent.DEBUGGER, f"phase-{state.phase}", values), run=state)
+    answered = result.outcome == outcome.COMPLETED and bool(result.reply.strip())
+    return {
+        "binding": role_calls.binding_of(services, agent.DEBUGGER),
+        "text": wording.truncate(result.reply, MOST_DIFF) if answered else "",
+        "failure": "" if answered else result.message or result.failure or "its reply is empty",
+    }

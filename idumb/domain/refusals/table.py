@@ -60,7 +60,7 @@ FAMILIES = (
     Family("prove verification", "Verify the phase", ways=(STATUS,)),
     Family("rollback undo secret", "Restore files", ways=(STATUS,)),
     Family("decision", "Answer the question", ways=(QUESTIONS,)),
-    Family("dead-letter", "Retry or remove the dead letter", ways=(LETTERS,)),
+    Family("dead-letter", "Retry the dead letter", ways=(LETTERS,)),
     Family("handoff", "Change the handoff", ways=(HANDOFFS,)),
     Family("log usage internal", "Run this command", ways=(HELP,)),
 )

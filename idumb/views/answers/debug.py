@@ -13,10 +13,9 @@ def debug(data: phrases.Data) -> phrases.Lines:
     """Return the task, its changes, checklist and diagnosis, in this order."""
     why = f": {data['reason']}" if data["reason"] else ""
     lines = [f"Phase {data['phase']}, run {data['run']}: {data['state']}{why}"]
-    lines += ["", *_task(data["task"]), "", *_since(data["since"])]
+    lines += ["", *_task(data["task"])]
     lines += ["", "What you can do:", *(_remedy(remedy) for remedy in data["checklist"])]
     lines += ["", *_diagnosis(data["diagnosis"])] if data["diagnosis"] else []
-    lines += ["", *_amendment(data["amendment"])] if data["amendment"] else []
     return [*lines, ""]
 
 
@@ -78,13 +77,6 @@ def _diff(row: phrases.Data) -> list[str]:
     return [*(f"      | {line}" for line in lines[:_DIFF_LINES]), *cut]
 
 
-def _since(row: phrases.Data) -> list[str]:
-    commit = f" (commit {quantities.short(row['commit'])})" if row["commit"] else ""
-    if not row["files"]:
-        return [f"No changes since the last good checkpoint, {row['checkpoint']}{commit}."]
-    return [f"Changed since the last good checkpoint, {row['checkpoint']}{commit}:", *_files(row, "  ")]
-
-
 def _remedy(row: phrases.Data) -> str:
     command = f"\n      {row['command']}" if row["command"] else ""
     return f"  [ ] {row['text']}{command}"
@@ -94,13 +86,4 @@ def _diagnosis(row: phrases.Data) -> list[str]:
     who = str(row["binding"])
     if row["failure"]:
         return [f"No diagnosis from {who}: {row['failure']}"]
-    lines = [f"Diagnosis by {who} (an opinion):", *_quoted(row["text"], 400, "  | ")]
-    missing = [f"{c['file']}:{c['line']}" for c in row["citations"] if not c["resolves"]]
-    return [*lines, f"  Cited lines that do not exist: {', '.join(missing)}"] if missing else lines
-
-
-def _amendment(row: phrases.Data) -> list[str]:
-    if row["path"] is None:
-        return [f"The proposed plan is not a valid amendment: {row['problem']}"]
-    lines = [f"An amendment of {row['plan']} is ready; nothing has changed yet:"]
-    return [*lines, *(f"  {line}" for line in row["what"])]
+    return [f"Diagnosis by {who} (an opinion):", *_quoted(row["text"], 400, "  | ")]

@@ -85,7 +85,6 @@ def list_letters(data: phrases.Data) -> phrases.Lines:
             letter["id"] if letter["task"] is None else letter["task"],
             letter["kind"],
             letter["class"],
-            letter["state"],
             quantities.counted(letter["attempts"], "attempt"),
             quantities.clip(letter["reason"], 80),
         )
@@ -96,7 +95,7 @@ def list_letters(data: phrases.Data) -> phrases.Lines:
 
 def show_letter(data: phrases.Data) -> phrases.Lines:
     row = data["dead_letter"]
-    words = ("class", "state", "phase", "run", "task", "agent", "failure", "cause", "attempts", "at")
+    words = ("class", "phase", "run", "task", "agent", "failure", "cause", "attempts", "at")
     lines = [f"{row['id']}: {row['reason']}"]
     lines += [f"  {name + ':':<10}{row[name]!s}" for name in words if row.get(name) is not None]
     lines += [f"  cannot be retried: {row['why_not']}"] if row["why_not"] else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from idumb.domain import agent, failures, outcome
-from idumb.domain.runs import dead_letter
 
 
 def test_a_failure_has_its_class() -> None:
@@ -31,9 +30,3 @@ def test_a_failure_has_its_class() -> None:
 def test_every_kind_of_failure_of_agents_has_a_class() -> None:
     """R-HAND-3."""
     assert {failures.class_of(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(failures.CLASSES)
-
-
-def test_a_run_has_the_class_that_is_hardest_to_fix() -> None:
-    assert dead_letter.run_class([]) == failures.SYSTEM
-    assert dead_letter.run_class([failures.TRANSIENT]) == failures.TRANSIENT
-    assert dead_letter.run_class([failures.TRANSIENT, failures.PERMANENT]) == failures.PERMANENT
