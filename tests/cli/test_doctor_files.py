@@ -1,4 +1,4 @@
-"""`idumb doctor` checks configuration, plans and projections, and rebuilds projections (R-LOG-6)."""
+"""`idumb doctor` checks configuration and projections, and rebuilds projections (R-LOG-6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import doctor as doctors
 from tests.support import seed
-from tests.support.doctor import doctor, fixed, problems, symptoms_of
+from tests.support.doctor import doctor, fixed, symptoms_of
 from tests.support.prepared import Prepared
 from tests.support.project import Project
 
@@ -17,28 +17,6 @@ from tests.support.project import Project
 @pytest.fixture
 def project(prepared: Prepared) -> Project:
     return prepared.get(doctors.create)
-
-
-@pytest.mark.nightly
-def test_other_faults_of_files_are_named_and_a_fix_restores_only_idumb_s_own(project: Project) -> None:
-    """M3, R-LOG-9: an invalid plan, a file that a power cut emptied, an outdated projection, files of an old idumb."""
-    project.repo.write(".planning/phases/3/01-PLAN.md", "---\ntype: plan\n---\n")
-    project.repo.write("a.txt", b"")
-    progress = json.loads(project.read(PROGRESS))
-    project.repo.write(PROGRESS, json.dumps({**progress, "completed": ["T1-01"]}))
-    project.repo.write(".idumb/brain/execution/9/progress.json", '{"completed": ["T9-01"], "failed": []}')
-    answer = doctor(project)
-    assert problems(answer, "plans.read")[0]["fix"] == "idumb check-plan 3"
-    emptied = problems(answer, "files.emptied")[0]
-    assert (emptied["state"], emptied["path"]) == ("problem", "a.txt")
-    assert project.repo.git(*emptied["fix"].split()[1:]) == "a"
-    assert "completed" in problems(answer, "projections.true")[0]["found"]
-    assert problems(answer, "legacy.taken-over")[0]["fix"] == "idumb init"
-    fixed(project, "projections.true")
-    assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
-    assert project.read("a.txt") == ""
-    assert project.quick("init").code == 0
-    assert problems(doctor(project), "legacy.taken-over") == []
 
 
 PROGRESS = ".idumb/brain/execution/1/progress.json"

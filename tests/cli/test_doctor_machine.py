@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -20,19 +19,6 @@ from tests.support.project import Project
 @pytest.fixture
 def project(prepared: Prepared) -> Project:
     return prepared.get(doctors.create)
-
-
-def test_a_file_system_that_loses_data_is_named(tmp_path: Path) -> None:
-    """F42."""
-    place = Path("/dev/shm")
-    if not os.access(place, os.W_OK):
-        pytest.skip("there is no /dev/shm")
-    folder = place / f"idumb-{os.getpid()}-{tmp_path.name}"
-    try:
-        repo = GitSandbox.create(folder)
-        assert "lost when the machine stops" in symptoms_of(Project(repo, repo.root), "disk.kind", "warn")[0]["means"]
-    finally:
-        shutil.rmtree(folder)
 
 
 def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:

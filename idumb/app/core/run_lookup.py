@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from idumb.app.core import actions
@@ -30,6 +30,12 @@ def why_stopped(services: Services, interrupted: Interrupted) -> str:
 def latest_run(services: Services, phase: str) -> RunState | None:
     run = services.log.latest_run(phase)
     return None if run is None else replay(services.log.events(run=run))
+
+
+def latest_runs(services: Services) -> Iterator[RunState]:
+    """Yield the newest run of each phase in this working tree."""
+    states = (latest_run(services, phase) for phase in services.log.phases())
+    return (state for state in states if state is not None)
 
 
 def recorded_phase(services: Services, name: str) -> str | None:

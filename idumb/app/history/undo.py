@@ -240,10 +240,7 @@ def _undo_run(
 
 def _undoable(services: Services) -> Iterator[tuple[int, RunState, Event | None]]:
     """Yield, for each phase, the sequence number of its newest undoable event, the run, and the event."""
-    for phase in services.log.phases():
-        state = run_lookup.latest_run(services, phase)
-        if state is None:
-            continue
+    for state in run_lookup.latest_runs(services):
         event = _newest_undoable(services, state)
         seq = state.last_seq if state.restoring is not None else event.seq if event is not None else 0
         if seq:

@@ -21,8 +21,7 @@ def newest(services: Services, phase: str | None) -> RunState:
     """Return the newest run of a phase, or of all phases. Refusal `run.none` if there is none."""
     if phase is not None:
         return run_lookup.named_run(services, phase)
-    runs = (run_lookup.latest_run(services, name) for name in services.log.phases())
-    found = max((state for state in runs if state is not None), key=lambda state: state.last_seq, default=None)
+    found = max(run_lookup.latest_runs(services), key=lambda state: state.last_seq, default=None)
     if found is None:
         raise Refusal("run.none", "Nothing was run in this working tree yet.", hint=Action("next"))
     return found

@@ -29,9 +29,13 @@ from idumb.domain.runs.run import ANSWERED, START, RunState
 
 def waiting(services: Services) -> Result:
     """Return every question that waits for an answer, in all phases of this working tree."""
-    asked = {phase: rows for phase in services.log.phases() if (rows := _open(services, phase))}
-    changed = [phase for phase in asked if not _is_current(services, phase)]
-    rows = [row for phase in asked if phase not in changed for row in asked[phase]]
+    now, changed, rows = services.clock.now(), list[str](), list[dict[str, Any]]()
+    for state in run_lookup.latest_runs(services):
+        asked = next_steps.pending(state, now)
+        if asked and _is_current(services, state):
+            rows += [{**question, "phase": state.phase} for question in asked]
+        elif asked:
+            changed.append(state.phase)
     data = {"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]}
     words = "asks, too, but HEAD is on another branch, or its plan changed since"
     warnings = [f"Phase {phase} {words}: idumb check-plan {phase}" for phase in changed]
@@ -42,17 +46,16 @@ def waiting(services: Services) -> Result:
     return Result(data, warnings=tuple(warnings))
 
 
-def _is_current(services: Services, phase: str) -> bool:
+def _is_current(services: Services, state: RunState) -> bool:
     """Return whether the newest run is of the present plan and branch: else a question about its work is not answered.
 
     Its phase can be judged wherever its work was merged.
     """
-    state = run_lookup.latest_run(services, phase)
     try:
-        contract = loading.load_present(services, phase).contract
+        contract = loading.load_present(services, state.phase).contract
     except InputError:
         return False
-    if state is None or contract is None or not contract_versions.is_run_of(state, contract):
+    if contract is None or not contract_versions.is_run_of(state, contract):
         return False
     return state.is_complete or preconditions.way_back(services, state) is None
 
@@ -68,13 +71,6 @@ def _consent_row(kept: Kept) -> dict[str, Any]:
     answers_it = [dataclasses.replace(c, command=f"idumb decide {asked.id} {c.id}") for c in asked.choices]
     row = dataclasses.replace(asked, choices=tuple(answers_it)).row()
     return {**row, "phase": kept.phase} if kept.phase else row
-
-
-def _open(services: Services, phase: str) -> list[dict[str, Any]]:
-    state = run_lookup.latest_run(services, phase)
-    if state is None:
-        return []
-    return [{**d, "phase": phase} for d in next_steps.pending(state, services.clock.now())]
 
 
 def decide(services: Services, answer: Answer) -> Result:
@@ -260,9 +256,8 @@ def _append_to_plan(services: Services, journal: Journal) -> Contract | None:
 
 def _run_that_asked(services: Services, decision: str) -> RunState:
     """Return the newest run that asked; InputError `decision.unknown` if none did."""
-    for phase in services.log.phases():
-        state = run_lookup.latest_run(services, phase)
-        if state is not None and decision in state.decisions:
+    for state in run_lookup.latest_runs(services):
+        if decision in state.decisions:
             return state
     raise InputError("decision.unknown", f"No question has the id {decision}.", hint=Action("decisions"))
 

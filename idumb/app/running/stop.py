@@ -84,9 +84,8 @@ def _fence_off(services: Services, by: str, why: str) -> RunState | None:
     """Take the working tree, so that the log refuses the old owner's token, and record its runs as interrupted."""
     stopped = None
     with operation.owned(services, "stop", force=True) as owned:
-        for phase in services.log.phases():
-            state = run_lookup.latest_run(services, phase)
-            if state is None or state.state != ACTIVE:
+        for state in run_lookup.latest_runs(services):
+            if state.state != ACTIVE:
                 continue
             run_lookup.end_processes(services, state)
             journal = owned.journal(state)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _LOW_SPACE = 64 << 20
 _LOW_FILES = 1000
-_VOLATILE = frozenset({"tmpfs", "ramfs"})
 
 
 def user_checks(machine: LocalMachine) -> tuple[Check, ...]:
@@ -44,7 +43,7 @@ def repository_checks(machine: LocalMachine, owned: Callable[[], bool]) -> tuple
     """Return the checks. `owned` tells whether a live process owns a working tree; its processes are not orphaned."""
     look = _Look(machine, owned)
     return (
-        Check("disk.kind", "the file systems are local and permanent", look.kinds),
+        Check("disk.kind", "the file systems are local", look.kinds),
         Check("disk.space", "there is enough disk space for snapshots and the event log", look.space),
         Check("disk.writable", "the git folder is writable", look.writable),
         Check("store.private", "no other user can access the folder of the event log", look.modes, look.make_private),
@@ -68,10 +67,6 @@ class _Look:
                     path,
                     means="locks and durable writes are unreliable there; use it from one machine at a time",
                     fix="Move the repository to a local disk",
-                )
-            elif kind in _VOLATILE:
-                yield health.warn(
-                    f"the file system is {kind}", path, means="its content is lost when the machine stops"
                 )
         yield health.passed(", ".join(dict.fromkeys(kind for kind in kinds.values() if kind)))
 

@@ -19,14 +19,13 @@ _LOST = "commit {commit} names it as done; its events and evidence were lost wit
 
 def check(services: Services) -> Check:
     def look() -> Iterator[Symptom]:
-        for phase in services.log.phases() if _is_restored(services) else ():
-            state = run_lookup.latest_run(services, phase)
-            for task, commit in unrecorded(services, state).items() if state is not None else ():
+        for state in run_lookup.latest_runs(services) if _is_restored(services) else ():
+            for task, commit in unrecorded(services, state).items():
                 yield health.warn(
                     f"{task} is not done in the event log, and commit {commit[:12]} names it as done",
                     means="resume would build it again",
                     fixes=True,
-                    subject=f"{phase} {task}",
+                    subject=f"{state.phase} {task}",
                 )
 
     def take(symptom: Symptom) -> str:
