@@ -242,11 +242,9 @@ def bundle_command(phase: str) -> Result:
 @options.command("prove", text="prove.prove")
 @options.phase
 @click.argument("task", required=False, shell_complete=completion.tasks)
-@click.option("--run", metavar="ID", help="The run to prove; the newest of the phase by default.")
-@click.option("--each", is_flag=True, help="Prove every task at its own commit, not all at the newest one.")
 @click.option("--head", is_flag=True, help="Prove HEAD, and compare with no record.")
 @options.approve("Agree to run the commands of this contract, with --head.")
-def prove_command(phase: str, approve: tuple[str, ...], **flags: Any) -> Result:
+def prove_command(phase: str, task: str | None, approve: tuple[str, ...], *, head: bool) -> Result:
     """Rerun the evidence in a fresh clone of the commit.
 
     Shows the newest commit of the run in a checkout of its own, with the files that a fresh clone has, and runs the
@@ -262,4 +260,4 @@ def prove_command(phase: str, approve: tuple[str, ...], **flags: Any) -> Result:
     from idumb.app.verify import prove
 
     with options.services(writes=True) as services:
-        return prove.prove(services, prove.Request(options.phase_id(phase, services.root), approved=approve, **flags))
+        return prove.prove(services, options.phase_id(phase, services.root), task, head=head, approved=approve)

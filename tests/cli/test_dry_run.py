@@ -81,11 +81,6 @@ def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(projec
     assert "+three" in report["diff"]
     assert "-old" in report["diff"]
     assert "mine.txt" not in report["diff"]
-    assert [(c["task"], c["by"], c["result"]) for c in report["commands"]] == [
-        ("T1-01", "check", "passed"),
-        ("T1-02", "step", "passed"),
-        ("T1-02", "check", "passed"),
-    ]
     assert [(c["task"], c["files"]) for c in report["would_commit"]] == [
         ("T1-01", ["a.txt"]),
         ("T1-02", ["edited.txt", "old.txt"]),

@@ -66,7 +66,7 @@ def test_what_checks_judge(sandbox: GitSandbox, name: str) -> None:
         assert not {"clean", "ignored", "uncommitted"} & set(saw)
         assert saw.count("built") == int(number)  # its work, and that of the finished tasks
         assert ("hooked" in rows[-1]["output"]) == way.hooks, rows  # proven once more, as committed
-    for arguments in ((), ("--each",), ("T1-02",)):
+    for arguments in ((), ("T1-02",)):
         proven = project.quick("prove", "1", *arguments, "--json")
         assert {row["result"] for row in proven.data["tasks"]} == {"proven"}, proven
         assert any("no commit" in words for words in proven.object["warnings"]) == (way.commits == 0), proven

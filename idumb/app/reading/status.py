@@ -14,7 +14,7 @@ from idumb.app.core.actions import Situation
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import next_steps
-from idumb.app.verify.outside_work import OutsideWork
+from idumb.app.verify import outside_work
 from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import agent, finding, outcome, whole_numbers
 from idumb.domain.action import Action, plain
@@ -45,11 +45,10 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     }
     numbers = sorted({*listed, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
-    outside = OutsideWork(services)
-    found = [_phase(services, outside, n, listed.get(n), folders.get(n)) for n in numbers]
+    found = [_phase(services, n, listed.get(n), folders.get(n)) for n in numbers]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
     found = [pair for pair in found if not (numbered_phases.is_numbered(pair[0]["phase"]) and _is_done(pair[0]))]
-    found += [_phase(services, outside, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
+    found += [_phase(services, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
     phases = [row for row, _ in found]
     questions = [*open_consents(services), *_open_plan_questions(services)]
     by_phase = {row["phase"]: row for row in phases}
@@ -144,7 +143,7 @@ def _phase_key(number: str) -> tuple[Any, ...]:
 
 
 def _phase(
-    services: Services, outside: OutsideWork, number: str, planned: tuple[str, int] | None, folder: str | None
+    services: Services, number: str, planned: tuple[str, int] | None, folder: str | None
 ) -> tuple[dict[str, Any], Situation]:
     title = planned[0] if planned else ""
     row: dict[str, Any] = {
@@ -161,7 +160,7 @@ def _phase(
     }
     if folder is None or not services.plans.plans(folder):
         planner, run = services.settings.role(agent.PLANNER).binding is not None, services.log.latest_run(number)
-        elsewhere = outside.lookup(number, folder) if run is None else {}
+        elsewhere = outside_work.lookup(services, number, folder) if run is None else {}
         words = f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
         situation = Situation(phase=number, standing=actions.UNPLANNED, plans=planner, why=words)
         if run is not None:
@@ -179,12 +178,11 @@ def _phase(
         words = f"{first.place}: {first.message}" if first else ""
         return _invalid({**row, "problem": words, "errors": count})
     state = run_lookup.latest_run(services, loaded.contract.phase)
-    return _planned(services, outside, row, loaded, loaded.contract, state)
+    return _planned(services, row, loaded, loaded.contract, state)
 
 
 def _planned(
     services: Services,
-    outside: OutsideWork,
     row: dict[str, Any],
     loaded: Loaded,
     contract: Contract,
@@ -203,7 +201,7 @@ def _planned(
     counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
-    elsewhere = outside.lookup(contract.phase, row["folder"]) if state is None else {}
+    elsewhere = outside_work.lookup(services, contract.phase, row["folder"]) if state is None else {}
     asked = next_steps.pending(current, services.clock.now()) if current else []
     situation = next_steps.situation(services, contract, current, statuses, asked)
     shown = {

@@ -29,12 +29,9 @@ from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import ledger
-from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
-
-Counts = Mapping[str, tuple[int | None, int | None]]
 
 # A run stops at these questions, which no plan foresees.
 _UNFORESEEN = frozenset({UNDECLARED, STOPPED, SECRET})
@@ -170,143 +167,85 @@ def _unrehearsable(task: Task) -> str:
 
 
 def _answer(ended: _Rehearsal, policy: str, run: Action) -> Result:
-    outcome_data = dict(ended.result.data)
-    word = outcome_data["outcome"]
-    prediction = _predicted(ended, policy)
-    dry_run_command = f"{run} --dry-run"
-    phase = ended.contract.phase
+    ran, phase = ended.result.data, ended.contract.phase
     data: dict[str, Any] = {
         "run": None,
         "phase": phase,
-        "outcome": word,
-        "reason": outcome_data["reason"],
+        "outcome": ran["outcome"],
+        "reason": ran["reason"],
         "contract_hash": ended.contract.hash,
-        "verification": outcome_data["verification"],
-        "dry_run": prediction,
+        "verification": ran["verification"],
+        "dry_run": _predicted(ended, policy),
         "next": [run],
     }
-    record = outcome_data["verification"]
+    record = ran["verification"]
     # A pending answer is not a failure of the run.
     verified = record is None or record["status"] in ("passed", "waiting") or record["decision"] is not None
-    asked = (question for question in outcome_data["decisions"] if question["subject"] != questions.EXHAUSTED)
-    unforeseen = [question for question in asked if question["kind"] in _UNFORESEEN]
-    if (word == "waiting" and not unforeseen) or (word == "complete" and verified):
+    asked = [question for question in ran["decisions"] if question["subject"] != questions.EXHAUSTED]
+    unforeseen = next((question for question in asked if question["kind"] in _UNFORESEEN), None)
+    if (ran["outcome"] == "waiting" and unforeseen is None) or (ran["outcome"] == "complete" and verified):
         return Result(data, errors.EXIT_DONE, ended.result.warnings)
-    failure = ended.result.failure
-    words = failure[1] if failure else outcome_data["reason"]
     # Its questions are gone, with the copy.
     details = {**{k: v for k, v in ended.result.details.items() if k != "decisions"}, "run": None}
-    if unforeseen:
-        what, why, evidence = (unforeseen[0][name] for name in ("what", "why", "evidence"))
-        question = {
-            "what": what,
-            "why": why,
-            "evidence": evidence,
-            "choices": _choices(phase, dry_run_command, unforeseen[0]["kind"]),
-        }
-        words = f"A run would stop and ask: {what}."
-        stop_failure = ("dry-run.waiting", words, f"Correct the plan, then {dry_run_command}")
-        return Result(data, errors.EXIT_WAITING, ended.result.warnings, stop_failure, {**details, **question})
+    correct = Choice("correct", "correct the plan", "nothing was recorded", Action.of("check-plan", phase))
+    details["choices"] = actions.rows((correct,))
     data["next"] = [Action.of("check-plan", phase)]
+    code, exit_code = "dry-run.failed", errors.EXIT_FAILED
+    words = f"A run would fail. {ended.result.failure[1] if ended.result.failure else ran['reason']}"
+    if unforeseen is not None:
+        code, exit_code = "dry-run.waiting", errors.EXIT_WAITING
+        words = f"A run would stop and ask: {unforeseen['what']}."
+        details |= {name: unforeseen[name] for name in ("what", "why", "evidence")}
     return Result(
-        data,
-        errors.EXIT_FAILED,
-        ended.result.warnings,
-        ("dry-run.failed", f"A run would fail. {words}", f"Correct the plan, then {dry_run_command}"),
-        {**details, "choices": _choices(phase, dry_run_command)},
+        data, exit_code, ended.result.warnings, (code, words, f"Correct the plan, then {run} --dry-run"), details
     )
-
-
-def _choices(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
-    """Return the choices after a dry run that did not complete. Nothing of it remains, so nothing can be resumed."""
-    correct = Choice(
-        "correct", "correct the plan", "nothing was recorded; only the plan changes", Action.of("check-plan", phase)
-    )
-    keep = Choice(
-        "keep",
-        "they belong to the task, this once",
-        "the dry run adds them to the task and continues",
-        f"{again} --on-deviation keep",
-    )
-    return actions.rows((correct, *((keep,) if kind == UNDECLARED else ())))
 
 
 def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
-    """Return `data.dry_run`: the whole diff, the part of each task, commands, commits, and skipped tasks."""
-    trees, events = ended.services.trees, list(ended.services.log.events(run=ended.state.id))
+    """Return `data.dry_run`: the tasks, the diff, the commits that a run would make in order, and what was skipped."""
+    trees, state, contract = ended.services.trees, ended.state, ended.contract
     changes = [c for c in trees.changes(ended.before, ended.after) if not paths.matches_any(c.path, paths.OWN_FILES)]
     counts = trees.line_counts(ended.before, ended.after)
     changed = [c.path for c in changes]
-    touched = {p for t in ended.state.attempted for p in ended.state.tasks[t].work.touched}
+    commits = [task for task in state.attempted if policy == COMMIT_TASK and _would_commit(ended, task)]
     return {
-        "tasks": [_task(ended, task) for task in ended.contract.order],
-        "files": [_file(c, counts) for c in changes],
+        "tasks": [_task(ended, task) for task in contract.order],
+        "files": [
+            {
+                "path": change.path,
+                "change": _VERBS[(change.old is not None, change.new is not None)],
+                **dict(zip(("added", "removed"), counts.get(change.path, (None, None)), strict=True)),
+            }
+            for change in changes
+        ],
         "diff": trees.diff(ended.before, ended.after, changed) if changed else "",
-        "left_behind": [p for p in changed if p not in touched],
-        "commands": [*_commands(ended, events)],
-        "would_commit": _commits(ended) if policy == COMMIT_TASK else [],
-        "not_rehearsed": [{"task": t, "why": why} for t, why in ended.held.items()],
+        "would_commit": [
+            {
+                "task": task,
+                "subject": record.words_of(ended.services.settings, contract, task, {}).partition("\n")[0],
+                "files": list(state.tasks[task].work.touched),
+            }
+            for task in commits
+        ],
+        "not_rehearsed": [{"task": task, "why": why} for task, why in ended.held.items()],
     }
 
 
-def _file(change: ledger.Change, counts: Counts) -> dict[str, Any]:
-    added, removed = counts.get(change.path, (None, None))
-    verb = _VERBS[(change.old is not None, change.new is not None)]
-    return {"path": change.path, "change": verb, "added": added, "removed": removed}
+def _would_commit(ended: _Rehearsal, task: str) -> bool:
+    state, declared = ended.state.tasks[task], ended.contract.tasks[task]
+    has_commit = not declared.is_human and (declared.flow is None or bool(state.work.touched))
+    return state.status == outcome.COMPLETED and has_commit
 
 
 def _task(ended: _Rehearsal, task: str) -> dict[str, Any]:
-    state = ended.state.tasks[task]
-    status = schedule.statuses(ended.contract, ended.state)[task]
-    base, left_tree, trees = state.work.base, state.work.left_tree, ended.services.trees
-    changes: Sequence[ledger.Change] = ()
-    counts: Counts = {}
-    if task in ended.state.attempted and base is not None and left_tree is not None:
-        changes = [c for c in trees.changes(base, left_tree) if c.path in state.work.touched]
-        counts = trees.line_counts(base, left_tree)
-    why = ended.held.get(task) or state.reason
-    if status == outcome.BLOCKED:
-        why = "needs " + ", ".join(
-            schedule.blockers(ended.contract, schedule.statuses(ended.contract, ended.state), task)
-        )
+    statuses = schedule.statuses(ended.contract, ended.state)
+    why = ended.held.get(task) or ended.state.tasks[task].reason
+    if statuses[task] == outcome.BLOCKED:
+        why = f"needs {', '.join(schedule.blockers(ended.contract, statuses, task))}"
     return {
         "id": task,
         "title": ended.contract.tasks[task].title,
-        "status": "done already" if task in ended.earlier else status,
+        "status": "done already" if task in ended.earlier else statuses[task],
         "rehearsed": task in ended.state.attempted,
         "why": why,
-        "files": [_file(c, counts) for c in changes],
     }
-
-
-def _commands(ended: _Rehearsal, events: Sequence[Event]) -> Iterator[dict[str, Any]]:
-    """Yield every program that ran in the copy: builders, steps and checks, in order."""
-    bindings = ended.services.settings.bindings
-    for event in events:
-        p, task = event.payload, event.task
-        if event.kind == "attempt.started" and p["builder"] in bindings:
-            yield {"task": task, "by": "builder", "command": " ".join(bindings[p["builder"]].argv), "result": "started"}
-        elif event.kind == "step.finished" and p["tool"] == "run":
-            words = p["arguments"].get("command") or " ".join(map(str, p["arguments"].get("argv", ())))
-            yield {"task": task, "by": "step", "command": str(words), "result": "passed" if p["ok"] else "failed"}
-        elif event.kind == "evidence.recorded" and p.get("command"):
-            yield {"task": task, "by": "check", "command": p["command"], "result": p["result"]}
-
-
-def _commits(ended: _Rehearsal) -> list[dict[str, Any]]:
-    """Return the commits that a run would make, in order."""
-    committed = [
-        t
-        for t in ended.state.attempted
-        if ended.state.tasks[t].status == outcome.COMPLETED
-        and not ended.contract.tasks[t].is_human
-        and (ended.contract.tasks[t].flow is None or ended.state.tasks[t].work.touched)
-    ]
-    return [
-        {
-            "task": t,
-            "subject": record.words_of(ended.services.settings, ended.contract, t, {}).partition("\n")[0],
-            "files": list(ended.state.tasks[t].work.touched),
-        }
-        for t in committed
-    ]

@@ -1,72 +1,56 @@
-"""Work that reports, commits or an old iDumb record, and this log does not.
+"""Work that reports or an old iDumb record, and this log does not.
 
 It is only shown. It completes no task.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.core import projection_paths, run_lookup
+from idumb.app.core import projection_paths
 from idumb.app.core.services import Services
 from idumb.domain.contract import Contract
-from idumb.domain.errors import IdumbError
 from idumb.domain.runs import legacy
 
 PASSED = "passed"
 
-# Each thousand takes a few milliseconds. Beyond that, use the reports or `idumb doctor`.
-COMMITS = 5000
 
-Trailers = Sequence[tuple[str, Mapping[str, str]]]
-"""Commits with their Idumb trailers, newest first."""
+def lookup(services: Services, phase: str, folder: str | None) -> dict[str, Any]:
+    """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
+    reports = services.plans.recorded(folder) if folder is not None else {}
+    return _of_reports(reports) if reports else _of_old_idumb(services, phase)
 
 
-class OutsideWork:
-    """Outside work by phase. Expensive lookups happen once for each instance."""
+def _of_reports(reports: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    summary, verification = reports.get("SUMMARY", {}), reports.get("VERIFICATION", {})
+    counts = {k.removeprefix("tasks_"): v for k, v in summary.items() if str(k).startswith("tasks_")}
+    if summary and not any(number for status, number in counts.items() if status not in ("total", "pending")):
+        return {}  # all of it was rolled back
+    return {
+        "by": "its reports",
+        "run": summary.get("run"),
+        "result": summary.get("result"),
+        "created": str(summary.get("created", "")),
+        "verification": verification.get("status"),
+        "counts": counts,
+    }
 
-    def __init__(self, services: Services) -> None:
-        self.services = services
 
-    def lookup(self, phase: str, folder: str | None) -> dict[str, Any]:
-        """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
-        return self._reports(folder) or self._commits.get(_normalized(phase), {}) or self._old(phase)
-
-    def _reports(self, folder: str | None) -> dict[str, Any]:
-        reports = self.services.plans.recorded(folder) if folder is not None else {}
-        if not reports:
-            return {}
-        summary, verification = reports.get("SUMMARY", {}), reports.get("VERIFICATION", {})
-        counts = {k.removeprefix("tasks_"): v for k, v in summary.items() if str(k).startswith("tasks_")}
-        if summary and not any(number for status, number in counts.items() if status not in ("total", "pending")):
-            return {}  # all of it was rolled back
-        return {
-            "by": "its reports",
-            "run": summary.get("run"),
-            "result": summary.get("result"),
-            "created": str(summary.get("created", "")),
-            "verification": verification.get("status"),
-            "counts": counts,
-        }
-
-    @functools.cached_property
-    def _commits(self) -> dict[str, dict[str, Any]]:
-        try:
-            commits = self.services.history.trailers_since(None, COMMITS)
-        except IdumbError:
-            return {}  # other checks report a repository that cannot be read
-        recorded = {event.run for event in self.services.log.events(kind="run.started")}
-        return from_commits(trailers for _, trailers in commits if trailers.get("Idumb-Run") not in recorded)
-
-    def _old(self, phase: str) -> dict[str, Any]:
-        rows = (row for event in self.services.log.events(kind=legacy.IMPORTED) for row in event.payload["phases"])
-        claim = {_normalized(str(row["phase"])): row for row in rows}.get(_normalized(phase))
-        if claim is None:
-            return {}
-        counts = {word: len(claim[word]) for word in ("completed", "failed", "blocked")}
-        return _row("an old iDumb", None, claim.get("started_at"), counts)
+def _of_old_idumb(services: Services, phase: str) -> dict[str, Any]:
+    rows = (row for event in services.log.events(kind=legacy.IMPORTED) for row in event.payload["phases"])
+    claims = [row for row in rows if services.plans.same_phase(str(row["phase"]), phase)]
+    if not claims:
+        return {}
+    counts = {word: len(claims[-1][word]) for word in ("completed", "failed", "blocked")}
+    return {
+        "by": "an old iDumb",
+        "run": None,
+        "result": None,
+        "created": str(claims[-1].get("started_at") or ""),
+        "verification": None,
+        "counts": {"total": sum(counts.values()), **counts},
+    }
 
 
 def verified_report(services: Services, contract: Contract) -> dict[str, Any] | None:
@@ -85,16 +69,7 @@ def verified_report(services: Services, contract: Contract) -> dict[str, Any] | 
     return {"path": path, "created": str(report.get("created", ""))}
 
 
-def from_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[str, Any]]:
-    """Return what commit trailers say, by phase. Work that was rolled back does not count."""
-    tasks: dict[str, dict[str, str]] = {}
-    for _, trailers in _of_tasks(("", trailers) for trailers in newest_first):
-        run = trailers.get("Idumb-Run", "")
-        tasks.setdefault(run, {}).setdefault(trailers["Idumb-Task"], run)
-    return _by_phase(tasks)
-
-
-def commits_of_tasks(newest_first: Trailers) -> dict[str, str]:
+def commits_of_tasks(newest_first: Sequence[tuple[str, Mapping[str, str]]]) -> dict[str, str]:
     """Return by task the newest commit with its work. Work that was rolled back does not count."""
     commits: dict[str, str] = {}
     for commit, trailers in _of_tasks(newest_first):
@@ -124,32 +99,3 @@ def _survives(cut: dict[str, str], run: str, task: str) -> bool:
     if cut.get(run) == task:
         del cut[run]
     return run not in cut
-
-
-def _by_phase(tasks: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Any]]:
-    runs_by_phase: dict[str, dict[str, str]] = {}
-    for run, task_ids in tasks.items():
-        for task in task_ids:
-            try:
-                phase, name = run_lookup.find_task(task)
-            except IdumbError:
-                continue
-            runs_by_phase.setdefault(_normalized(phase), {}).setdefault(name, run)
-    rows = runs_by_phase.items()
-    return {p: _row("commits", next(iter(name.values())), None, {"completed": len(name)}) for p, name in rows}
-
-
-def _normalized(phase: str) -> str:
-    """Normalize a phase number: `01` and `1` are the same phase."""
-    return ".".join(part.lstrip("0") or "0" for part in phase.split("."))
-
-
-def _row(by: str, run: str | None, created: object, counts: Mapping[str, int]) -> dict[str, Any]:
-    return {
-        "by": by,
-        "run": run,
-        "result": None,
-        "created": str(created or ""),
-        "verification": None,
-        "counts": {"total": sum(counts.values()), **counts},
-    }

@@ -5,7 +5,7 @@ Reads only: it takes no lock, writes no event, and changes nothing in the reposi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.consent import phase_grants
@@ -17,15 +17,14 @@ from idumb.app.core.services import Services
 from idumb.app.verify import prove_head, reruns
 from idumb.app.verify.reruns import Proof, Row
 from idumb.domain import contract as contracts
-from idumb.domain import errors, outcome, rerun, wording
+from idumb.domain import outcome, rerun, wording
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, Criterion, Task
 from idumb.domain.proof import evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout
@@ -34,67 +33,36 @@ _WORD = "a person's or a model's word, which cannot be rerun"
 _COUNTED = "idumb counted this from the change itself"
 _NO_PROOF = "the plan names no check for it"
 _BY_ITSELF = "only the step's own result proves it, and running it again would do the work again"
-_LATER = "a later task changed {}; --each proves every task at its own commit"
+_LATER = "a later task changed {}; idumb prove PHASE TASK proves a task at its own commit"
 
 _SAID = ("validator", evidence.SECRET)
 _OWN = ".idumb/"
 
 
-@dataclass(slots=True)
-class _Target:
-    """What is proven in one clone: these tasks, and the phase itself if `phase`."""
+def prove(
+    services: Services, phase: str, task: str | None = None, *, head: bool = False, approved: tuple[str, ...] = ()
+) -> Result:
+    """Rerun the evidence of the completed tasks of a phase's newest run, and say for each whether the commit proves it.
 
-    place: Place
-    tasks: Sequence[TaskState]
-    phase: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Options of `prove`. `run` is the id of a run, by default the newest; `head` proves HEAD and compares nothing."""
-
-    phase: str
-    task: str | None = None
-    run: str | None = None
-    each: bool = False
-    head: bool = False
-    approved: tuple[str, ...] = ()
-
-
-def prove(services: Services, request: Request) -> Result:
-    """Rerun the evidence of a run's completed tasks, and say for each whether the commit proves it.
-
-    Without a run of the phase in this working tree, prove what is committed.
+    Without a run of the phase in this working tree, or with `head`, prove what is committed; `approved` are then hashes
+    of contracts whose commands may run. A `task` is proven at its own commit, and a phase at its newest one.
     """
-    phase, task, run, each = request.phase, request.task, request.run, request.each
-    if request.head or (run is None and run_lookup.recorded_phase(services, phase) is None):
-        return prove_head.prove(services, phase, task, request.approved)
-    state = _run(services, phase, run)
+    if head or run_lookup.recorded_phase(services, phase) is None:
+        return prove_head.prove(services, phase, task, approved)
+    state = run_lookup.named_run(services, phase)
     contract = loading.locked_contract(services, state)
     chosen = _chosen(state, contract, task)
     phase_grants.require_ran(services, contract, state)
-    targets, without = _targets(services, state, chosen, each=each or task is not None)
-    rows = [_without_commit(one, "neither a commit nor a checkpoint has its work") for one in without]
-    criteria: list[Row] = []
-    notes: list[str] = []
-    for target in targets:
-        of_tasks, of_phase, of_clone = _prove(services, state, contract, target)
-        rows += of_tasks
-        criteria += of_phase
-        notes += of_clone
-    order = {one.id: number for number, one in enumerate(chosen)}
-    return _result(state, targets, sorted(rows, key=lambda row: order[row["id"]]), criteria, notes)
-
-
-def _run(services: Services, phase: str, run: str | None) -> RunState:
-    newest = run_lookup.named_run(services, phase)
-    if run is None or run == newest.id:
-        return newest
-    state = run_lookup.run_of(services, run)
-    if not state.id or state.phase != newest.phase:
-        message = f"Phase {newest.phase} has no run {run}."
-        raise InputError("run.unknown", message, hint=Action.of("log", newest.phase))
-    return state
+    rows = {
+        one.id: _row(one, None, reruns.NO_COMMIT, "neither a commit nor a checkpoint has its work") for one in chosen
+    }
+    criteria, notes = list[Row](), list[str]()
+    place = run_lookup.place_of_run(services, state) if task is None else run_lookup.place_of_task(state, chosen[0])
+    there = [one for one in chosen if run_lookup.place_of_task(state, one) is not None]
+    if place is not None:
+        of_tasks, criteria, notes = _prove(services, state, contract, place, there, whole=task is None)
+        rows |= {row["id"]: row for row in of_tasks}
+    return _result(state, place, [*rows.values()], criteria, notes)
 
 
 def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskState]:
@@ -116,46 +84,27 @@ def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskS
     return done
 
 
-def _targets(
-    services: Services, state: RunState, tasks: Sequence[TaskState], *, each: bool
-) -> tuple[list[_Target], list[TaskState]]:
-    """Return what to prove where, and the tasks whose work is nowhere."""
-    places = {task.id: run_lookup.place_of_task(state, task) for task in tasks}
-    without = [task for task in tasks if places[task.id] is None]
-    if not each:
-        place = run_lookup.place_of_run(services, state)
-        there = [task for task in tasks if places[task.id] is not None]
-        return ([_Target(place, there, phase=True)] if place is not None else []), without
-    targets: dict[Place, list[TaskState]] = {}
-    for task in tasks:
-        place = places[task.id]
-        if place is not None:
-            targets.setdefault(place, []).append(task)
-    return [_Target(place, there) for place, there in targets.items()], without
-
-
 def _prove(
-    services: Services, state: RunState, contract: Contract, target: _Target
+    services: Services, state: RunState, contract: Contract, place: Place, tasks: Sequence[TaskState], *, whole: bool
 ) -> tuple[list[Row], list[Row], list[str]]:
-    """Return the rows of the tasks, those of the phase, and notes."""
-    place, notes = target.place, list[str]()
+    """Return the rows of the tasks, with `whole` those of the phase, and notes."""
     if place.commit is not None and not services.history.is_named(place.commit):
         why = f"commit {place.commit[:10]} is on no branch and no tag, so a clone does not have it"
-        return [_without_commit(task, why, place) for task in target.tasks], [], []
+        return [_row(task, place, reruns.NO_COMMIT, why) for task in tasks], [], []
     opened = services.open_as_stranger(place.commit or place.head, run_lookup.left_paths(state))
     with services.interrupts.armed(), opened as (clone, checks):
         tree = _tree(services, clone, place)
         if tree is None:
             why = f"checkpoint {(place.snapshot or '')[:10]} no longer exists"
-            return [_without_commit(task, why, place) for task in target.tasks], [], []
+            return [_row(task, place, reruns.NO_COMMIT, why) for task in tasks], [], []
         clone.show(tree, place.commit or place.head)
         provided = f"{', '.join(clone.provided)} is copied from your working tree (checkout.provide)"
-        notes += [f"{provided}; another clone does not have it"] if clone.provided else []
+        notes = [f"{provided}; another clone does not have it"] if clone.provided else []
         notes += clone.missing
         proof = Proof(services, contract, contract.plan_by_task(), tree, clone, checks.given(contract.variables), notes)
-        newest = _newest(state) if len(target.tasks) > 1 or target.phase else {}
-        rows = [_task(proof, state, task, place, newest) for task in target.tasks]
-        criteria = list(_phase(proof, state)) if target.phase else []
+        newest = _newest(state) if whole else {}
+        rows = [_task(proof, state, task, place, newest) for task in tasks]
+        criteria = list(_phase(proof, state)) if whole else []
         failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
         ignored = [path for path in services.trees.ignored() if not path.startswith(_OWN)] if failing else []
         if ignored:
@@ -194,30 +143,18 @@ def _task(proof: Proof, state: RunState, task: TaskState, place: Place, newest: 
         for criterion in rerun.proven_by_bytes(declared)
     ]
     rows += _not_rerun(declared, recorded)
-    return _task_row(task, place, rows)
+    return _row(task, place, reruns.result_of(rows), checks=rows)
 
 
-def _task_row(task: TaskState, place: Place, rows: list[Row]) -> Row:
+def _row(task: TaskState, place: Place | None, result: str, why: str = "", checks: Sequence[Row] = ()) -> Row:
     return {
         "id": task.id,
         "status": task.status,
-        "result": reruns.result_of(rows),
-        "commit": place.commit,
-        "checkpoint": place.snapshot,
-        "why": "",
-        "checks": rows,
-    }
-
-
-def _without_commit(task: TaskState, why: str, place: Place | None = None) -> Row:
-    return {
-        "id": task.id,
-        "status": task.status,
-        "result": reruns.NO_COMMIT,
+        "result": result,
         "commit": None if place is None else place.commit,
         "checkpoint": None if place is None else place.snapshot,
         "why": why,
-        "checks": [],
+        "checks": list(checks),
     }
 
 
@@ -295,40 +232,16 @@ def _phase(proof: Proof, state: RunState) -> Iterator[Row]:
             yield reruns.not_run(subject, row["text"], words, row["result"])
 
 
-def _result(
-    state: RunState, targets: Sequence[_Target], rows: list[Row], criteria: list[Row], notes: Iterable[str]
-) -> Result:
-    wrong = [row["id"] for row in rows if row["result"] in (reruns.MISMATCH, reruns.NO_COMMIT)]
-    failed = [row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS]
-    place = targets[0].place if len(targets) == 1 else None
-    data: Row = {
-        "phase": state.phase,
-        "run": state.id,
-        "commit": None if place is None else place.commit,
-        "checkpoint": None if place is None else place.snapshot,
-        "proven": not wrong and not failed,
-        "tasks": rows,
-        "criteria": criteria,
-    }
-    warnings = [*dict.fromkeys(notes)]
-    hidden = [row["id"] for row in rows if row["checkpoint"] is not None]
+def _result(state: RunState, place: Place | None, rows: list[Row], criteria: list[Row], notes: Sequence[str]) -> Result:
+    verify = Action.of("verify-work", state.phase)
+    wrong, hidden = reruns.unproven(rows), [row["id"] for row in rows if row["checkpoint"] is not None]
+    ways: list[Action | str] = [Action.of("show", wrong[0]), verify] if wrong else [verify]
+    for row in rows:
+        if row["result"] == reruns.NO_COMMIT and row["commit"]:
+            ways = [f"git branch proof-of-{row['id']} {row['commit']}", verify]
     if hidden:
         words = f"{wording.listed(hidden)}: no commit has this work (commit: none), so a hidden checkpoint was proven"
-        warnings.append(f"{words}; no clone but one of this repository has it")
-    if data["proven"]:
-        return Result(data, warnings=tuple(warnings))
-    data["next"] = _next(state, rows, wrong)
-    subjects = [*wrong, *failed]
-    words = f"{wording.listed(subjects)} {'is' if len(subjects) == 1 else 'are'} not proven in a fresh clone"
-    failure = ("prove.mismatch", f"{words}.", data["next"][0])
-    return Result(data, errors.EXIT_FAILED, tuple(warnings), failure, {"phase": state.phase})
-
-
-def _next(state: RunState, rows: Sequence[Row], wrong: Sequence[str]) -> list[Action | str]:
-    """Return the commands that help, the likeliest first."""
-    lost = [row for row in rows if row["result"] == reruns.NO_COMMIT and row["commit"]]
-    if lost:
-        return [f"git branch proof-of-{lost[0]['id']} {lost[0]['commit']}", Action.of("verify-work", state.phase)]
-    if not wrong:
-        return [Action.of("verify-work", state.phase)]
-    return [Action.of("show", wrong[0]), Action.of("verify-work", state.phase)]
+        notes = [*notes, f"{words}; no clone but one of this repository has it"]
+    commit, checkpoint = (None, None) if place is None else (place.commit, place.snapshot)
+    facts = {"phase": state.phase, "run": state.id, "commit": commit, "checkpoint": checkpoint}
+    return reruns.result(facts, rows, criteria, notes, ways)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
@@ -14,7 +12,7 @@ from idumb.app.core.services import Services
 from idumb.app.verify import outside_work, reruns
 from idumb.app.verify.reruns import Row
 from idumb.domain import contract as contracts
-from idumb.domain import errors, outcome, rerun, wording
+from idumb.domain import outcome, rerun, wording
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
@@ -46,7 +44,8 @@ def prove(services: Services, phase: str, task: str | None, approved: tuple[str,
         proof = reruns.Proof(services, contract, plans, tree, clone, given, [*clone.missing])
         rows = [_task(proof, id, commits.get(id), accepted=verified) for id in chosen]
         criteria = [] if task else [reruns.run(proof, check, None) for check in rerun.checks_of_phase(contract.plans)]
-    return _result(contract, head, rows, criteria, proof.notes)
+    facts = {"phase": contract.phase, "run": None, "commit": head, "checkpoint": None}
+    return reruns.result(facts, rows, criteria, proof.notes, [Action.of("check-plan", contract.phase)])
 
 
 def _committed_contract(services: Services, phase: str) -> Contract:
@@ -98,29 +97,3 @@ def _task(proof: reruns.Proof, id: str, commit: str | None, *, accepted: bool) -
     rerunnable = {check["subject"] for check in checks}
     checks += [reruns.not_run(c.id, c.text, _NO_LOG) for c in declared.acceptance if c.id not in rerunnable]
     return {**row, "result": reruns.result_of(checks), "checks": checks}
-
-
-def _result(contract: Contract, head: str, rows: list[Row], criteria: list[Row], notes: list[str]) -> Result:
-    wrong = [row["id"] for row in rows if row["result"] in (reruns.MISMATCH, reruns.NO_COMMIT)]
-    wrong += [row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS]
-    data: Mapping[str, Any] = {
-        "phase": contract.phase,
-        "run": None,
-        "commit": head,
-        "checkpoint": None,
-        "proven": not wrong,
-        "tasks": rows,
-        "criteria": criteria,
-    }
-    warnings = tuple(dict.fromkeys(notes))
-    if not wrong:
-        return Result(data, warnings=warnings)
-    words = f"{wording.listed(wrong)} {'is' if len(wrong) == 1 else 'are'} not proven in a fresh clone of HEAD."
-    next_command = Action.of("check-plan", contract.phase)
-    return Result(
-        {**data, "next": [next_command]},
-        errors.EXIT_FAILED,
-        warnings,
-        ("prove.mismatch", words, next_command),
-        {"phase": contract.phase},
-    )

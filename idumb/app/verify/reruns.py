@@ -7,9 +7,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.core import run_lookup
+from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
-from idumb.domain import rerun
+from idumb.domain import errors, rerun, wording
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Plan
 from idumb.domain.proof.evidence import Evidence
@@ -102,3 +104,21 @@ def result_of(checks: Sequence[Mapping[str, Any]]) -> str:
     if rerun.NOW_FAILS in results:
         return MISMATCH
     return PROVEN if results - {rerun.NOT_RUN} else NOTHING_TO_RUN
+
+
+def unproven(rows: Sequence[Row]) -> list[str]:
+    return [row["id"] for row in rows if row["result"] in (MISMATCH, NO_COMMIT)]
+
+
+def result(
+    facts: Row, rows: list[Row], criteria: list[Row], notes: Sequence[str], ways: Sequence[Action | str]
+) -> Result:
+    """Return the answer of `prove`; `ways` are the commands that help if something is not proven."""
+    wrong = [*unproven(rows), *(row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS)]
+    data = {**facts, "proven": not wrong, "tasks": rows, "criteria": criteria}
+    warnings = tuple(dict.fromkeys(notes))
+    if not wrong:
+        return Result(data, warnings=warnings)
+    words = f"{wording.listed(wrong)} {'is' if len(wrong) == 1 else 'are'} not proven in a fresh clone."
+    failure = ("prove.mismatch", words, ways[0])
+    return Result({**data, "next": list(ways)}, errors.EXIT_FAILED, warnings, failure, {"phase": facts["phase"]})

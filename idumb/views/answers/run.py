@@ -245,9 +245,7 @@ def _rehearsed(data: phrases.Data) -> str:
     lines += [f"Reason: {data['reason']}"] if data.get("reason") else []
     lines += ["", "Tasks:", *phrases.columns([_rehearsed_task(row) for row in rehearsal["tasks"]])]
     lines += _part("Not rehearsed:", [(row["task"], row["why"]) for row in rehearsal["not_rehearsed"]])
-    lines += _part("Ran in the copy:", [_command(row) for row in rehearsal["commands"]])
     lines += _part("Would commit:", [(row["task"], row["subject"]) for row in rehearsal["would_commit"]])
-    lines += _part("Files left behind:", [(path,) for path in rehearsal["left_behind"]])
     record = data.get("verification")
     lines += ["", phrases.verification(record), *phrases.weaker(record)] if record else []
     if not rehearsal["files"]:
@@ -261,13 +259,7 @@ def _rehearsed(data: phrases.Data) -> str:
 
 
 def _rehearsed_task(row: phrases.Data) -> tuple[str, ...]:
-    files = wording.listed([f["path"] for f in row["files"]])
-    title = quantities.clip(row["title"], 50)
-    return (row["id"], row["status"], title, files or quantities.clip(row["why"], 70))
-
-
-def _command(row: phrases.Data) -> tuple[str, ...]:
-    return (row["task"] or "", row["by"], row["result"], quantities.clip(row["command"], 80))
+    return (row["id"], row["status"], quantities.clip(row["title"], 50), quantities.clip(row["why"], 70))
 
 
 def _part(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
