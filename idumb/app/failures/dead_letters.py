@@ -171,8 +171,7 @@ def _find(services: Services, name: str) -> Letter:
     matches = exact or [letter for letter in letters if name and letter.id.startswith(name)]
     if len(matches) == 1:
         return matches[0]
-    problem = f"{name} is ambiguous: {wording.listed(letter.id for letter in matches)}."
     if not matches:
-        problem = f"There is no dead letter {name}."
-    code = "dead-letter.ambiguous" if matches else "dead-letter.unknown"
-    raise InputError(code, problem, hint=Action.of("dlq", "list"))
+        raise InputError("dead-letter.unknown", f"There is no dead letter {name}.", hint=Action.of("dlq", "list"))
+    several = wording.listed(letter.id for letter in matches)
+    raise InputError("dead-letter.ambiguous", f"{name} is ambiguous: {several}.", hint=Action.of("dlq", "list"))

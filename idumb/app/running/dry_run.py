@@ -190,15 +190,17 @@ def _answer(ended: _Rehearsal, policy: str, run: Action) -> Result:
     correct = Choice("correct", "correct the plan", "nothing was recorded", Action.of("check-plan", phase))
     details["choices"] = actions.rows((correct,))
     data["next"] = [Action.of("check-plan", phase)]
-    code, exit_code = "dry-run.failed", errors.EXIT_FAILED
+    exit_code = errors.EXIT_FAILED if unforeseen is None else errors.EXIT_WAITING
     words = f"A run would fail. {ended.result.failure[1] if ended.result.failure else ran['reason']}"
     if unforeseen is not None:
-        code, exit_code = "dry-run.waiting", errors.EXIT_WAITING
         words = f"A run would stop and ask: {unforeseen['what']}."
         details |= {name: unforeseen[name] for name in ("what", "why", "evidence")}
-    return Result(
-        data, exit_code, ended.result.warnings, (code, words, f"Correct the plan, then {run} --dry-run"), details
+    failure = (
+        "dry-run.failed" if unforeseen is None else "dry-run.waiting",
+        words,
+        f"Correct the plan, then {run} --dry-run",
     )
+    return Result(data, exit_code, ended.result.warnings, failure, details)
 
 
 def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
