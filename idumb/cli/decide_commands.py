@@ -234,3 +234,14 @@ def retry_command(id: str, approve: tuple[str, ...]) -> Result:
 
     with options.services(progress=True) as services:
         return dead_letters.retry(services, id, approve)
+
+
+@options.command("remove", group=dlq_command, text="decide.drop")
+@click.argument("id")
+@click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
+def remove_command(id: str, why: str) -> Result:
+    """Put a failed task aside, like `idumb drop`; of a run, all that is left."""
+    from idumb.app.failures import dead_letters
+
+    with options.services(writes=True) as services:
+        return dead_letters.remove(services, id, why, user_folders.user_name())

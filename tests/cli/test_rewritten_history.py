@@ -47,6 +47,7 @@ def test_a_done_task_whose_commit_the_branch_lost_is_named_and_asked_about(halte
     assert view["next"] == {"phase": "1", "command": "idumb resume 1", "tool": None, "why": words}
     shown = project.json("show", "T1-02").data
     assert (shown["status"], shown["reason"]) == ("ready", words)
+    assert words in project.quick("doctor").out
     refused = project.resume("--retry-failed")
     assert (refused.code, project.exists("b.txt")) == (5, False)
     (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]

@@ -82,11 +82,6 @@ def run_of(services: Services, run: str) -> RunState:
     return replay(services.log.events(run=run))
 
 
-def end_processes(services: Services, state: RunState) -> None:
-    """End the processes of a run that builders and checks left in the user's working tree."""
-    services.open_checks(services.here, state.id).end_processes()
-
-
 def require_run(services: Services, phase: str) -> RunState:
     state = latest_run(services, phase)
     if state is None:

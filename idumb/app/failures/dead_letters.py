@@ -9,7 +9,7 @@ from typing import Any
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.running import resume
+from idumb.app.running import drop, resume
 from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
 from idumb.domain import failures, outcome, wording
@@ -75,6 +75,12 @@ def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
         raise Refusal("dead-letter.not-retryable", f"{letter.id} cannot be retried here: {why}.", hint=Action("status"))
     again = Retry(failed=letter.task is None, only=(letter.task,) if letter.task else (), once=True)
     return resume.resume(services, Request(letter.phase, approve=approve), again)
+
+
+def remove(services: Services, name: str, why: str, who: str) -> Result:
+    """Drop the failed task, or what is left of the run. The log keeps the failure."""
+    letter = _find(services, name)
+    return drop.drop(services, letter.task or letter.phase, why, who)
 
 
 def _row(services: Services, letter: Letter) -> dict[str, Any]:

@@ -190,16 +190,13 @@ def _answer(ended: _Rehearsal, policy: str, run: Action) -> Result:
     correct = Choice("correct", "correct the plan", "nothing was recorded", Action.of("check-plan", phase))
     details["choices"] = actions.rows((correct,))
     data["next"] = [Action.of("check-plan", phase)]
-    exit_code = errors.EXIT_FAILED if unforeseen is None else errors.EXIT_WAITING
-    words = f"A run would fail. {ended.result.failure[1] if ended.result.failure else ran['reason']}"
+    exit_code, again = errors.EXIT_FAILED, f"Correct the plan, then {run} --dry-run"
+    why = ended.result.failure[1] if ended.result.failure else ran["reason"]
+    failure = ("dry-run.failed", f"A run would fail. {why}", again)
     if unforeseen is not None:
-        words = f"A run would stop and ask: {unforeseen['what']}."
+        exit_code = errors.EXIT_WAITING
+        failure = ("dry-run.waiting", f"A run would stop and ask: {unforeseen['what']}.", again)
         details |= {name: unforeseen[name] for name in ("what", "why", "evidence")}
-    failure = (
-        "dry-run.failed" if unforeseen is None else "dry-run.waiting",
-        words,
-        f"Correct the plan, then {run} --dry-run",
-    )
     return Result(data, exit_code, ended.result.warnings, failure, details)
 
 

@@ -87,7 +87,7 @@ def _fence_off(services: Services, by: str, why: str) -> RunState | None:
         for state in run_lookup.latest_runs(services):
             if state.state != ACTIVE:
                 continue
-            run_lookup.end_processes(services, state)
+            services.open_checks(services.here, state.id).end_processes()
             journal = owned.journal(state)
             reason = actions.stopped_by(by, why)
             journal.write(journal.event("run.interrupted", reason=reason, by="stop", forced=True))

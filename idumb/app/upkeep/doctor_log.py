@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from idumb.app.core import kept_runs
+from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.services import Services, run_ref
+from idumb.app.worktree import rewritten
 from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
@@ -23,6 +24,7 @@ def checks(services: Services) -> tuple[Check, ...]:
     return (
         Check("snapshots.kept", "what idumb keeps of runs, and how to free it", look.kept),
         Check("log.refs", "every snapshot and checkpoint in the event log is kept", look.refs, look.keep),
+        Check("log.branch", "the branch has the commit of every done task", look.lost),
     )
 
 
@@ -113,6 +115,14 @@ class _Look:
 
     def _name(self, event: Event, worktrees: Mapping[str, str], name: str) -> str:
         return run_ref(self.services, event.run or "", name, worktrees.get(event.operation))
+
+    def lost(self) -> Iterator[Symptom]:
+        """Yield the done tasks whose commits the branch lost, as after `git reset`."""
+        for state in run_lookup.latest_runs(self.services):
+            commits = rewritten.lost(self.services, state)
+            if commits:
+                words, fix = rewritten.words(state, commits), f"idumb resume {state.phase}"
+                yield health.warn(words, means="these tasks are not done any more", fix=fix)
 
 
 def _gone(kept: _Kept) -> Symptom:
