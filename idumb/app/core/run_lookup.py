@@ -34,8 +34,7 @@ def latest_run(services: Services, phase: str) -> RunState | None:
 
 def latest_runs(services: Services) -> Iterator[RunState]:
     """Yield the newest run of each phase in this working tree."""
-    states = (latest_run(services, phase) for phase in services.log.phases())
-    return (state for state in states if state is not None)
+    return (state for phase in services.log.phases() if (state := latest_run(services, phase)) is not None)
 
 
 def recorded_phase(services: Services, name: str) -> str | None:
