@@ -19,10 +19,11 @@ from idumb.store import owner_card
 from tests.crash import harness
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, OTHER, TRACEBACK, Programme, Tally
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
 from tests.support.project import Project, making, shell, task
-from tests.support.warm import Started, Warm
+from tests.support.warm import Started
 
 PROCESSES = 8
 EACH = 2
@@ -65,8 +66,7 @@ class CommandRun:
 
 
 class Scene:
-    def __init__(self, warm: Warm, folder: Path) -> None:
-        self.warm = warm
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = iter(range(1 << 30))
         repo = GitSandbox.create(folder / "template")
@@ -99,7 +99,7 @@ class Scene:
         words = harness.undoing(project) if argv == ("undo",) else argv
         filled = [self.consent if word == "CONSENT" else word for word in words]
         hook = "tests.crash.concurrency:plant" if plant else ""
-        return self.warm.start(project.start, *filled, "--json", hook=hook, given=plant)
+        return warm.start(project.start, *filled, "--json", hook=hook, given=plant)
 
 
 def plant(fault: str) -> None:
@@ -263,7 +263,7 @@ def _untouched(project: Project) -> Iterator[tuple[str, str]]:
 def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, str]]:
     """I7: afterwards the run can be completed, there is no owner, and a second resume does nothing."""
     for project in trees:
-        held = scene.warm.run(project.start, "stop", "--json")
+        held = warm.run(project.start, "stop", "--json")
         if held.code != 0 or held.data["owner"] is not None:
             yield OTHER, f"somebody still owns {project.start}: {held.out}"
         for _ in range(2):
@@ -295,25 +295,24 @@ def mixed_runs(scene: Scene, trees: Sequence[Project]) -> list[CommandRun]:
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
-    with Warm(folder / "out") as warm:
-        scene = Scene(warm, folder)
-        most = PROCESSES if size != PROGRAMME.push else PROCESSES // 2
-        for number in range(size or 0):
-            chance = random.Random(f"{seed} {number}")
-            turn = (number + seed) % 5
-            count = 1 if turn < 3 else most if turn == 4 else chance.choice((2, 3, 4))
-            name = f"round {number} of seed {seed}, {count} work trees"
-            tally.cases += 1
-            if turn == 4:
-                problems, runs = list(together(scene, count)), []
-                tally.note("commands", count)
-            else:
-                trees = scene.copy(count)
-                runs = mixed(scene, trees, chance)
-                problems = [*check(trees, runs), *come_to_rest(scene, trees)]
-            for kind, words in problems:
-                tally.fail(kind, name, words)
-            _count(tally, runs)
+    scene = Scene(folder)
+    most = PROCESSES if size != PROGRAMME.push else PROCESSES // 2
+    for number in range(size or 0):
+        chance = random.Random(f"{seed} {number}")
+        turn = (number + seed) % 5
+        count = 1 if turn < 3 else most if turn == 4 else chance.choice((2, 3, 4))
+        name = f"round {number} of seed {seed}, {count} work trees"
+        tally.cases += 1
+        if turn == 4:
+            problems, runs = list(together(scene, count)), []
+            tally.note("commands", count)
+        else:
+            trees = scene.copy(count)
+            runs = mixed(scene, trees, chance)
+            problems = [*check(trees, runs), *come_to_rest(scene, trees)]
+        for kind, words in problems:
+            tally.fail(kind, name, words)
+        _count(tally, runs)
 
 
 def _count(tally: Tally, runs: Sequence[CommandRun]) -> None:

@@ -11,7 +11,6 @@ import itertools
 import os
 import random
 import shutil
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +21,13 @@ from idumb.domain.runs.event import Event
 from idumb.store import restore
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
+from tests.crash import harness
 from tests.crash.programme import TRACEBACK, Programme, Tally
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, shell, task
-from tests.support.warm import Warm
 
 TASKS = ("T1-01", "T1-02", "T1-03")
 REFUSED = (3, 4)
@@ -85,15 +85,17 @@ class Truth:
     events: list[dict[str, Any]]
 
 
+BEGUN = "after SqliteEventLog.append attempt.started"
+
+
 class Scene:
     """A project whose phase stopped after its second task: `stopped` by a failure, or `killed` in the third task.
 
     Damage and commands happen in place, because consent and the backups of the log know the repository by its inode.
     """
 
-    def __init__(self, folder: Path, warm: Warm) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.warm = warm
         self.state = Path(os.environ["XDG_STATE_HOME"]) / "idumb"
         self.repo = folder / "repo"
         self.gates = [folder / f"gate-{task}" for task in TASKS]
@@ -105,7 +107,7 @@ class Scene:
         return self.repo / ".git"
 
     def run(self, *arguments: str, hook: str = "", given: Any = None) -> Answer:
-        answer = self.warm.run(self.repo, *arguments, "--json", hook=hook, given=given)
+        answer = warm.run(self.repo, *arguments, "--json", hook=hook, given=given)
         for text in (answer.out, answer.err):
             assert "Traceback" not in text, text
             assert "idumb has a defect" not in text, text
@@ -165,8 +167,8 @@ class Scene:
         self.approval = consent_to
         assert self.run("resume", "1", "--retry-failed", "--max-attempts", "1").code == 1
         self._remember("stopped")
-        died = self.run("resume", "1", "--retry-failed", hook=f"{__name__}:die_in_an_attempt")
-        assert died.code == -signal.SIGKILL, died
+        died = self.run("resume", "1", "--retry-failed", hook=harness.ARM, given={"at": BEGUN})
+        assert died.code == harness.KILLED, died
         self._remember("killed")
         return consent_to
 
@@ -179,19 +181,6 @@ class Scene:
         kept = self.folder / f"kept-{name}"
         shutil.copytree(self.repo, kept / "repo", symlinks=True)
         shutil.copytree(self.state, kept / "state", symlinks=True)
-
-
-def die_in_an_attempt(_: Any) -> None:
-    """Kill the process, as pulling the plug would, right after an attempt began."""
-    inner = SqliteEventLog.append
-
-    def append(self: SqliteEventLog, events: Any, **options: Any) -> Any:
-        written = inner(self, events, **options)
-        if any(event.kind == "attempt.started" for event in events):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return written
-
-    SqliteEventLog.append = append  # type: ignore[method-assign]
 
 
 def _is_ours(shown: str, path: Path) -> bool:
@@ -340,13 +329,9 @@ def _check_restored(scene: Scene, tally: Tally) -> None:
 
 def _check_end(scene: Scene) -> None:
     _check_files(scene)
-    log = SqliteEventLog(str(scene.common), "main", SystemClock())
-    try:
-        assert log.verify().broken_at is None
-        done = [event.task for event in log.events(kind="task.completed")]
-        assert sorted(str(name) for name in done) == list(TASKS), f"completed: {done}"
-    finally:
-        log.database.close()
+    log = harness.events(Project(GitSandbox(scene.repo), scene.repo))
+    done = [event.task for event in log if event.kind == "task.completed"]
+    assert sorted(str(name) for name in done) == list(TASKS), f"completed: {done}"
 
 
 def _check_files(scene: Scene) -> None:
@@ -417,13 +402,12 @@ def _events(common: str) -> list[Event]:
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     chosen = random.Random(seed)
-    with Warm(folder / "out") as warm:
-        scene = Scene(folder, warm)
-        every = cases(scene, chosen)
-        bytes_count = 1000 if size is None else int(size * _BYTES)
-        flip_bytes(scene, bytes_count, chosen, tally)
-        for case in every if size is None else every[: size - bytes_count]:
-            try_case(scene, case, chosen, tally)
+    scene = Scene(folder)
+    every = cases(scene, chosen)
+    bytes_count = 1000 if size is None else int(size * _BYTES)
+    flip_bytes(scene, bytes_count, chosen, tally)
+    for case in every if size is None else every[: size - bytes_count]:
+        try_case(scene, case, chosen, tally)
 
 
 LEAST = {"store.db: store.corrupt": 30}

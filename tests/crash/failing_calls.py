@@ -102,7 +102,7 @@ def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *
     """Run one case. `hook` plants a fault in idumb to see it detected."""
     trial = Trial.begin(scene, stage.prepared(scene))
     case, error = trial.project.folder.parent, point.error
-    with scenes.counted(tally, point.words):
+    with tally.case(point.words):
         with faults.armed(case, kind=point.kind, error=error.number, nth=point.nth, for_good=error.for_good) as order:
             answer = stage.run(trial.project, *scene.argv, hook=hook)
         where = os.fsdecode(order.where).replace(str(case.resolve()) + "/", "")
@@ -163,7 +163,7 @@ PROGRAMME = Programme(
 )
 
 
-# Faults planted in idumb to see them detected. Each is a hook that runs in the process of a case.
+# A fault planted in idumb to see it detected: a hook that runs in the process of a case.
 
 
 def pass_over_failed_fsyncs(_: object) -> None:
@@ -173,21 +173,5 @@ def pass_over_failed_fsyncs(_: object) -> None:
     def planted(path: str) -> None:
         with contextlib.suppress(OSError):
             force(path)
-
-    durable_files._force = planted
-
-
-def repeat_failed_fsyncs(_: object) -> None:
-    """Let the second fsync succeed, although the system dropped the data that the first one could not write."""
-    force = durable_files._force
-
-    def planted(path: str) -> None:
-        try:
-            force(path)
-        except OSError:
-            descriptor = os.open(path, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.close(descriptor)
-            raise
 
     durable_files._force = planted

@@ -7,27 +7,24 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import random
 import signal
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from idumb.store import owner_card
 from idumb.system import host_identity
 from tests.crash import harness
-from tests.crash.killing import DURABLE, Points
+from tests.crash.harness import Scene
+from tests.crash.killing import DURABLE
 from tests.crash.programme import ENDING, OTHER, TRACEBACK, Programme, Tally
-from tests.support.answer import Answer
+from tests.support import warm
 from tests.support.gitrepo import Entry, work_tree
 from tests.support.project import Project
-from tests.support.warm import Started, Warm
+from tests.support.warm import Started
 
 AFTER, DURING, HERE = "after", "during", "here"
 WAYS = (DURING, HERE, AFTER)
-FENCE_ALONE = "only the fence of the log"
 # All before the last look at the right to write; after it are microseconds, in which nobody stops a process by chance.
 CALLS = (
     *DURABLE,
@@ -44,81 +41,22 @@ CALLS = (
 )
 
 
-class Stops(Points):
-    """At its point the process is stopped, not killed."""
-
-    def here(self, name: str) -> None:
-        if self._count is not None:
-            with open(self._count, "a", encoding="utf-8") as file:
-                file.write(name + "\n")
-        self._passed += 1
-        if self._passed - 1 == self._at:
-            os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def stop(choice: dict[str, Any]) -> None:
-    """Hook of the owner: `at`, `count` as in `killing`; `plant` removes a fence."""
-    _plant(choice.get("plant"))
-    points = Stops(choice)
-    for module, name in CALLS:
-        points.around(module, name)
-
-
-def _plant(fault: str | None) -> None:
-    from idumb.store import event_log
-
-    if fault in {"no look at the lock", FENCE_ALONE, "no fence at all"}:
-        setattr(owner_card.OwnerLock, "holds", lambda _: True)  # noqa: B010
-    if fault in {FENCE_ALONE, "no fence at all"}:
-        event_log._require_newest = lambda *_: None
-    if fault == "no fence at all":
-        event_log._require_fence = lambda *_: None
-
-
 def elsewhere(_: Any) -> None:
     """Hook for the command that takes over: another machine."""
     host_identity.name = lambda: "elsewhere"
 
 
-class Scene:
-    """The project, its points, and how an undisturbed run ends."""
+ELSEWHERE = "tests.crash.fencing:elsewhere"
 
-    def __init__(self, warm: Warm, folder: Path) -> None:
-        self.warm = warm
-        self.place, self.consent = harness.template(folder / "template")
-        self._folder = folder
-        self._numbers = iter(range(1 << 30))
-        whole, count = self.copy(), folder / "points"
-        done = self.start(whole, {"count": str(count)}).wait()
-        assert done.code == 0, done
-        self.names = count.read_text(encoding="utf-8").splitlines()
-        self.undisturbed = harness.ending(whole)
 
-    def copy(self) -> Project:
-        return harness.copy(self.place, self._folder / f"copy-{next(self._numbers)}")
-
-    def start(self, project: Project, choice: dict[str, Any]) -> Started:
-        argv = ("execute-phase", "1", "--approve", self.consent, "--json")
-        return self.warm.start(project.start, *argv, hook="tests.crash.fencing:stop", given=choice)
-
-    def other(self, project: Project, *argv: str) -> Started:
-        return self.warm.start(project.start, *argv, "--json", hook="tests.crash.fencing:elsewhere")
-
-    def go_on(self, project: Project, begin: Callable[[Project, str], Started] | None = None) -> Answer:
-        """`resume` like a user; or `execute-phase` again if the run had not started."""
-        answer = self._go_on(project, "resume")
-        if answer.code == 4 and answer.error["code"] == "run.none":
-            answer = self._go_on(project, "execute-phase")
-        return answer
-
-    def _go_on(self, project: Project, command: str) -> Answer:
-        return self.other(project, command, "1", "--approve", self.consent).wait()
+def scene_in(folder: Path) -> Scene:
+    return Scene(folder, signal=signal.SIGSTOP, calls=CALLS)
 
 
 def case(scene: Scene, point: int, way: str, *, plant: str = "") -> None:
     """Run one takeover; an AssertionError names the write that was not refused."""
     project = scene.copy()
-    old = scene.start(project, {"at": point, "plant": plant or None})
+    old = scene.start(project, "execute-phase", at=point, plant=plant or None)
     if not stopped(old.pid):
         assert old.wait().code == 0
         return
@@ -132,13 +70,13 @@ def case(scene: Scene, point: int, way: str, *, plant: str = "") -> None:
     tokens_only_grow(project)
     for kind, words in harness.wrong(project, scene.undisturbed):
         raise AssertionError(f"{kind}: {words}")
-    audit = scene.warm.run(project.start, "audit", "verify", "--json")
+    audit = warm.run(project.start, "audit", "verify", "--json")
     assert audit.code == 0, audit
 
 
 def _killed(scene: Scene, project: Project, old: Started) -> None:
     """A takeover on the same machine, where the old owner can be proven stopped and be killed."""
-    took = scene.warm.run(project.start, "stop", "--force", "--json")
+    took = warm.run(project.start, "stop", "--force", "--json")
     assert took.code == 0, took
     if took.data["owner"] is None:  # stopped before it owned anything, or after
         _continue(old)
@@ -146,18 +84,18 @@ def _killed(scene: Scene, project: Project, old: Started) -> None:
     else:
         assert took.data["ended"] == "killed", took
         assert old.wait().code == -signal.SIGKILL
-    answer = scene.go_on(project)
+    answer = scene.go_on(project, ELSEWHERE)
     assert answer.code == 0, answer
 
 
 def _continued(scene: Scene, project: Project, old: Started, *, during: bool, point: str) -> None:
     """A takeover from another machine; the owner continues while the new one works, or after it."""
-    took = scene.other(project, "stop", "--force").wait()
+    took = warm.run(project.start, "stop", "--force", "--json", hook=ELSEWHERE)
     assert took.code == 0, took
     owned = took.data["owner"] is not None
     if during:
         _continue(old)
-    answer = scene.go_on(project)
+    answer = scene.go_on(project, ELSEWHERE)
     if during and not owned:  # it had not begun to own, so one of the two was refused
         return
     assert answer.code == 0, answer
@@ -171,21 +109,6 @@ def _continued(scene: Scene, project: Project, old: Started, *, during: bool, po
     after = everything(project)
     changed = [name for name in before if before[name] != after[name]]
     assert not owned or changed == [], f"{point}: an old token wrote {changed}: {_differences(before, after)}"
-
-
-def late_append(scene: Scene, point: int, *, plant: str) -> tuple[Answer, tuple[Any, ...], tuple[Any, ...]]:
-    """The old owner's answer after a takeover at a write of the log, and the log before and after it went on."""
-    project = scene.copy()
-    old = scene.start(project, {"at": point, "plant": plant})
-    assert stopped(old.pid), scene.names[point]
-    try:
-        assert scene.other(project, "stop", "--force").wait().code == 0
-        assert scene.go_on(project).code == 0
-        before = everything(project)
-        _continue(old)
-        return old.wait(), before["events"], everything(project)["events"]
-    finally:
-        _continue(old)
 
 
 def _had_ended(project: Project) -> bool:
@@ -254,14 +177,13 @@ def sample(points: int, size: int, chance: random.Random) -> list[tuple[int, str
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     chance = random.Random(seed)
-    with Warm(folder / "out") as warm:
-        scene = Scene(warm, folder)
-        tally.note("points", len(scene.names) if tally.part == 0 else 0)
-        every = [(point, way) for way in WAYS for point in range(len(scene.names))]
-        for point, way in tally.share(every if size is None else sample(len(scene.names), size, chance)):
-            with tally.case(f"stopped {scene.names[point]} (point {point}), taken over {way}", OTHER):
-                case(scene, point, way)
-            tally.note(f"taken over {way}")
+    scene = scene_in(folder)
+    tally.note("points", len(scene.names) if tally.part == 0 else 0)
+    every = [(point, way) for way in WAYS for point in range(len(scene.names))]
+    for point, way in tally.share(every if size is None else sample(len(scene.names), size, chance)):
+        with tally.case(f"stopped {scene.names[point]} (point {point}), taken over {way}", OTHER):
+            case(scene, point, way)
+        tally.note(f"taken over {way}")
 
 
 # On a push, another test takes over after the owner.

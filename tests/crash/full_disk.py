@@ -126,7 +126,7 @@ def play(stage: Stage, disk: Disk, scene: Scene, size: Size, tally: Tally, *, ho
     """Run one case: the command on the full disk, checks of the result, and the command again with free space."""
     trial = Trial.begin(scene, stage.prepared(scene, disk.place))
     answer = Answer(0, "", "")
-    with scenes.counted(tally, size.words):
+    with tally.case(size.words):
         disk.leave(**{size.what: size.left})
         try:
             answer = stage.run(trial.project, *scene.argv, hook=hook)
@@ -224,7 +224,7 @@ STATES = (
 def refuse(stage: Stage, disk: Disk, scene: Scene, state: State, tally: Tally) -> None:
     """Assert that the command reports in one line that it may not write, and that nothing has changed."""
     project = stage.prepared(scene, disk.place)
-    with scenes.counted(tally, f"{scene.name}: {state.name}"):
+    with tally.case(f"{scene.name}: {state.name}"):
         log = _log(project)  # later git finds root's own repository in the hands of another
         state.make(disk, project)
         before = work_tree(project.folder)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,29 +95,45 @@ def copy(place: Path, to: Path) -> Project:
     return Project(GitSandbox(to), to)
 
 
-def run(
-    project: Project, *arguments: str, at: int | str | None = None, occurrence: int = 1, count: Path | None = None,
-    plant: str = "",
-) -> Answer:  # fmt: skip
-    """Run one command line with `--json`, and kill it at a point if one is chosen."""
-    choice = {"at": at, "occurrence": occurrence, "count": str(count) if count else None, "plant": plant or None}
-    return warm.of_this_process().run(project.start, *arguments, "--json", hook="tests.crash.killing:arm", given=choice)
+ARM = "tests.crash.killing:arm"
 
 
-def go_on(project: Project, consent: str, *, at: int | None = None, plant: str = "") -> Answer:
-    """Run `resume` as a user does, or `execute-phase` again if the run had not started."""
-    answer = run(project, "resume", "1", "--approve", consent, at=at, plant=plant)
-    if answer.code == 4 and answer.error["code"] == "run.none":
-        answer = run(project, "execute-phase", "1", "--approve", consent, at=at, plant=plant)
-    return answer
+def run(project: Project, *arguments: str, **given: Any) -> Answer:
+    """Run one command line with `--json`; `given` says when to kill it, see `killing`."""
+    return warm.run(project.start, *arguments, "--json", hook=ARM, given=given)
 
 
-def points(project: Project, consent: str, tmp_path: Path) -> list[str]:
-    """Run the phase undisturbed and return the names of all points."""
-    count = tmp_path / "points"
-    answer = run(project, "execute-phase", "1", "--approve", consent, count=count)
-    assert answer.code == 0, answer
-    return count.read_text(encoding="utf-8").splitlines()
+def go_on(say: Callable[[str], Answer]) -> Answer:
+    """Say `resume` as a user does, or `execute-phase` again if the run had not started."""
+    answer = say("resume")
+    return say("execute-phase") if answer.code == 4 and answer.error["code"] == "run.none" else answer
+
+
+class Scene:
+    """Copies of the template, the names of the points that its run passes, and how it ends undisturbed.
+
+    `given` is what all its commands are told, see `killing`.
+    """
+
+    def __init__(self, folder: Path, **given: Any) -> None:
+        self.place, self.consent = template(folder / "template")
+        self._folder, self._given = folder, given
+        self._numbers = itertools.count()
+        whole, count = self.copy(), folder / "points"
+        done = self.start(whole, "execute-phase", count=str(count)).wait()
+        assert done.code == 0, done
+        self.names = count.read_text(encoding="utf-8").splitlines()
+        self.undisturbed = ending(whole)
+
+    def copy(self) -> Project:
+        return copy(self.place, self._folder / f"copy-{next(self._numbers)}")
+
+    def start(self, project: Project, command: str, *, hook: str = ARM, **given: Any) -> warm.Started:
+        argv = (command, "1", "--approve", self.consent, "--json")
+        return warm.start(project.start, *argv, hook=hook, given={**self._given, **given})
+
+    def go_on(self, project: Project, hook: str = "") -> Answer:
+        return go_on(lambda command: self.start(project, command, hook=hook).wait())
 
 
 def present(project: Project) -> Bytes:
@@ -136,12 +153,6 @@ def ending(project: Project) -> Ending:
     return Ending(present(project), completed(events(project)), tuple(project.trailers("Idumb-Task")))
 
 
-def check(project: Project, undisturbed: Ending) -> None:
-    """Assert the state after a killed and resumed run."""
-    for kind, words in wrong(project, undisturbed):
-        raise AssertionError(f"{kind}: {words}")
-
-
 def wrong(
     project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any]] = (), *, ended: bool = False
 ) -> Iterator[tuple[str, str]]:
@@ -158,7 +169,7 @@ def wrong(
         yield REPEATED_TASK, f"commits of {committed}, not of {undisturbed.committed}"
     if (done := completed(log)) != undisturbed.done:
         yield LOST_CHECKPOINT, f"done are {sorted(done)}, not {sorted(undisturbed.done)}"
-    yield from _bytes_that_differ(undisturbed.bytes, present(project))
+    yield from bytes_that_differ(undisturbed.bytes, present(project))
     if project.repo.refs("refs/heads/").keys() != {"refs/heads/main"}:
         yield OTHER, f"branches: {sorted(project.repo.refs('refs/heads/'))}"
     if still := left_behind(project):
@@ -170,7 +181,7 @@ def wrong(
         yield OTHER, f"left lying: {rest}"
 
 
-def _bytes_that_differ(expected: Bytes, actual: Bytes) -> Iterator[tuple[str, str]]:
+def bytes_that_differ(expected: Bytes, actual: Bytes) -> Iterator[tuple[str, str]]:
     if actual == expected:
         return
     for name in ("files", "committed"):

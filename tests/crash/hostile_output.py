@@ -23,10 +23,10 @@ from pathlib import Path
 from idumb.system import escaping
 from tests.crash.programme import CannotRun, Programme, Tally
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task
-from tests.support.warm import Warm
 
 LIMIT = 150_000  # KiB
 MEGA = 1_000_000
@@ -35,10 +35,7 @@ MEGA = 1_000_000
 MEASURED = """
 import sys
 from idumb.cli import main
-if sys.argv[2] == "unbounded":
-    from idumb.system.processes import supervision
-    supervision.TAIL = 1 << 40
-code = main.run(sys.argv[3:])
+code = main.run(sys.argv[2:])
 with open("/proc/self/status") as status, open(sys.argv[1], "w") as note:
     note.write([line.split()[1] for line in status if line.startswith("VmHWM")][0])
 sys.stdout.flush()
@@ -110,7 +107,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     shown(folder / "shown", tally, chosen=random.Random(seed).sample(READING, 3) if small else READING)
 
 
-def streams(folder: Path, megabytes: int, tally: Tally, plant: str = "") -> None:
+def streams(folder: Path, megabytes: int, tally: Tally) -> None:
     """One run, a task for each kind of output: half of all as lines, the rest in equal parts."""
     (folder / "print.py").write_text(PRINT, encoding="utf-8")
     project = projects.create(GitSandbox.create(folder / "streams"), files={"README.md": "x\n"})
@@ -122,7 +119,7 @@ def streams(folder: Path, megabytes: int, tally: Tally, plant: str = "") -> None
         tasks.append(making(f"T1-0{number}", f"{number}.txt", fields=f"- **Builder:** b{number}\n", steps=()))
     project.configure("\n".join([*bindings, ""]))
     project.plan(tasks)
-    answer, most = _measured(project, folder / "note", plant)
+    answer, most = _measured(project, folder / "note")
     for number, kind in enumerate(KINDS):
         with tally.case(f"{kind}, {megabytes} MB in all"):
             assert answer.data["tasks"][number]["status"] == "completed", answer
@@ -134,8 +131,8 @@ def streams(folder: Path, megabytes: int, tally: Tally, plant: str = "") -> None
         assert kept < 10 * len(KINDS) * MEGA, f"{kept} bytes are kept"
 
 
-def _measured(project: Project, note: Path, plant: str) -> tuple[Answer, int]:
-    argv = [sys.executable, "-c", MEASURED, str(note), plant or "-", "execute-phase", "1"]
+def _measured(project: Project, note: Path) -> tuple[Answer, int]:
+    argv = [sys.executable, "-c", MEASURED, str(note), "execute-phase", "1"]
     done = subprocess.run(
         [*argv, "--approve", project.approval(), "--json"],
         cwd=project.folder,
@@ -151,17 +148,16 @@ def shown(folder: Path, tally: Tally, plant: str = "", chosen: Sequence[str] = R
     """Run the commands; of those that only read, the chosen ones."""
     project = hostile_project(folder / "project")
     consent = project.approval()
-    with Warm(folder / "out") as warm:
-        for arguments in commands(consent):
-            if arguments[0] in READING and arguments[0] not in chosen:
-                continue
-            with tally.case(f"{' '.join(arguments)} on a terminal"):
-                assert harmful(on_terminal(warm, project, *arguments, plant=plant)) == []
-            if arguments[0] in READING:
-                with tally.case(f"{' '.join(arguments)} as JSON"):
-                    answer = warm.run(project.folder, *arguments, "--json")
-                    assert answer.out.isascii()
-                    assert answer.object["command"] == arguments[0]
+    for arguments in commands(consent):
+        if arguments[0] in READING and arguments[0] not in chosen:
+            continue
+        with tally.case(f"{' '.join(arguments)} on a terminal"):
+            assert harmful(on_terminal(project, *arguments, plant=plant)) == []
+        if arguments[0] in READING:
+            with tally.case(f"{' '.join(arguments)} as JSON"):
+                answer = warm.run(project.folder, *arguments, "--json")
+                assert answer.out.isascii()
+                assert answer.object["command"] == arguments[0]
     documents = [p for top in (".idumb/brain", ".planning") for p in (project.folder / top).rglob("*.md")]
     for path in (p for p in documents if not p.name.endswith("PLAN.md")):
         with tally.case(f"document {path.name}"):
@@ -209,7 +205,7 @@ def commands(consent: str) -> Iterator[list[str]]:
     yield [f"nonsense{CORPUS[3]}"]
 
 
-def on_terminal(warm: Warm, project: Project, *arguments: str, plant: str = "") -> str:
+def on_terminal(project: Project, *arguments: str, plant: str = "") -> str:
     """Return the output of a command to its own terminal, at which no person answers."""
     ours, theirs = pty.openpty()
     modes = termios.tcgetattr(theirs)

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash import disk, harness
-from tests.crash.harness import KILLED, Ending
+from tests.crash.harness import ARM, KILLED, Ending
 from tests.crash.programme import ENDING, LOST_BYTES, OTHER, Programme, Tally
 from tests.crash.shapes import EXECUTE, SHAPES, START, Shape, Step
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
-from tests.support.warm import Warm
 
-ARM = "tests.crash.killing:arm"
 ENDED = {"start": ("attempt.open",), "submit": ("task.already-done",)}  # refused, because it was already done
 SMALL = 8  # such a sample is of one shape
 TWICE = 3  # every nth case is resumed once more, to see that nothing remains to do
@@ -34,7 +33,6 @@ class Scene:
 
     shape: Shape
     folder: Path
-    warm: Warm
     consent: str = ""
     consents: dict[tuple[bytes, ...], str] = field(default_factory=dict)  # by the files that a consent is about
     before: list[Path] = field(default_factory=list)
@@ -78,7 +76,7 @@ class Scene:
             return None
         words = [word for word in argv if word is not None]
         hook = ARM if given is not None else ""
-        running = self.warm.start(project.folder, *words, "--json", hook=hook, given=given)
+        running = warm.start(project.folder, *words, "--json", hook=hook, given=given)
         if given is not None and "seconds" in given:
             threading.Event().wait(given["seconds"])
             disk.kill(running.pid)
@@ -89,7 +87,7 @@ class Scene:
             return self._consent(project)
         if not word.startswith("@"):
             return word
-        decisions = self.warm.run(project.folder, "decisions", "--json").data["decisions"]
+        decisions = warm.run(project.folder, "decisions", "--json").data["decisions"]
         return next((str(row["id"]) for row in decisions if row["task"] == word[1:]), None)
 
     def _consent(self, project: Project) -> str:
@@ -97,7 +95,7 @@ class Scene:
         bound = (*sorted(project.folder.glob(".planning/*/*/*-PLAN.md")), project.folder / ".idumb/config.yaml")
         contract = tuple(place.read_bytes() for place in bound)
         if contract not in self.consents:
-            checked = self.warm.run(project.folder, "check-plan", self.shape.phase, "--json").data
+            checked = warm.run(project.folder, "check-plan", self.shape.phase, "--json").data
             self.consents[contract] = str(checked.get("consent_hash", self.consent))
         return self.consents[contract]
 
@@ -118,7 +116,7 @@ class Scene:
         answer = self.say(project, step, given)
         if answer is None or answer.code != 4 or answer.error["code"] not in ENDED[step.argv[0]]:
             return answer
-        next_command = self.warm.run(project.folder, "status", "--json").data["phases"][0]["next"]
+        next_command = warm.run(project.folder, "status", "--json").data["phases"][0]["next"]
         return None if next_command or step.argv[0] == "start" else self.say(project, Step(self.shape.resume))
 
 
@@ -209,9 +207,9 @@ def _kind(name: str) -> str:
     return name if "append" in name else " ".join(name.split()[:2])
 
 
-def scenes(folder: Path, warm: Warm, shapes: Sequence[Shape] = SHAPES, *, fine: bool = False) -> Iterator[Scene]:
+def scenes(folder: Path, shapes: Sequence[Shape] = SHAPES, *, fine: bool = False) -> Iterator[Scene]:
     for number, shape in enumerate(shapes):
-        scene = Scene(shape, folder / f"shape-{number}", warm)
+        scene = Scene(shape, folder / f"shape-{number}")
         scene.prepare(fine=fine)
         yield scene
 
@@ -221,16 +219,15 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     shapes = SHAPES if size is None or size > SMALL else (chance.choice(SHAPES),)
     count = None if size is None else -(-size // len(shapes))
     met: set[str] = set()
-    with Warm(folder / "out") as warm:
-        for scene in scenes(folder, warm, shapes):
-            for case in sample(scene, chance, count, met):
-                name = f"{scene.shape.name}: killed {_name(scene, case)} (point {case.step}.{case.kills[0]})"
-                tally.note(scene.shape.name)
-                with tally.case(name):
-                    for kind, words in survive(scene, case, twice=tally.cases % TWICE == 0):
-                        tally.fail(kind, name, words)
-            tally.note("points", sum(len(names) for names in scene.points))
-            shutil.rmtree(scene.folder)
+    for scene in scenes(folder, shapes):
+        for case in sample(scene, chance, count, met):
+            name = f"{scene.shape.name}: killed {_name(scene, case)} (point {case.step}.{case.kills[0]})"
+            tally.note(scene.shape.name)
+            with tally.case(name):
+                for kind, words in survive(scene, case, twice=tally.cases % TWICE == 0):
+                    tally.fail(kind, name, words)
+        tally.note("points", sum(len(names) for names in scene.points))
+        shutil.rmtree(scene.folder)
 
 
 PROGRAMME = Programme("T1", "kill before and after everything durable", 28, None, run, ENDING, push=4)

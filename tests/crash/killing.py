@@ -1,9 +1,10 @@
 """End a process at a chosen point: the moment before or after a call that makes something durable.
 
-`arm` is a hook of `warm.Warm`. It reads a mapping with these optional keys: `at` is the number of the point, from 0,
-or an expression for the beginning of its name; `count` is a file that receives the names of all points; `fine` also
-counts calls below the ports; `plant` names a fault; `acks` is a file that receives the acknowledged events; `cut` is a
-folder whose file system loses power at the point. idumb itself does not know this module.
+`arm` is a hook of `warm.run`. It reads a mapping with these optional keys: `at` is the number of the point, from 0,
+or an expression for the beginning of its name, and `occurrence` how often that must come; `count` is a file that
+receives the names of all points; `fine` also counts calls below the ports, and `calls` are counted instead of all;
+`signal` is sent instead of SIGKILL; `plant` names a fault; `acks` is a file that receives the acknowledged events;
+`cut` is a folder whose file system loses power at the point. idumb itself does not know this module.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ FINE = (
     ("idumb.git.git_program", "write"),
     ("idumb.git.refs", "move"),
     ("idumb.git.objects.durable_files", "force"),
+    ("idumb.git.restore.atomic_moves", "exchange"),
+    ("idumb.git.restore.atomic_moves", "place"),
+    ("idumb.git.restore.write_back", "_move_aside"),
+    ("idumb.git.trees", "GitTrees.release_displaced"),
     ("os", "rename"),
     ("os", "unlink"),
     ("os", "rmdir"),
@@ -58,6 +63,7 @@ class Points:
         self._occurrence = choice.get("occurrence", 1)
         self._count = choice.get("count")
         self._cut = choice.get("cut")
+        self._signal = choice.get("signal", signal.SIGKILL)
         self._passed = 0
         self._process = os.getpid()
 
@@ -67,13 +73,15 @@ class Points:
         if self._count is not None:
             with open(self._count, "a", encoding="utf-8") as file:
                 file.write(name + "\n")
-        if self._is_chosen(name):
-            if self._cut is not None:
-                from tests.crash import disk
-
-                disk.cut(self._cut)
-            os.kill(os.getpid(), signal.SIGKILL)
+        chosen = self._is_chosen(name)
         self._passed += 1
+        if not chosen:
+            return
+        if self._cut is not None:
+            from tests.crash import disk
+
+            disk.cut(self._cut)
+        os.kill(os.getpid(), self._signal)
 
     def _is_chosen(self, name: str) -> bool:
         """Compare the number of the point, or its name; with `occurrence`, a name counts when it occurs that often."""
@@ -151,8 +159,10 @@ def plant(fault: str | None) -> None:
         GitTrees.restore = lambda *_, **__: ()  # type: ignore[method-assign]
     elif fault == "nothing is forced":
         _force_nothing()
-    elif fault == "refs before objects":
-        _refs_first()
+    elif fault == "nothing is compared":
+        _compare_nothing()
+    elif fault == "no fence at all":
+        _take_down_fences()
     elif fault is not None:
         sys.exit(f"no such fault: {fault}")
 
@@ -172,13 +182,27 @@ def _force_nothing() -> None:
     connection._WANTED_PRAGMAS = {**connection._WANTED_PRAGMAS, "synchronous": 0}
 
 
-def _refs_first() -> None:
-    """Write a ref to disk before the objects that it leads to."""
-    from idumb.git import git_program
-    from idumb.git.objects import durable_files
+def _compare_nothing() -> None:
+    """Restore files whatever they are now."""
+    from idumb.app.history import restore_conflicts
+    from idumb.git.trees import GitTrees
 
-    git_program._DURABLE = ("-c", "core.fsync=none", "-c", "core.fsyncMethod=fsync")
-    durable_files.force_objects = lambda *_: None
+    restore = GitTrees.restore
+
+    def forced(self: GitTrees, target: str, expected: str, paths: Any, **options: Any) -> Any:
+        return restore(self, target, expected, paths, **{**options, "force": True})
+
+    GitTrees.restore = forced  # type: ignore[method-assign]
+    restore_conflicts._changed = lambda *_: []
+
+
+def _take_down_fences() -> None:
+    """Let an owner write whose working tree was taken over."""
+    from idumb.store import event_log, owner_card
+
+    setattr(owner_card.OwnerLock, "holds", lambda _: True)  # noqa: B010
+    event_log._require_newest = lambda *_: None
+    event_log._require_fence = lambda *_: None
 
 
 def arm(choice: dict[str, Any]) -> None:
@@ -189,5 +213,5 @@ def arm(choice: dict[str, Any]) -> None:
 
     names._MANY = MANY_LOOSE
     points = Points(choice)
-    for module, name in (*DURABLE, *(FINE if choice.get("fine") else ())):
+    for module, name in choice.get("calls") or (*DURABLE, *(FINE if choice.get("fine") else ())):
         points.around(module, name)

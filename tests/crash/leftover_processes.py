@@ -25,9 +25,10 @@ from idumb.system.processes.started_program import Program
 from tests.crash import escapes
 from tests.crash.programme import LEFT_PROCESS, CannotRun, Programme, Tally
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, shell, task
-from tests.support.warm import Started, Warm
+from tests.support.warm import Started
 
 EXIT, TIMEOUT, TERM, INT, KILL = "exit", "timeout", "TERM", "INT", "KILL"
 SIGNALS = {TERM: signal.SIGTERM, INT: signal.SIGINT, KILL: signal.SIGKILL}
@@ -89,18 +90,17 @@ def one_round(folder: Path, tally: Tally, cases: list[Case], plant: str = "") ->
         raise CannotRun("only Linux tells of all processes")
     times = {_SECONDS if case.end == TIMEOUT else _READY for case in cases}
     templates = {time: make_template(folder / f"template-{time}", time) for time in times}
-    with Warm(folder / "out") as warm:
-        for first in range(0, len(cases), _AT_ONCE):
-            begun = []
-            for number, case in enumerate(cases[first : first + _AT_ONCE], first):
-                template = templates[_SECONDS if case.end == TIMEOUT else _READY]
-                begun.append(_begin(warm, template, folder / f"case-{number}", case, plant))
-            for one in begun:
-                _strike(one)
-            for one in begun:
-                _judge(warm, one, tally)
-                os.close(one.door)
-                shutil.rmtree(one.place, ignore_errors=True)
+    for first in range(0, len(cases), _AT_ONCE):
+        begun = []
+        for number, case in enumerate(cases[first : first + _AT_ONCE], first):
+            template = templates[_SECONDS if case.end == TIMEOUT else _READY]
+            begun.append(_begin(template, folder / f"case-{number}", case, plant))
+        for one in begun:
+            _strike(one)
+        for one in begun:
+            _judge(one, tally)
+            os.close(one.door)
+            shutil.rmtree(one.place, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def make_template(place: Path, seconds: int) -> Template:
     return Template(place, {host: project.approval(phase) for host, phase in PHASES.items()})
 
 
-def _begin(warm: Warm, template: Template, place: Path, case: Case, plant: str) -> Begun:
+def _begin(template: Template, place: Path, case: Case, plant: str) -> Begun:
     place.mkdir()
     shutil.copytree(template.place, place / "repo", symlinks=True)
     os.mkfifo(place / "door")
@@ -170,7 +170,7 @@ def _strike(begun: Begun) -> None:
         os.kill(begun.executor.pid, SIGNALS[begun.case.end])
 
 
-def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
+def _judge(begun: Begun, tally: Tally) -> None:
     case, place = begun.case, begun.place
     answer = begun.executor.wait()
     words = f"{case}: {answer}"

@@ -21,12 +21,12 @@ from tests.crash import disk, harness
 from tests.crash.disk import Disk
 from tests.crash.harness import Ending
 from tests.crash.programme import ENDING, LOST_BYTES, LOST_CHECKPOINT, OTHER, TRACEBACK, Programme, Tally
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
-from tests.support.warm import Started, Warm
+from tests.support.warm import Started
 
-ARM = "tests.crash.killing:arm"
 EXECUTE, RESUME, ROLLBACK, UNDO = "execute-phase", "resume", "rollback", "undo"
 COMMANDS = (EXECUTE, RESUME, ROLLBACK, UNDO)
 ROLL_TO = "T1-02"
@@ -44,12 +44,11 @@ class Known:
 class Scene:
     """The project on one disk, with an image of the disk before each command whose power is cut."""
 
-    def __init__(self, kind: str, folder: Path, warm: Warm) -> None:
+    def __init__(self, kind: str, folder: Path) -> None:
         self.disk = Disk(kind, folder)
         self.host = folder / f"host-{kind}"
         self.host.mkdir()
         self.state = self.host / "state"
-        self.warm = warm
         self.consent = ""
         self.known: dict[str, Known] = {}
 
@@ -115,10 +114,8 @@ class Scene:
 
     def start(self, command: str, given: dict[str, Any] | None = None) -> Started:
         environment = {"XDG_STATE_HOME": str(self.state)}
-        hook = ARM if given is not None else ""
-        return self.warm.start(
-            self.project.folder, *self.argv(command), environment=environment, hook=hook, given=given
-        )
+        hook = harness.ARM if given is not None else ""
+        return warm.start(self.project.folder, *self.argv(command), environment=environment, hook=hook, given=given)
 
     def command(self, command: str, given: dict[str, Any] | None = None) -> Answer:
         return self.start(command, given).wait()
@@ -211,9 +208,7 @@ def _go_on(scene: Scene, case: Case, kept: list[dict[str, Any]]) -> Iterator[tup
     # A recorded undo is complete, and running it again would revert it. A user sees this in `idumb log`.
     undone = case.command == UNDO and any(event.kind == "undo.completed" for event in log)
     argv = RESUME if case.command == EXECUTE or undone else case.command
-    answer = scene.command(argv)
-    if answer.code == 4 and answer.error["code"] == "run.none":
-        answer = scene.command(EXECUTE)
+    answer = harness.go_on(scene.command) if argv == RESUME else scene.command(argv)
     if answer.code != 0:
         yield OTHER, f"{argv} afterwards: {answer}"
         return
@@ -230,17 +225,16 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     commands: Sequence[str] = COMMANDS
     if count < len(COMMANDS):
         kinds, commands = (chance.choice(kinds),), chance.sample(COMMANDS, count)
-    with Warm(folder / "out") as warm:
-        scenes = {kind: Scene(kind, folder, warm) for kind in kinds}
-        try:
-            for scene in scenes.values():
-                scene.prepare(commands)
-            for case in cases(count, chance, scenes, commands):
-                with tally.case(str(case)):
-                    cut_and_go_on(scenes[case.kind], case, tally)
-        finally:
-            for scene in scenes.values():
-                scene.disk.unmount()
+    scenes = {kind: Scene(kind, folder) for kind in kinds}
+    try:
+        for scene in scenes.values():
+            scene.prepare(commands)
+        for case in cases(count, chance, scenes, commands):
+            with tally.case(str(case)):
+                cut_and_go_on(scenes[case.kind], case, tally)
+    finally:
+        for scene in scenes.values():
+            scene.disk.unmount()
 
 
 PROGRAMME = Programme("T3", "power cut on ext4 and XFS", 10, 500, run, (*ENDING, TRACEBACK), push=1)

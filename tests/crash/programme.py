@@ -42,6 +42,14 @@ class CannotRun(Exception):
     """This machine lacks a requirement of the programme; the message names it."""
 
 
+class Wrong(AssertionError):
+    """A violated invariant; `kind` is one of KINDS."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """`kind` is one of KINDS; `case` says how to repeat it, `words` what happened."""
@@ -77,12 +85,13 @@ class Tally:
 
     @contextmanager
     def case(self, name: str, kind: str = OTHER) -> Iterator[None]:
-        """Run one case; an AssertionError in it is a failure of `kind`, and the programme continues with the next."""
+        """Run one case; an AssertionError in it is a failure of its own `kind` or this, and the next case runs."""
         self.cases += 1
         try:
             yield
         except AssertionError as wrong:
-            self.fail(kind_of(str(wrong)) or kind, name, str(wrong)[:2000])
+            own = wrong.kind if isinstance(wrong, Wrong) else kind
+            self.fail(kind_of(str(wrong)) or own, name, str(wrong)[:2000])
 
 
 def kind_of(words: str) -> str | None:

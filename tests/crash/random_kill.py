@@ -11,7 +11,6 @@ from tests.crash import kill_points
 from tests.crash.kill_points import Case, Scene
 from tests.crash.programme import ENDING, Programme, Tally
 from tests.crash.shapes import PAIR, SHAPES
-from tests.support.warm import Warm
 
 MOST = 5
 SMALL = 200
@@ -40,20 +39,19 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     chance = random.Random(seed)
     # A sample is for speed, so most of it is of the smallest plan.
     chosen = (PAIR,) if count <= SMALL else (PAIR, *SHAPES)
-    with Warm(folder / "out") as warm:
-        for number, shape in enumerate(chosen):
-            scene = Scene(shape, folder / f"shape-{number}", warm)
-            scene.prepare(fine=True)
-            for case in cases(scene, chance, count // len(chosen)):
-                name = f"{shape.name}: step {case.step} killed at {case.kills}"
-                tally.note("kills", len(case.kills))
-                tally.note("killed while recovering", len(case.kills) > 1)
-                with tally.case(name):
-                    for kind, words in kill_points.survive(
-                        scene, case, fine=True, twice=tally.cases % kill_points.TWICE == 0
-                    ):
-                        tally.fail(kind, name, words)
-            shutil.rmtree(scene.folder)
+    for number, shape in enumerate(chosen):
+        scene = Scene(shape, folder / f"shape-{number}")
+        scene.prepare(fine=True)
+        for case in cases(scene, chance, count // len(chosen)):
+            name = f"{shape.name}: step {case.step} killed at {case.kills}"
+            tally.note("kills", len(case.kills))
+            tally.note("killed while recovering", len(case.kills) > 1)
+            with tally.case(name):
+                for kind, words in kill_points.survive(
+                    scene, case, fine=True, twice=tally.cases % kill_points.TWICE == 0
+                ):
+                    tally.fail(kind, name, words)
+        shutil.rmtree(scene.folder)
 
 
 PROGRAMME = Programme(

@@ -21,11 +21,9 @@ from tests.crash.rollback_user import Files
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, delete, shell, task, write
-from tests.support.warm import Warm
 
-KILLED = -9
 ON_A_COPY = 8
-LAST_KILL = 48  # some commands have fewer steps, and are then not killed
+LAST_KILL = 96  # some commands have fewer steps, and are then not killed
 NAMES = ("a.txt", "b/c.txt", "b/d/e.txt", "f g.txt", "é.txt", "h.log", "k.sh", "b/link")
 FIRST: Mapping[str, str] = {
     "a.txt": "a first\n", "b/c.txt": "c first\n", ".gitignore": "*.log\n", "u1.txt": "one\n", "u2.txt": "two\n",
@@ -142,8 +140,8 @@ def copy(template: Template, to: Path) -> ProjectCopy:
 class Case:
     """One command in one copy, with its expected result."""
 
-    def __init__(self, warm: Warm, copied: ProjectCopy, chance: random.Random, tally: Tally, plant: str = "") -> None:
-        self.warm, self.copied, self.chance, self.tally, self.plant = warm, copied, chance, tally, plant
+    def __init__(self, copied: ProjectCopy, chance: random.Random, tally: Tally, plant: str = "") -> None:
+        self.copied, self.chance, self.tally, self.plant = copied, chance, tally, plant
 
     def make(self, name: str) -> None:
         """Let the user act, run rollback or undo, check; after a conflict resolve it and run the command again."""
@@ -225,9 +223,7 @@ class Case:
         return True
 
     def _say(self, command: Sequence[str], kill: int | None = None) -> Answer:
-        hook = "tests.crash.rollback_faults:arrange" if kill is not None or self.plant else ""
-        given = {"kill": kill, "plant": self.plant}
-        answer = self.warm.run(self.copied.project.start, *command, "--json", hook=hook, given=given)
+        answer = harness.run(self.copied.project, *command, at=kill, fine=True, plant=self.plant or None)
         for text in (answer.out, answer.err):
             assert "Traceback" not in text, text
             assert "idumb has a defect" not in text, text
@@ -280,7 +276,7 @@ class Case:
                 break
             kill, ended = self.chance.randrange(LAST_KILL), self._ended()
             answer = self._say(command, kill=kill)
-            if answer.code != KILLED:
+            if answer.code != harness.KILLED:
                 return answer
             self.tally.note("killed")
             self.copied.log.append(f"killed by {kill}")
@@ -340,19 +336,18 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = ""
     templates = [
         create_template(folder / f"template-{n}", seed * 1000 + n) for n in range(min(12, 1 + case_count // 30))
     ]
-    with Warm(folder / "out") as warm:
-        number = 0
-        while tally.cases < case_count:
-            place = folder / f"copy-{number}"
-            copied = copy(chance.choice(templates), place)
-            failed = len(tally.failures)
-            for _ in range(min(ON_A_COPY, case_count - tally.cases)):
-                Case(warm, copied, chance, tally, plant).make(f"seed {seed}, copy {number}")
-                if len(tally.failures) > failed:
-                    break
-            else:
-                shutil.rmtree(place)
-            number += 1
+    number = 0
+    while tally.cases < case_count:
+        place = folder / f"copy-{number}"
+        copied = copy(chance.choice(templates), place)
+        failed = len(tally.failures)
+        for _ in range(min(ON_A_COPY, case_count - tally.cases)):
+            Case(copied, chance, tally, plant).make(f"seed {seed}, copy {number}")
+            if len(tally.failures) > failed:
+                break
+        else:
+            shutil.rmtree(place)
+        number += 1
 
 
 LEAST = {"rollback": 6, "undo": 6, "conflicts named": 6, "killed": 6}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Self
 
 from tests.crash import harness
 from tests.crash.harness import Bytes
-from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, Tally, kind_of
+from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, Wrong
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
@@ -26,14 +25,6 @@ CODES = (0, 1, 2, 3, 4, 5)
 MINE = ("dirty.txt", "mine.txt", "staged.txt")
 # If a lock could not be removed, the message names it and the user removes it.
 _LOCK = re.compile(r"/[^' ]*\.lock")
-
-
-class Wrong(AssertionError):
-    """A violated invariant; `kind` is one of the programme's."""
-
-    def __init__(self, kind: str, words: str) -> None:
-        super().__init__(words)
-        self.kind = kind
 
 
 def require(holds: object, words: str, kind: str = OTHER) -> None:
@@ -201,10 +192,12 @@ def _undisturbed(stage: Stage, scene: Scene) -> Scene:
 
 def go_on(stage: Stage, project: Project, scene: Scene) -> Answer:
     """Retry failed tasks, because the fault may have hit one of their commands."""
-    answer = stage.run(project, "resume", "1", "--retry-failed", "--approve", scene.consent)
-    if answer.code == 4 and answer.error["code"] == "run.none":
-        answer = stage.run(project, "execute-phase", "1", "--approve", scene.consent)
-    return answer
+
+    def say(command: str) -> Answer:
+        flags = ("--retry-failed",) if command == "resume" else ()
+        return stage.run(project, command, "1", *flags, "--approve", scene.consent)
+
+    return harness.go_on(say)
 
 
 def again(stage: Stage, project: Project, scene: Scene) -> Answer:
@@ -239,17 +232,6 @@ def _last(project: Project) -> str:
     return ended[-1] if ended else ""
 
 
-@contextmanager
-def counted(tally: Tally, name: str) -> Iterator[None]:
-    """Count one case in the tally; its failure has the kind of the violation."""
-    tally.cases += 1
-    try:
-        yield
-    except AssertionError as wrong:
-        kind = kind_of(str(wrong)) or (wrong.kind if isinstance(wrong, Wrong) else OTHER)
-        tally.fail(kind, name, str(wrong)[:2000])
-
-
 @dataclass(slots=True)
 class Trial:
     """Run one case: record the user's bytes, compare the acknowledged events, and assert both end states."""
@@ -281,7 +263,7 @@ class Trial:
         Nothing is falsely reported as complete, and the user's files are unchanged.
         """
         if answer.code == 0:
-            difference = differs(harness.present(self.project), self.scene.undisturbed)
+            difference = list(harness.bytes_that_differ(self.scene.undisturbed, harness.present(self.project)))
             require(not difference, f"it says that it is done: {difference} {saw}")
         after = work_tree(self.project.folder)
         for path in MINE:
@@ -295,7 +277,7 @@ class Trial:
 
         Without `leftovers`, temporary files and locks may stay.
         """
-        difference = differs(harness.present(self.project), self.scene.undisturbed)
+        difference = list(harness.bytes_that_differ(self.scene.undisturbed, harness.present(self.project)))
         require(not difference, f"another end: {difference} {saw}", LOST_BYTES)
         if self.scene.has_log:
             self._judge_log(saw)
@@ -344,20 +326,3 @@ def is_rest(name: str) -> bool:
     """
     lock = name.endswith(".lock") and name != "owner.lock" and not name.removesuffix(".lock").isdecimal()
     return name.startswith(".idumb-") or lock or name.endswith(".tmp")
-
-
-def differs(actual: Bytes, expected: Bytes) -> str:
-    """Return the differences of one state from the other; empty if they are equal."""
-    differences = []
-    for name in ("files", "committed"):
-        actual_part, expected_part = getattr(actual, name), getattr(expected, name)
-        paths = sorted(
-            path for path in {*actual_part, *expected_part} if actual_part.get(path) != expected_part.get(path)
-        )
-        differences += [
-            f"{name} {path}: {actual_part.get(path)} instead of {expected_part.get(path)}" for path in paths
-        ]
-    for name in ("staged", "status"):
-        if getattr(actual, name) != getattr(expected, name):
-            differences.append(f"{name}: {getattr(actual, name)!r} instead of {getattr(expected, name)!r}")
-    return "; ".join(differences)

@@ -26,9 +26,9 @@ from idumb.system.processes.supervision import HEAD, MARGIN, TAIL, Capture, Capt
 from idumb.system.redaction import Redactor
 from tests.crash.programme import Programme, Tally
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
-from tests.support.warm import Warm
 
 PART = 12  # a part of a secret with this many characters must appear nowhere
 _LETTERS = string.ascii_letters + string.digits
@@ -186,22 +186,21 @@ def everywhere(folder: Path, planted: list[Canary], tally: Tally, plant: str = "
     project = printing_project(folder / "place", forms, planted)
     environment = {c.variable: c.secret for c in planted if c.variable}
     sinks: dict[str, bytes] = {}
-    with Warm(folder / "out") as warm:
-        hook = "tests.crash.secrets:planted" if plant else ""
+    hook = "tests.crash.secrets:planted" if plant else ""
 
-        def idumb(*arguments: str) -> None:
-            answer = warm.run(project.folder, *arguments, environment=environment, hook=hook, given=plant)
-            name = " ".join(arguments)
-            sinks[f"what {name} says"] = f"{answer.out}\n{answer.err}".encode("utf-8", "surrogateescape")
+    def idumb(*arguments: str) -> None:
+        answer = warm.run(project.folder, *arguments, environment=environment, hook=hook, given=plant)
+        name = " ".join(arguments)
+        sinks[f"what {name} says"] = f"{answer.out}\n{answer.err}".encode("utf-8", "surrogateescape")
 
-        idumb("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "2", "--json")
-        for task_id in ("T1-01", "T1-02", "T1-03", "T1-04", "T1-05"):
-            idumb("show", task_id)
-            idumb("show", task_id, "--json")
-        idumb("log", "--json", "--limit", "100000")
-        idumb("log")
-        idumb("status")
-        idumb("resume", "1", "--retry-failed")
+    idumb("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "2", "--json")
+    for task_id in ("T1-01", "T1-02", "T1-03", "T1-04", "T1-05"):
+        idumb("show", task_id)
+        idumb("show", task_id, "--json")
+    idumb("log", "--json", "--limit", "100000")
+    idumb("log")
+    idumb("status")
+    idumb("resume", "1", "--retry-failed")
     sinks.update(kept(project, frozenset(p.read_bytes() for p in (project.folder / ".planning").rglob("*-PLAN.md"))))
     for form in forms:
         leaks = [name for name, data in sinks.items() if form.seen_in(data)]

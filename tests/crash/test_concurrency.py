@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from tests.crash import concurrency, programme
 from tests.crash.concurrency import Scene
-from tests.support.warm import Warm
 
 
 @pytest.mark.timeout(120)
@@ -19,10 +17,8 @@ def test_eight_processes_with_mixed_commands_leave_a_valid_history() -> None:
 
 
 @pytest.fixture
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    folder = tmp_path_factory.mktemp("together")
-    with Warm(folder / "out") as warm:
-        yield Scene(warm, folder)
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene(tmp_path_factory.mktemp("together"))
 
 
 @pytest.mark.nightly

@@ -10,7 +10,6 @@ import pytest
 from idumb.store import backups, event_chain
 from tests.crash import corruption, programme
 from tests.crash.programme import Tally
-from tests.support.warm import Warm
 
 SEED = 11
 
@@ -26,9 +25,8 @@ def test_damage_to_any_stored_file_is_detected_before_use_and_the_run_continues(
 def test_the_programme_detects_missing_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A harness that never failed proves nothing: without verification, damaged events are accepted."""
     tally = Tally()
-    with Warm(tmp_path / "out") as warm:
-        scene = corruption.Scene(tmp_path, warm)
-        monkeypatch.setattr(event_chain, "own_fault", lambda _: None)
-        monkeypatch.setattr(backups, "unsound", lambda _: None)
-        corruption.flip_bytes(scene, 60, random.Random(SEED), tally)
+    scene = corruption.Scene(tmp_path)
+    monkeypatch.setattr(event_chain, "own_fault", lambda _: None)
+    monkeypatch.setattr(backups, "unsound", lambda _: None)
+    corruption.flip_bytes(scene, 60, random.Random(SEED), tally)
     assert any("believed" in failure.words for failure in tally.failures), tally.notes

@@ -1,49 +1,35 @@
-"""SIGINT, SIGTERM and SIGHUP, once and twice, at durable calls (F36)."""
+"""SIGINT, SIGTERM and SIGHUP at durable calls: the run stops at a safe point (F36)."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 
 import pytest
 
-from tests.crash import interrupting
-from tests.crash.interrupting import Scene
+from tests.crash import harness
 from tests.support import seed
-from tests.support.warm import Warm
 
-SAMPLE = (0.02, 0.2, 0.45, 0.7, 0.95)
-CASES = list(zip(SAMPLE, interrupting.NUMBERS * 2, strict=False))
-FIRST_COMMIT = "before GitHistory.make"
+CASES = [
+    (0.02, signal.SIGINT), (0.2, signal.SIGTERM), (0.45, signal.SIGHUP), (0.7, signal.SIGINT), (0.95, signal.SIGTERM)
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    folder = tmp_path_factory.mktemp("interrupted")
-    with Warm(folder / "out") as warm:
-        yield Scene(warm, folder)
+def scene(tmp_path_factory: pytest.TempPathFactory) -> harness.Scene:
+    return harness.Scene(tmp_path_factory.mktemp("interrupted"))
 
 
 @pytest.mark.parametrize(("chance", "number"), seed.one_on_a_push(CASES, "a signal"))
-def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: Scene, chance: float, number: int) -> None:
+def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: harness.Scene, chance: float, number: int) -> None:
     """R-RUN-9."""
-    scene.case(int(chance * len(scene.names)), number)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("chance", SAMPLE[1:4])
-def test_a_run_interrupted_twice_anywhere_resumes_to_the_same_end(scene: Scene, chance: float) -> None:
-    scene.case(int(chance * len(scene.names)), signal.SIGINT, twice=True)
-
-
-@pytest.mark.nightly
-def test_a_run_interrupted_at_its_commit_commits_once(scene: Scene) -> None:
-    point = next(n for n, name in enumerate(scene.names) if name.startswith(FIRST_COMMIT))
-    assert scene.case(point, signal.SIGTERM) == 128 + signal.SIGTERM
-
-
-@pytest.mark.torture
-def test_signals_at_every_point(scene: Scene) -> None:
-    for point in range(len(scene.names)):
-        scene.case(point, interrupting.NUMBERS[point % 3])
-        scene.case(point, interrupting.NUMBERS[point % 3], twice=True)
+    project = scene.copy()
+    point = int(chance * len(scene.names))
+    answer = scene.start(project, "execute-phase", at=point, signal=number).wait()
+    assert answer.code in {0, 128 + number}, answer
+    assert "Traceback" not in answer.err, answer.err
+    if answer.code:
+        assert answer.error["code"] == "run.interrupted", answer
+    assert harness.left_behind(project) == []
+    resumed = scene.go_on(project)
+    assert resumed.code == 0, resumed
+    assert list(harness.wrong(project, scene.undisturbed)) == []

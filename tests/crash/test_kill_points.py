@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash import kill_points, programme
-from tests.crash.kill_points import Case, Scene
-from tests.crash.programme import REPEATED_TASK
+from tests.crash.kill_points import Case
 from tests.crash.shapes import SHAPES
-from tests.support.warm import Warm
 
 
 @pytest.mark.timeout(120)
@@ -21,19 +19,9 @@ def test_a_run_killed_at_any_point_resumes_to_the_same_end() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("fault", ["commits are not looked for", "nothing is put back"])
-def test_the_programme_detects_a_broken_recovery(fault: str, tmp_path: Path) -> None:
+def test_the_programme_detects_a_broken_recovery(tmp_path: Path) -> None:
     """A harness that never failed proves nothing."""
-    point = {
-        "commits are not looked for": "after GitHistory.advance main",
-        "nothing is put back": "before SqliteEventLog.append step.finished evidence.recorded attempt.finished",
-    }[fault]
-    with Warm(tmp_path / "out") as warm:
-        (scene,) = kill_points.scenes(tmp_path, warm, SHAPES[:1])
-        wrong = dict(kill_points.survive(scene, Case(0, (_at(scene, point),)), plant=fault))
-    assert wrong
-    assert fault == "nothing is put back" or REPEATED_TASK in wrong
-
-
-def _at(scene: Scene, name: str) -> int:
-    return next(n for n, point in enumerate(scene.points[0]) if point.startswith(name))
+    (scene,) = kill_points.scenes(tmp_path, SHAPES[:1])
+    point = "before SqliteEventLog.append step.finished evidence.recorded attempt.finished"
+    number = next(n for n, name in enumerate(scene.points[0]) if name.startswith(point))
+    assert list(kill_points.survive(scene, Case(0, (number,)), plant="nothing is put back"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,31 +10,17 @@ import pytest
 from tests.crash import programme as programmes
 from tests.crash.programme import CannotRun, Programme, Tally
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.seed import VARIABLE
-from tests.support.warm import Warm
 
 
 def test_a_command_in_a_warm_process_answers_like_a_new_process(tmp_path: Path) -> None:
     repo = GitSandbox.create(tmp_path / "repo")
     project = projects.create(repo, files={"a.txt": "one\n"})
-    with Warm(tmp_path / "out") as warm:
-        for arguments in (["status", "--json"], ["check-plan", "7"], ["--version"], ["nonsense"]):
-            alone = project.idumb(*arguments)
-            assert warm.run(repo.root, *arguments) == alone
-
-
-def test_a_command_in_a_warm_process_can_be_killed(tmp_path: Path) -> None:
-    GitSandbox.create(tmp_path / "repo")
-    with Warm(tmp_path / "out") as warm:
-        hook = "tests.crash.test_programme:end_at_once"
-        assert warm.run(tmp_path / "repo", "status", hook=hook, given=9).code == -signal.SIGKILL
-
-
-def end_at_once(number: int) -> None:
-    import os
-
-    os.kill(os.getpid(), number)
+    for arguments in (["status", "--json"], ["check-plan", "7"], ["--version"], ["nonsense"]):
+        alone = project.idumb(*arguments)
+        assert warm.run(repo.root, *arguments) == alone
 
 
 def test_a_failing_case_is_counted_and_the_next_one_runs(tmp_path: Path) -> None:

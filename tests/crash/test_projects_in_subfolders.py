@@ -54,7 +54,7 @@ def _work_of_the_user(project: SubProject) -> None:
 
 def _resumed(project: SubProject, consent: str) -> Answer:
     with unchanged(project):
-        return harness.go_on(project, consent)
+        return harness.go_on(lambda command: harness.run(project, command, "1", "--approve", consent))
 
 
 def _completed(project: SubProject) -> bool:
@@ -112,14 +112,3 @@ def test_a_killed_rollback_leaves_the_neighbour_alone_and_can_be_run_again(
         assert api.quick(*api.undoing(), "--json").code == 0
     assert {path: path.read_bytes() for path in sorted(Path(api.folder).rglob("*.txt"))} == before
     assert _completed(web)
-
-
-@pytest.mark.torture
-@pytest.mark.timeout(3600)
-def test_every_point_of_a_run(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """The same for all points."""
-    api, _ = _both(sandbox)
-    names = harness.points(api, api.approval(), tmp_path)
-    assert len(names) > len(TASKS)
-    for at in range(len(names)):
-        _killed_and_interleaved(*_both(GitSandbox.create(tmp_path / f"case-{at}" / "repo")), at)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,9 +16,7 @@ import pytest
 from idumb.git import discover
 from idumb.git.trees import GitTrees
 from tests.crash import racing_saver
-from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import task, write
 
 PATHS = ("a.txt", "d/b.txt", "d/c.txt", "new.txt")
 
@@ -83,38 +79,3 @@ def test_every_text_saved_during_restores_is_at_its_path_or_named(
         left = saver.end()
     places = [*map(Path, named), *(sandbox.root / path for path in PATHS if (sandbox.root / path).exists())]
     assert left - {place.read_text(encoding="utf-8") for place in places} <= {*racing_saver.EXPECTED}
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("rounds", [1, pytest.param(40, marks=pytest.mark.nightly)])
-def test_every_text_saved_during_rollbacks_is_at_its_path_or_committed_or_kept(
-    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: int
-) -> None:
-    """Whether a command restores, refuses a conflict, or leaves a path: in a commit, a snapshot or a named file."""
-    base_text, work_text = racing_saver.EXPECTED
-    project = projects.create(sandbox, files=dict.fromkeys(PATHS[:3], base_text))
-    files = ", ".join(f"modify `{path}`" for path in PATHS[:3])
-    project.plan([task("T1-01", files=files, check="true", steps=[write(path, work_text) for path in PATHS[:3]])])
-    assert project.execute().code == 0
-    release, texts = GitTrees.release_displaced, set[str]()
-    with saving(sandbox.root, tmp_path / "lock", PATHS[0]) as saver:
-
-        def released(trees: GitTrees) -> tuple[str, ...]:
-            with saver.pausing():
-                return release(trees)
-
-        monkeypatch.setattr(GitTrees, "release_displaced", released)
-        for command in ("rollback 1 --to start", "undo") * rounds:
-            words = project.undoing() if command == "undo" else (*command.split(), "--yes")
-            answer = project.quick(*words, "--json")
-            named = re.findall(r"The saved text is in (.+?); move", "\n".join(answer.object.get("warnings", ())))
-            texts |= {Path(place).read_text(encoding="utf-8") for place in named}
-        left = saver.end()
-    texts.add(sandbox.read(PATHS[0]))
-    kept = sandbox.git("rev-list", "--objects", "--all").split()
-    assert {text for text in left - texts if _blob(text) not in kept} <= {*racing_saver.EXPECTED}
-
-
-def _blob(text: str) -> str:
-    data = text.encode()
-    return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()

@@ -9,7 +9,6 @@ import pytest
 from tests.crash import kill_points, programme, random_kill
 from tests.crash.kill_points import Case, Scene
 from tests.crash.shapes import PAIR
-from tests.support.warm import Warm
 
 
 @pytest.mark.timeout(120)
@@ -21,9 +20,8 @@ def test_kills_at_random_moments_and_during_recovery_lose_and_repeat_nothing() -
 @pytest.mark.nightly
 def test_the_programme_detects_a_recovery_that_commits_twice(tmp_path: Path) -> None:
     """A harness that never failed proves nothing."""
-    with Warm(tmp_path / "out") as warm:
-        scene = Scene(PAIR, tmp_path / "pair", warm)
-        scene.prepare(fine=True)
-        kill = "after GitHistory.advance main"
-        wrong = dict(kill_points.survive(scene, Case(0, (kill,)), plant="commits are not looked for", fine=True))
+    scene = Scene(PAIR, tmp_path / "pair")
+    scene.prepare(fine=True)
+    kill = "after GitHistory.advance main"
+    wrong = dict(kill_points.survive(scene, Case(0, (kill,)), plant="commits are not looked for", fine=True))
     assert programme.REPEATED_TASK in wrong

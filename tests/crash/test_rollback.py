@@ -6,7 +6,7 @@ import pytest
 
 from tests.crash import harness
 from tests.support import project as projects
-from tests.support import seed, warm
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, making, task, write
@@ -32,8 +32,9 @@ def _ran(sandbox: GitSandbox) -> Project:
 
 
 POINTS = (
-    "snapshot", "keep", "rollback.intended", "restore", "exchange", "place", "_move_aside", "make", "advance",
-    "rollback.completed", "release_displaced",
+    "GitTrees.snapshot", "GitTrees.keep ", "SqliteEventLog.append .*rollback.intended", "GitTrees.restore",
+    "atomic_moves.exchange", "atomic_moves.place", "write_back._move_aside", "GitHistory.make", "GitHistory.advance",
+    "SqliteEventLog.append .*rollback.completed", "GitTrees.release_displaced",
 )  # fmt: skip
 
 
@@ -53,9 +54,8 @@ def test_a_rollback_killed_at_any_point_is_finished_by_the_same_command(prepared
     """R-GIT-3, R-LOG-6: docs/design/restore.md lists the points."""
     project = prepared.get(_edited)
     before = project.repo.ledger()
-    hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
-    killed = warm.of_this_process().run(project.start, *words, hook=hook, given={"kill": point, "plant": ""})
-    assert killed.code == harness.KILLED
+    words = ("rollback", "1", "--to", "T1-01", "--yes")
+    assert harness.run(project, *words, at=f"before {point}", fine=True).code == harness.KILLED
     done = project.json(*words)
     assert (done.code, "saved while" in done.out) == (0, False), done
     assert (project.read("a.txt"), project.exists("b.txt"), project.exists("README.md")) == ("made\n", False, True)
@@ -72,17 +72,18 @@ def _rolled_back(sandbox: GitSandbox) -> Project:
     return project
 
 
-UNDO_POINTS = ("restore", "place", "advance", "restore 2", "exchange", "undo.completed", "release_displaced")
+UNDO_POINTS = (
+    "GitTrees.restore", "atomic_moves.place", "GitHistory.advance", "atomic_moves.exchange",
+    "SqliteEventLog.append .*undo.completed", "GitTrees.release_displaced",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("point", seed.one_on_a_push(UNDO_POINTS, "a point of an undo"))
 def test_an_undo_killed_at_any_point_is_finished_by_the_same_command(prepared: Prepared, point: str) -> None:
     """R-GIT-3."""
     project = prepared.get(_rolled_back)
-    given = {"kill": point, "plant": ""}
-    hook, words = "tests.crash.rollback_faults:arrange", project.undoing()
-    killed = warm.of_this_process().run(project.start, *words, hook=hook, given=given)
-    assert killed.code == harness.KILLED
+    words = project.undoing()
+    assert harness.run(project, *words, at=f"before {point}", fine=True).code == harness.KILLED
     finished = project.json(*words)
     assert finished.data["what"] == "rollback of phase 1 to T1-01"
     assert "not restored" not in finished.out
@@ -108,44 +109,10 @@ def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: P
     assert ran.repo.status() == ["?? mine.txt"]
 
 
-@pytest.mark.nightly
-def test_an_undo_with_a_refused_commit_is_finished_by_running_it_again(ran: Project) -> None:
-    """R-GIT-3: it is not undone itself."""
-    before = ran.repo.ledger()
-    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    hook = ran.repo.git_dir / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n", encoding="ascii")
-    hook.chmod(0o755)
-    words = ran.undoing()
-    assert ran.json(*words).error["code"] == "git.commit-refused"
-    hook.unlink()
-    assert ran.idumb(*words).code == 0
-    assert projects.user_bytes(before, ran.repo.ledger()) == []
-
-
 def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_undo(ran: Project) -> None:
     """R-GIT-3: undo restores the earlier state, and that was the user's."""
     ran.repo.remove("b.txt")
     before = ran.repo.ledger()
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert ran.idumb(*ran.undoing()).code == 0
-    assert projects.user_bytes(before, ran.repo.ledger()) == []
-
-
-KILLS = [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kills", seed.one_on_a_push(KILLS, "the end of a rollback"))
-def test_a_rollback_killed_at_its_end_and_repeated_is_the_newest_operation(ran: Project, kills: list[str]) -> None:
-    """R-GIT-3: its repetition restores nothing, and is not another operation."""
-    before = ran.repo.ledger()
-    hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
-    for kind in kills:
-        killed = warm.of_this_process().run(ran.start, *words, hook=hook, given={"kill": kind, "plant": ""})
-        assert killed.code == harness.KILLED
-    assert ran.idumb(*words).code == 0
-    undone = ran.json(*ran.undoing())
-    assert undone.code == 0, undone.out
     assert projects.user_bytes(before, ran.repo.ledger()) == []

@@ -71,7 +71,7 @@ def test_an_interrupted_run_records_it_and_can_be_resumed(project: Project, tmp_
 def test_a_terminated_run_records_it_and_reports_it_in_json_too(project: Project, tmp_path: Path) -> None:
     """R-RUN-9: one object on standard output, whatever happens."""
     consent = project.approval()
-    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", consent, "--json")
+    started = warm.start(project.start, "execute-phase", "1", "--approve", consent, "--json")
     with open(tmp_path / "door", encoding="ascii") as door:
         door.readline()
     os.kill(started.pid, signal.SIGTERM)
@@ -84,40 +84,6 @@ def test_a_terminated_run_records_it_and_reports_it_in_json_too(project: Project
 
 
 @pytest.mark.nightly
-def test_a_file_created_between_interruption_and_resume_is_kept_and_named(project: Project, tmp_path: Path) -> None:
-    """R-GIT-6."""
-    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
-    with open(tmp_path / "door", encoding="ascii") as door:
-        door.readline()
-    os.kill(started.pid, signal.SIGINT)
-    started.wait()
-    project.repo.write("b.txt", "mine now\n")
-    answer = project.resume()
-    assert answer.code == 4
-    assert answer.error["code"] == "task.dirty-path"
-    assert answer.error["details"]["paths"] == ["b.txt"]
-    assert project.read("b.txt") == "mine now\n"
-    project.repo.remove("b.txt")
-    assert project.resume("--no-verify").code == 0
-
-
-@pytest.mark.nightly
-def test_a_builder_of_a_killed_executor_is_ended_by_resume(project: Project, tmp_path: Path) -> None:
-    """F30, F41: the guard ends the builder, `resume` the rest; it takes the lock over and starts from the base."""
-    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
-    with open(tmp_path / "door", encoding="ascii") as door:
-        sleeper = int(door.readline())
-    os.kill(started.pid, signal.SIGKILL)
-    started.wait()
-    answer = project.resume("--no-verify")
-    assert answer.code == 0, answer.out
-    assert has_ended(sleeper)
-    assert harness.left_behind(project) == []
-    assert project.read("b.txt") == "half\nwhole\n"
-    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("hook", seed.one_on_a_push(("pre-commit", "post-commit"), "hook"))
 def test_an_executor_killed_during_git_commit_leaves_one_commit(project: Project, tmp_path: Path, hook: str) -> None:
     """F30, R-GIT-2: git may finish the commit after idumb is gone; `resume` adopts it or makes it, never both."""
@@ -126,7 +92,7 @@ def test_an_executor_killed_during_git_commit_leaves_one_commit(project: Project
     os.mkfifo(victim)
     script = f"#!/bin/sh\ntest -e {git} && exit 0\necho $PPID > {git}\nread pid < {victim}\nkill -9 $pid\n"
     project.repo.write(f".git/hooks/{hook}", script, mode=0o755)
-    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    started = warm.start(project.start, "execute-phase", "1", "--approve", project.approval())
     victim.write_text(f"{started.pid}\n", encoding="ascii")  # once the hook reads
     started.wait()
     assert has_ended(int(git.read_text(encoding="ascii")))  # the git program that idumb started ends on its own

@@ -159,7 +159,7 @@ def _execute(scene: Scene, user: User, begin: dict[str, str], command: str) -> N
     pipe = scene.folder / "events"
     os.mkfifo(pipe)
     words = (command, "1", "--approve", scene.consent, "--events")
-    process = warm.of_this_process().start(scene.project.start, *words, pipe=pipe)
+    process = warm.start(scene.project.start, *words, pipe=pipe)
     with pipe.open(encoding="utf-8") as stream:
         for line in stream:
             event = json.loads(line)

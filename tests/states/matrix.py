@@ -24,9 +24,9 @@ from tests.states import git_state, ledgers, work_tree
 from tests.states.ledgers import Record
 from tests.states.state import ALL, TOUCHED, Scene, State, copied, template
 from tests.support import seed as seeds
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox
-from tests.support.warm import Warm
 
 GENERATORS = (work_tree, git_state)
 UNREADABLE = ("git.unsupported-format", "git.ownership")
@@ -37,7 +37,6 @@ TELL_PID = "echo stopping; kill -{signal} $(cat {case}/pid); sleep 60\n"
 class Case:
     """One state in one copy of the project; `plant` names a fault that is put into idumb on purpose."""
 
-    warm: Warm
     state: State
     scene: Scene
     consent: str
@@ -49,7 +48,7 @@ class Case:
     def idumb(self, repo: GitSandbox, *arguments: str, crash: str = "") -> Answer:
         given = {"pid": str(self.scene.case / "pid"), "crash": crash, "plant": self.plant}
         place = repo.root / self.state.start
-        answer = self.warm.run(
+        answer = warm.run(
             place,
             *arguments,
             "--json",
@@ -74,10 +73,13 @@ class Case:
 def begin(given: dict[str, Any]) -> None:
     """In the process of a command, before it starts: leave its id, and put in the crash or the fault of the case."""
     Path(given["pid"]).write_text(str(os.getpid()), encoding="ascii")
+    from tests.crash.killing import Points
     from tests.states import planted
 
     planted.put(given["plant"])
-    planted.crash(given["crash"])
+    if given["crash"]:
+        point = given["crash"].replace("commit", "GitHistory.advance")
+        Points({"at": point, "occurrence": 2}).around("idumb.git.history", "GitHistory.advance")
 
 
 # What happens in a state, given that it is one in which idumb runs.
@@ -335,31 +337,30 @@ def one_of(kind: str) -> tuple[State, str]:
 class Bench:
     """The projects that are copied, and what runs in the copies."""
 
-    def __init__(self, folder: Path, warm: Warm) -> None:
-        self._folder, self._warm = folder, warm
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._consent = template(folder / "fresh")
 
     @cached_property
     def _ran(self) -> Path:
         scene = copied(self._folder / "fresh", self._folder / "ran")
-        done = Case(self._warm, State("plain", (), lambda _: None), scene, self._consent)
+        done = Case(State("plain", (), lambda _: None), scene, self._consent)
         assert done.execute(scene.repo, "--no-verify").code == 0
         return scene.case
 
     def carry_out(self, state: State, action: str, place: Path) -> None:
         scene = copied(self._ran if action == LATE else self._folder / "fresh", place)
-        carry_out(Case(self._warm, state, scene, self._consent), action)
+        carry_out(Case(state, scene, self._consent), action)
         shutil.rmtree(place)
 
 
 def programme_run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
-    with Warm(folder / "answers") as warm:
-        bench = Bench(folder, warm)
-        for number, (state, action) in enumerate(pairs(size, seed)):
-            with tally.case(f"{state.name} ({', '.join(state.rows)}) x {action}", programmes.LOST_BYTES):
-                bench.carry_out(state, action, folder / f"case-{number}")
-            tally.note(f"{action} cases")
-        tally.note("states", len(ALL))
+    bench = Bench(folder)
+    for number, (state, action) in enumerate(pairs(size, seed)):
+        with tally.case(f"{state.name} ({', '.join(state.rows)}) x {action}", programmes.LOST_BYTES):
+            bench.carry_out(state, action, folder / f"case-{number}")
+        tally.note(f"{action} cases")
+    tally.note("states", len(ALL))
 
 
 PROGRAMME = Programme(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from tests.states.matrix import Case
 from tests.states.state import TOUCHED, State, copied, template
 from tests.support import seed
 from tests.support.gitrepo import GitSandbox
-from tests.support.warm import Warm
 
 GIT = "git -c user.name=Pat -c user.email=pat@example.invalid"
 
@@ -63,22 +62,20 @@ CONCURRENT_CHANGES = [
 
 
 @pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm, str]]:
+def templates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     place = tmp_path_factory.mktemp("meanwhile")
-    consent = template(place / "fresh")
-    with Warm(place / "answers") as warm:
-        yield place, warm, consent
+    return place, template(place / "fresh")
 
 
 @pytest.fixture
-def case(templates: tuple[Path, Warm, str], tmp_path: Path) -> Case:
-    place, warm, consent = templates
+def case(templates: tuple[Path, str], tmp_path: Path) -> Case:
+    place, consent = templates
     scene = copied(place / "fresh", tmp_path / "case")
     scene.repo.write_all({"third.txt": "edited\n", "untracked.txt": "mine\n", ".secret": "key\n"})
     scene.repo.write("second.txt", "staged\n")
     scene.repo.git("add", "second.txt")
     scene.repo.write("second.txt", "edited again\n")
-    return Case(warm, State("meanwhile", ("F24",), lambda _: None), scene, consent)
+    return Case(State("meanwhile", ("F24",), lambda _: None), scene, consent)
 
 
 @pytest.mark.parametrize("change", seed.one_on_a_push(CONCURRENT_CHANGES, "while a task is built"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,23 +14,20 @@ from tests.states.state import State, copied, template
 from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.warm import Warm
 
 BACK = ("rollback", "1", "--to", "start", "--yes")
 
 
 @pytest.fixture(scope="module")
-def incident_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm, str]]:
+def incident_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     place = tmp_path_factory.mktemp("incidents")
-    consent = template(place / "fresh")
-    with Warm(place / "answers") as warm:
-        yield place, warm, consent
+    return place, template(place / "fresh")
 
 
 @pytest.fixture
-def case(incident_template: tuple[Path, Warm, str], tmp_path: Path) -> Case:
-    place, warm, consent = incident_template
-    return Case(warm, State("incident", (), lambda _: None), copied(place / "fresh", tmp_path / "case"), consent)
+def case(incident_template: tuple[Path, str], tmp_path: Path) -> Case:
+    place, consent = incident_template
+    return Case(State("incident", (), lambda _: None), copied(place / "fresh", tmp_path / "case"), consent)
 
 
 @pytest.fixture
@@ -90,30 +86,6 @@ def test_an_agent_that_changes_ignore_rules_hides_and_loses_nothing(case: Case, 
     back(case, repo, before)
 
 
-@pytest.mark.nightly
-def test_commits_made_after_the_checkpoint_stay_on_the_branch(case: Case, repo: GitSandbox) -> None:
-    """R-GIT-3: a restore by `reset --hard` dropped them."""
-    ran(case, repo)
-    repo.write("later.txt", "later\n")
-    commit = repo.commit("mine, later", "later.txt")
-    assert case.idumb(repo, *BACK).code == 0
-    assert repo.try_git("merge-base", "--is-ancestor", commit, "HEAD").returncode == 0
-    assert repo.read("later.txt") == "later\n"
-
-
-def test_without_an_identity_nothing_runs_and_no_empty_checkpoint_is_made(case: Case, repo: GitSandbox) -> None:
-    """F23: an empty checkpoint, then a rewind that deleted every untracked file and reported success."""
-    repo.git("config", "--unset", "user.name")
-    repo.git("config", "--unset", "user.email")
-    repo.git("config", "user.useConfigOnly", "true")
-    before = ledgers.everything(repo.root)
-    answer = case.execute(repo)
-    assert answer.code == 4
-    assert answer.error["code"] == "git.no-identity"
-    assert case.idumb(repo, *BACK).code == 4
-    ledgers.equal("files", before, ledgers.everything(repo.root))
-
-
 DISCARDING = (
     "git checkout -q .",
     "git restore .",
@@ -156,35 +128,6 @@ def test_a_task_s_commit_deletes_no_file_that_the_task_did_not_change(case: Case
         assert {"second.txt", "first.txt"}.isdisjoint(changed), changed
     assert repo.tree()["second.txt"]
     assert repo.tree()["first.txt"]
-
-
-@pytest.mark.nightly
-def test_two_runs_in_two_worktrees_leave_the_configuration_unchanged(case: Case, repo: GitSandbox) -> None:
-    """F10, R-GIT-7: worktrees that were added in parallel raced for config.lock and left the repository bare."""
-    other = case.scene.case / "linked"
-    repo.git("worktree", "add", "--quiet", "-b", "linked", str(other))
-    repo.clones.mkdir(parents=True, exist_ok=True)
-    (repo.clones / "actor").write_text("exit 0\n", encoding="ascii")
-    config = (repo.common_dir / "config").read_bytes()
-    flags = ("execute-phase", "1", "--approve", case.consent, "--json")
-    begun = [case.warm.start(root, *flags, environment=case.scene.variables) for root in (repo.root, other)]
-    answers = [one.wait() for one in begun]
-    assert [answer.code for answer in answers] == [0, 0], answers
-    assert (repo.common_dir / "config").read_bytes() == config
-    assert not (repo.common_dir / "config.lock").exists()
-    assert (other / "out/two.txt").exists()
-    assert (repo.root / "out/two.txt").exists()
-
-
-def test_an_isolated_run_is_isolated_or_refused(case: Case, repo: GitSandbox) -> None:
-    """R-GIT-7: requested isolation was silently absent. The builder records where it is."""
-    case.say("actor", "exit 0\n")
-    repo.clones.parent.mkdir(parents=True, exist_ok=True)
-    repo.clones.write_text("a file where the copies are made\n", encoding="ascii")
-    before = ledgers.record(repo)
-    answer = case.execute(repo)
-    assert answer.code not in {0, 70}, answer
-    ledgers.equal("files", before.user, ledgers.record(repo).user)
 
 
 def test_names_in_another_case_write_or_delete_nothing_outside(case: Case, repo: GitSandbox) -> None:
@@ -248,12 +191,3 @@ def test_a_file_emptied_by_a_power_cut_counts_as_damage_and_not_as_an_edit(case:
     assert answer.code == 4
     assert "app.txt" in answer.error["message"]
     assert "crash" in answer.error["message"]
-
-
-@pytest.mark.nightly
-def test_damage_to_idumb_s_own_files_does_not_prevent_a_rollback(case: Case, repo: GitSandbox) -> None:
-    """A stash with untracked files removed a report of idumb, and restoring it failed."""
-    before = ledgers.record(repo)
-    case.say("actor", 'rm -rf "$CASE/repo/.idumb/brain"\n')
-    ran(case, repo)
-    back(case, repo, before)
