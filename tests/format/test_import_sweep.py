@@ -12,7 +12,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.plans.source_tasks import SourcePlan
 from idumb.markdown.importers import registry
 from tests.format import test_importers
-from tests.hostile import test_mutated_plans
+from tests.hostile.mutating import mutated
 from tests.support.cases import every
 
 SPEC, OPEN = "specs/001-a/tasks.md", "openspec/changes/x/tasks.md"
@@ -57,9 +57,8 @@ def counts(path: str, files: Mapping[str, str], kind: str | None = None) -> tupl
 def test_whatever_happens_to_a_source_what_matches_is_used_or_listed() -> None:
     chance = random.Random(11)
     sources = list(test_importers.SOURCES.values())
-    texts = [text for _, text in sources]
     for path, text in sources * 14:
-        changed = test_mutated_plans.mutated(text, chance, texts)
+        changed = mutated((text,), chance).decode(errors="replace")
         with contextlib.suppress(InputError):
             _, found = counts(path, {"": changed})
             assert found["matched"] == found["used"] + found["listed"], changed

@@ -17,7 +17,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -159,7 +158,7 @@ def _names_places(row: dict[str, Any]) -> bool:
 
 def _idumb(project: Project, surroundings: dict[str, str], *arguments: str, without: Guard | None = None) -> Answer:
     hook = {"hook": "tests.hostile.guards:remove", "given": without.name} if without and without.removed else {}
-    return warm.of_this_process().run(project.folder, *arguments, environment=surroundings, **hook)
+    return warm.run(project.folder, *arguments, environment=surroundings, **hook)
 
 
 def _reason(answer: Answer, body: dict[str, Any]) -> str:
@@ -203,11 +202,16 @@ def _go_cache() -> str:
     return os.environ.get("GOCACHE") or f"/var/tmp/idumb-tests-go-{os.getuid()}"
 
 
-def _project(folder: Path, cheat: Cheat, mode: str, configuration: str) -> Project:
-    kind = KINDS[cheat.kind]
+def make_homes(folder: Path) -> None:
+    """The folders that `environment` names."""
     for path in (folder / "home" / "bin", folder / "tmp", folder / "inner"):
         path.mkdir(parents=True)
     (folder / "home" / ".gitconfig").touch()
+
+
+def _project(folder: Path, cheat: Cheat, mode: str, configuration: str) -> Project:
+    kind = KINDS[cheat.kind]
+    make_homes(folder)
     project = projects.create(GitSandbox.create(folder / "inner" / "repo"), files=kind.files)
     kit = [
         f"KIT={folder}/kit",
@@ -239,9 +243,8 @@ def stranger(project: Project, cheat: Cheat, folder: Path) -> tuple[bool, bool, 
     kind, place = KINDS[cheat.kind], folder / "stranger"
     surroundings = environment(place) | {"GIT_CONFIG_NOSYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     work = place / "deep" / "er" / "work"
-    for path in (place / "home", place / "tmp", place / "deep" / "er"):
-        path.mkdir(parents=True)
-    (place / "home" / ".gitconfig").touch()
+    make_homes(place)
+    work.parent.mkdir(parents=True)
     source = str(project.folder)
     clone = ["git", "clone", "-q", "--no-local", "--single-branch", source, str(work)]
     cloned = subprocess.run(clone, env=surroundings, check=False, capture_output=True, text=True)
@@ -271,10 +274,6 @@ def _sh(command: str, folder: Path, surroundings: dict[str, str]) -> tuple[bool,
         argv, cwd=folder, env=surroundings, capture_output=True, text=True, check=False, timeout=_LIMIT
     )
     return done.returncode == 0, done.stdout + done.stderr
-
-
-def names(cheats: Iterable[Cheat]) -> set[tuple[str, str]]:
-    return {(cheat.family, cheat.name) for cheat in cheats}
 
 
 PROGRAMME = Programme("T12", "builders that cheat", sample=9, release=None, run=run, divides=True, push=2)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.crash.programme import Programme, Tally
-from tests.hostile.cheating import SANDBOX, environment, search_path
+from tests.hostile.cheating import SANDBOX, environment, make_homes, search_path
 from tests.hostile.honest import HONEST, Honest
 from tests.support import project as projects
 from tests.support import warm
@@ -95,13 +95,11 @@ def _provide(project: Project, line: str) -> None:
 
 
 def _idumb(project: Project, surroundings: dict[str, str], *arguments: str) -> Answer:
-    return warm.of_this_process().run(project.folder, *arguments, environment=surroundings)
+    return warm.run(project.folder, *arguments, environment=surroundings)
 
 
 def _project(honest: Honest, mode: str, folder: Path) -> tuple[Project, dict[str, str]]:
-    for path in (folder / "home" / "bin", folder / "tmp", folder / "inner"):
-        path.mkdir(parents=True)
-    (folder / "home" / ".gitconfig").touch()
+    make_homes(folder)
     surroundings = environment(folder)
     project = projects.create(GitSandbox.create(folder / "inner" / "repo"), files=honest.files)
     if honest.before:

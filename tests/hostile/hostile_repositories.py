@@ -26,10 +26,10 @@ from tests.hostile.fuzzing import everything
 from tests.hostile.payloads import Payload, Scene
 from tests.hostile.unpacked import Harm
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, shell, task
-from tests.support.warm import Warm
 
 Thing = TypeVar("Thing")
 
@@ -116,7 +116,7 @@ def planted(template: Template, payload: Payload | Harm) -> Scene:
     return scene
 
 
-def ask(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -> Answer:
+def ask(scene: Scene, payload: Payload | Harm, command: str) -> Answer:
     """One command in the repository, without a terminal."""
     argv = COMMANDS[command]
     environment = payload.environment(scene)
@@ -143,12 +143,12 @@ def bounded(seconds: int) -> None:
 
 
 def problems(
-    warm: Warm, scene: Scene, payload: Payload | Harm, commands: Sequence[str]
+    scene: Scene, payload: Payload | Harm, commands: Sequence[str]
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
     """Every forbidden effect of a command: (kind of failure, message)."""
     before = _ledger(scene)
     for command in commands:
-        answer = ask(warm, scene, payload, command)
+        answer = ask(scene, payload, command)
         yield from _wrong(command, answer)
         if scene.marker.exists():
             scene.marker.unlink()
@@ -207,17 +207,16 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     """Each payload with all commands; with a size, that many payloads with a sample of them."""
     template = Template(folder)
     every: list[Payload | Harm] = [*ALL, *unpacked.HARMS] if size is None else in_turn(random.Random(seed))[:size]
-    with Warm(folder / "answers") as warm:
-        for number, payload in enumerate(every):
-            commands = list(COMMANDS) if size is None else chosen(number + seed, 3 if payload.alone else 5)
-            case(warm, template, payload, commands, tally)
+    for number, payload in enumerate(every):
+        commands = list(COMMANDS) if size is None else chosen(number + seed, 3 if payload.alone else 5)
+        case(template, payload, commands, tally)
 
 
-def case(warm: Warm, template: Template, payload: Payload | Harm, commands: Sequence[str], tally: Tally) -> None:
+def case(template: Template, payload: Payload | Harm, commands: Sequence[str], tally: Tally) -> None:
     scene = planted(template, payload)
     tally.cases += 1
     tally.note("commands run", len(commands))
-    for kind, words in problems(warm, scene, payload, commands):
+    for kind, words in problems(scene, payload, commands):
         tally.fail(kind, payload.name, words)
     if isinstance(payload, Payload):
         payload.fire(scene)

@@ -9,7 +9,7 @@ import pytest
 from tests.crash import programme
 from tests.crash.programme import Tally
 from tests.hostile import honest_work
-from tests.hostile.honest import HONEST, Honest, Work
+from tests.hostile.honest import Honest, Work
 from tests.hostile.honest_work import PROGRAMME
 
 
@@ -23,8 +23,3 @@ def test_a_refusal_is_a_failure(tmp_path: Path) -> None:
     refused = Honest("shell", "undeclared", {"a": "a\n"}, (Work("create `b`", "echo b > b; echo c > c", "test -s b"),))
     honest_work.judge(refused, "guided", tmp_path / "case", tally)
     assert ["honest work was refused" in failure.words for failure in tally.failures] == [True]
-
-
-def test_there_are_more_than_sixty_projects_in_seven_languages() -> None:
-    assert len({(honest.language, honest.name) for honest in HONEST}) == len(HONEST) > 60
-    assert {"Python", "JavaScript", "Go", "Rust", "C", "Java", "docs"} <= {honest.language for honest in HONEST}

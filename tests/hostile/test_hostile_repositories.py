@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,11 @@ from tests.hostile.hostile_repositories import Template
 from tests.hostile.payloads import Payload, Scene
 from tests.hostile.unpacked import Harm
 from tests.support.answer import Answer
-from tests.support.warm import Warm
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
     return Template(tmp_path_factory.mktemp("hostile"))
-
-
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    with Warm(tmp_path_factory.mktemp("answers")) as warm_commands:
-        yield warm_commands
 
 
 @pytest.mark.timeout(120)
@@ -44,13 +36,11 @@ def test_no_program_that_a_repository_contains_is_run() -> None:
     [("status", "show"), pytest.param(tuple(hostile.COMMANDS), marks=pytest.mark.nightly)],
     ids=["two that read history", "all"],
 )
-def test_no_command_starts_the_program_that_checks_signatures(
-    template: Template, warm: Warm, commands: tuple[str, ...]
-) -> None:
+def test_no_command_starts_the_program_that_checks_signatures(template: Template, commands: tuple[str, ...]) -> None:
     """Git starts it while it shows history, if the repository asks for that. Few commands read history."""
     (payload,) = (payload for payload in hostile.ALL if payload.name == "gpg.program")
     scene = hostile.planted(template, payload)
-    assert list(hostile.problems(warm, scene, payload, commands)) == []
+    assert list(hostile.problems(scene, payload, commands)) == []
     payload.fire(scene)
     assert scene.marker.exists(), "it cannot go off, so it proves nothing"
 
@@ -60,12 +50,7 @@ def test_every_command_is_tried_or_is_meant_to_write() -> None:
     assert sorted(command for command in listed if " " not in command) == sorted(main.COMMANDS)
 
 
-def test_the_sample_has_every_command_several_times() -> None:
-    commands = [command for number in range(len(hostile.ALL)) for command in hostile.chosen(number, 5)]
-    assert min(commands.count(command) for command in hostile.COMMANDS) >= 3
-
-
-def _careless(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -> Answer:
+def _careless(scene: Scene, payload: Payload | Harm, command: str) -> Answer:
     scene.shell("git", "status")
     scene.repo.write("README.md", "written\n")
     return Answer(0, "\x1b[2J", "")
@@ -73,10 +58,10 @@ def _careless(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -
 
 @pytest.mark.nightly
 def test_the_harness_detects_a_careless_command(
-    template: Template, warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    template: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of four faults is detected: git run unprotected, a write, control characters shown, work without consent."""
     monkeypatch.setattr(hostile, "ask", _careless)
     scene = hostile.planted(template, payloads.GIT[0])
-    problems = list(hostile.problems(warm, scene, payloads.GIT[0], ["resume"]))
+    problems = list(hostile.problems(scene, payloads.GIT[0], ["resume"]))
     assert sorted(kind for kind, _ in problems) == sorted([OTHER, FOREIGN, FOREIGN, OTHER])

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
 
 from idumb.domain.errors import InputError
 from idumb.markdown.importers import registry
 from idumb.markdown.plans import plan_parser
 from tests.format import test_headed_tasks, test_importers, test_tagged_tasks
+from tests.hostile.mutating import mutated
 
-_PIECES = (
-    "<task>", "</task>", "<task type='auto'>", "<action>", "</action>", "<tasks>", "</tasks>", "```", "~~~~", "---\n",
-    "\n", "\r\n", "`", "<!--", "-->", "- [ ] T001 a\n", "### Task 1: a\n", "**Files:** ", "\ufeff", "\0",
-    "<verify><automated>", "depends_on: [", "'", '"', "{", "x" * 300,
-)  # fmt: skip
 _OWN = (
     test_tagged_tasks.tagged(test_tagged_tasks.task(), test_tagged_tasks.task()),
     test_headed_tasks.FIRST_IDUMB,
@@ -23,31 +18,13 @@ _OWN = (
 )
 
 
-def mutated(text: str, chance: random.Random, others: Sequence[str]) -> str:
-    for _ in range(chance.randint(1, 6)):
-        at, end = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
-        other = chance.choice(others)
-        start = chance.randrange(len(other) + 1)
-        text = chance.choice(
-            (
-                text[:at] + text[end:],
-                text[:at] + chance.choice(_PIECES) + text[at:],
-                text[:at] + chance.choice(_PIECES) * 20 + text[at:],
-                text[:end] + text[at : at + 2000] + text[end:],
-                text[:at] + other[start : start + 2000] + text[at:],
-            )
-        )
-    return text
-
-
-def attempt(text: str) -> None:
+def attempt(data: bytes) -> None:
     """Read a text in every way; an exception other than a refusal fails."""
-    data = text.encode("utf-8", "surrogatepass")
     parsed = plan_parser.parse(data, ".planning/phases/03-a/03-01-PLAN.md")
     assert parsed.plan or parsed.findings
     for kind in (None, *registry.KINDS):
         try:
-            registry.read("a/tasks.md", {"": text}, kind)
+            registry.read("a/tasks.md", {"": data.decode(errors="replace")}, kind)
         except InputError:
             continue
 
@@ -55,7 +32,7 @@ def attempt(text: str) -> None:
 def test_no_accident_makes_reading_fail() -> None:
     chance = random.Random(7)
     for _ in range(60):
-        attempt(mutated(chance.choice(_OWN), chance, _OWN))
+        attempt(mutated(_OWN, chance))
 
 
 def test_repetition_does_not_hang_the_reader() -> None:
