@@ -10,7 +10,6 @@ from typing import Any
 
 from idumb.domain import errors
 from tests.history import commits, plan_from_history
-from tests.history.plan_from_history import Style
 from tests.support import warm
 
 PLAN = ".planning/phases/1/01-PLAN.md"
@@ -27,12 +26,12 @@ class Rerun:
     stretch: tuple[commits.Commit, ...] = field(default=())
 
     @classmethod
-    def prepare(cls, original: Path, root: Path, base: str, tip: str, style: Style | None = None) -> Rerun:
+    def prepare(cls, original: Path, root: Path, base: str, tip: str) -> Rerun:
         commits.git(original, "clone", "--quiet", "--no-checkout", "--no-tags", "--shared", str(original), str(root))
         commits.git(root, "checkout", "--quiet", "-B", "again", base)
         commits.git(root, "config", "user.name", "Pat Tester")
         commits.git(root, "config", "user.email", "pat@example.invalid")
-        text = plan_from_history.plan(original, base, tip, style)
+        text = plan_from_history.plan(original, base, tip)
         place = root / PLAN
         place.parent.mkdir(parents=True, exist_ok=True)
         for other in place.parent.glob("*-PLAN.md"):
@@ -42,7 +41,7 @@ class Rerun:
 
     def idumb(self, *arguments: str, expect: int = 0) -> dict[str, Any]:
         """The answer of one command; an exit code other than the expected one is an AssertionError."""
-        answer = warm.of_this_process().run(self.root, *arguments, "--json")
+        answer = warm.run(self.root, *arguments, "--json")
         assert answer.code == expect, (
             f"idumb {arguments}: exit {answer.code}\n{answer.out[:4000]}\n{answer.err[-4000:]}"
         )
@@ -53,17 +52,32 @@ class Rerun:
         unconfirmed = self.idumb("undo", expect=errors.EXIT_REFUSED)
         self.idumb(*shlex.split(unconfirmed["error"]["hint"])[1:])
 
-    def initialise(self) -> None:
+    def execute(self) -> None:
         self.idumb("init")
-
-    def execute(self, *options: str) -> dict[str, Any]:
-        self.initialise()
         approved = self.idumb("check-plan", "1")["data"]["consent_hash"]
-        return self.idumb("execute-phase", "1", "--approve", approved, "--no-verify", *options)
+        self.idumb("execute-phase", "1", "--approve", approved, "--no-verify")
+        wrong = self.wrong_tasks()
+        assert wrong == [], wrong
+        assert self.stands_at(self.tip)
+
+    def go_back_and_forth(self, middle: int) -> None:
+        """To the commit at `middle`, on again, and back over both; then to the start and to the end."""
+        self.idumb("rollback", "1", "--to", self.task(middle), "--yes")
+        assert self.stands_at(self.stretch[middle - 1].oid)
+        self.idumb("resume", "1", "--no-verify")
+        assert self.stands_at(self.tip)
+        assert self.wrong_tasks() == []
+        for there in (self.stretch[middle - 1].oid, self.tip):
+            self.undo()
+            assert self.stands_at(there)
+        self.idumb("rollback", "1", "--to", "start", "--yes")
+        assert self.stands_at(self.base)
+        self.idumb("resume", "1", "--no-verify")
+        assert self.stands_at(self.tip)
 
     def task(self, number: int) -> str:
         """Return the id of the task for the commit at `number`, from 1."""
-        return f"T1-{number:0{max(2, len(str(len(self.stretch))))}}"
+        return f"T1-{number:02}"
 
     def commits_by_task(self) -> dict[str, str]:
         """Task id to the newest commit on the branch that carries its trailer."""
