@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
+from idumb.cli import main
+from tests.docs import generated
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-
-
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_commands", DOCS / "generate_commands.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+PAGE = (generated.DOCS / "commands.md").read_text(encoding="utf-8")
 
 
 def test_the_commands_page_is_up_to_date() -> None:
-    assert (DOCS / "commands.md").read_text(encoding="utf-8") == generator().page(), (
-        "run python docs/generate_commands.py"
-    )
+    assert generated.page("commands") == PAGE, "run python docs/generate_commands.py"
 
 
-def test_every_command_is_in_the_readme_or_on_the_page() -> None:
-    page = (DOCS / "commands.md").read_text(encoding="utf-8")
-    from idumb.cli import main
-
-    assert all(f"## {name}\n" in page for name in main.COMMANDS)
+def test_every_command_is_on_the_page() -> None:
+    assert all(f"## {name}\n" in PAGE for name in main.COMMANDS)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 
 from idumb.domain import catalog
 from idumb.domain.catalog import SILENT
 from idumb.domain.intake import registry
 from idumb.domain.plans.plan import GUIDED, STRICT
-from tests.docs import shown_findings
+from tests.docs import generated, shown_findings
 from tests.docs.check_examples import EXAMPLES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,19 +18,6 @@ _KINDS = "plan|task|field|criterion|box|fence|comment|yaml|json|steps?|command|t
 _CODE = re.compile(rf'"((?:{_KINDS}|option|handoff|files)\.[a-z0-9-]+)"')
 NO_FINDINGS = {"plan_files", "configuration", "policy", "amendment_writer"}
 """Modules whose codes are errors of a command, not findings of a plan."""
-
-
-def _generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_findings", ROOT / "docs" / "generate_findings.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["generate_findings"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-generator = _generator()
 
 
 def test_the_example_of_a_check_has_its_finding_with_the_documented_severity() -> None:
@@ -60,7 +44,7 @@ def test_the_example_of_a_phase_has_its_finding() -> None:
 def test_the_findings_page_is_up_to_date() -> None:
     """The page cannot be made if an example that is in no format case lacks its finding."""
     page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
-    assert page == generator.page(), "run python docs/generate_findings.py"
+    assert page == generated.page("findings"), "run python docs/generate_findings.py"
 
 
 def test_every_finding_code_is_on_the_page() -> None:

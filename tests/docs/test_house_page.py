@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
+
+from tests.docs import generated
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "design" / "house.md"
 
 
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_house", ROOT / "docs" / "generate_house.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_list_of_the_rooms_matches_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert text == generator().page(text), "run python docs/generate_house.py"
+    assert text == generated.page("house", text), "run python docs/generate_house.py"
 
 
 def test_every_package_documents_what_it_owns() -> None:

@@ -15,9 +15,9 @@ from tests.support.project import task
 SECTION = (source.ROOT / "docs" / "agents.md").read_text(encoding="utf-8").partition("## An adapter of your own")[2]
 
 
-def shown(word: str) -> str:
-    """Return the fenced block of this language in the section."""
-    block = re.search(rf"^```{word}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+def fenced(section: str, word: str) -> str:
+    """Return the fenced block of this language in a section."""
+    block = re.search(rf"^```{word}\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
     assert block is not None
     return block[1]
 
@@ -25,19 +25,19 @@ def shown(word: str) -> str:
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """A folder of packages, as an installer leaves it."""
-    [(name, value)] = re.findall(r'^(\w+) = "(.+)"$', shown("toml"), re.MULTILINE)
+    [(name, value)] = re.findall(r'^(\w+) = "(.+)"$', fenced(SECTION, "toml"), re.MULTILINE)
     information = tmp_path / "site" / "templater-1.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: templater\nVersion: 1\n", encoding="utf-8")
     (information / "entry_points.txt").write_text(f"[idumb.agents]\n{name} = {value}\n", encoding="utf-8")
-    (information.parent / "templater.py").write_text(shown("python"), encoding="utf-8")
+    (information.parent / "templater.py").write_text(fenced(SECTION, "python"), encoding="utf-8")
     return information.parent
 
 
 def test_the_example_adapter_of_the_page_builds_a_task(sandbox: GitSandbox, site: Path) -> None:
     """R-ADAPT-2: by an entry point; without the package the binding is refused before anything starts."""
     project = projects.create(sandbox)
-    project.configure(shown("yaml"))
+    project.configure(fenced(SECTION, "yaml"))
     project.plan([task("T1-01", files="create `a.txt`", check="grep -qx 'T1-01: Task T1-01' a.txt")])
     environment = {"PYTHONPATH": f"{site}:{source.ROOT}"}
     refused = project.idumb("execute-phase", "1", "--json", environment=environment).object

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idumb.gates.project import own
+from tests.docs.test_own_adapter import fenced
 from tests.meta import source
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -20,21 +21,14 @@ PAGE = (source.ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## Gates of your own")[2].partition("\n## ")[0]
 
 
-def shown(word: str) -> str:
-    """Return the fenced block of this language in the section."""
-    block = re.search(rf"^```{word}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
-    assert block is not None
-    return block[1]
-
-
 def install(folder: Path) -> None:
     """A package with the entry point, as an installer leaves it."""
-    [(name, module, function)] = re.findall(r'^([\w-]+) = "(\w+):(\w+)"$', shown("toml"), re.MULTILINE)
+    [(name, module, function)] = re.findall(r'^([\w-]+) = "(\w+):(\w+)"$', fenced(SECTION, "toml"), re.MULTILINE)
     information = folder / "house_gates-1.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: house-gates\nVersion: 1\n", encoding="utf-8")
     (information / "entry_points.txt").write_text(f"[idumb.gates]\n{name} = {module}:{function}\n", encoding="utf-8")
-    (folder / f"{module}.py").write_text(shown("python"), encoding="utf-8")
+    (folder / f"{module}.py").write_text(fenced(SECTION, "python"), encoding="utf-8")
 
 
 def test_the_example_gate_of_the_page_judges_a_task(
@@ -46,7 +40,7 @@ def test_the_example_gate_of_the_page_judges_a_task(
     project = projects.create(sandbox, files={"tools/check-licences": "#!/bin/sh\nexit 1\n"})
     (project.folder / "tools/check-licences").chmod(0o755)
     project.repo.git("commit", "-qam", "executable")
-    project.configure(shown("yaml") + "sandbox: auto\n")
+    project.configure(fenced(SECTION, "yaml") + "sandbox: auto\n")
     project.plan([task("T1-01", files="create `a.go`", steps=(write("a.go", "package a\n// TODO\n"),))])
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
     assert answer.code == 1
