@@ -83,12 +83,6 @@ def test_an_added_task_comes_last_and_runs_in_the_same_run(project: Project) -> 
     assert project.quick("audit", "verify", "--json").code == 0
 
 
-def test_a_task_is_read_from_standard_input(project: Project) -> None:
-    """R-LOCK-8."""
-    answer = project.idumb("amend", "1", "--add-task", "-", "--yes", "--json", given=FOURTH)
-    assert [t["id"] for t in answer.data["tasks"]["added"]] == ["T1-04"]
-
-
 def test_files_are_added_and_a_dependency_is_removed_in_place(project: Project) -> None:
     """R-LOCK-8, R-PLAN-1: every other byte of the plan stays."""
     before = project.read(PLAN)
@@ -300,17 +294,6 @@ def test_undo_does_not_complete_a_task_whose_text_was_amended_since(verified: Pr
     assert amend(verified, "--from-file", "--yes").code == 0
     refused(verified.quick(*verified.undoing(), "--json"), "undo.amended")
     assert verified.resume("--no-verify").code == 0
-
-
-def test_the_plans_of_every_version_are_kept(project: Project) -> None:
-    before = project.read(PLAN)
-    assert amend(project, "--decision", "x", "--yes").code == 0
-    name, kept = f"refs/idumb/worktrees/main/runs/{run_id(project)}", project.repo.kept()
-    assert project.repo.git("show", f"{kept[f'{name}/plans']}:01-PLAN.md").rstrip("\n") == before.rstrip("\n")
-    second, now = project.repo.git("rev-parse", f"{kept[f'{name}/plans-2']}:01-PLAN.md"), project.read(PLAN)
-    assert project.repo.git("show", second).rstrip("\n") == now.rstrip("\n")
-    (project.folder / PLAN).unlink()
-    assert f"git show {second}" in str(project.quick("check-plan", "1", "--json").error["hint"])
 
 
 def strict(project: Project) -> Project:

@@ -30,12 +30,3 @@ def test_its_files_are_in_the_task_s_commit_and_its_messages_are_shown_without_s
     assert (messages[0], messages[1][:10], TOKEN in messages[1]) == ("first", "feat: an a", False)
     assert "its commit: first" in project.quick("show", "T1-01").out
     assert "messages" not in project.events("1", "--kind", "attempt.finished")[1]["payload"]
-
-
-@pytest.mark.nightly
-def test_its_last_subject_is_that_of_the_task_s_commit_if_the_user_wants_that(project: Project) -> None:
-    project.configure("git: {message: builder}\n")
-    assert project.execute("--no-verify").code == 0
-    first, second, reports = project.subjects()[-3:]
-    assert (first[:10], second, reports[:8]) == ("feat: an a", "Task T1-02", "Phase 1:")
-    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.plans import halted
 from tests.support.project import Project
 
 PLACE = ".idumb/config.yaml"
@@ -59,9 +58,3 @@ def test_the_user_s_settings_are_in_a_file_of_his_own(project: Project, home: Pa
     assert (every["run.max_attempts"]["default"], every["run.max_attempts"]["source"]) == (3, "default")
     shown = project.quick("config", "explain", "run.max_attempts").out
     assert "a whole number of at least 1" in shown
-
-
-def test_a_change_says_which_runs_continue_only_with_the_settings_before(project: Project) -> None:
-    halted(project)
-    (words,) = project.json("config", "set", "run.max_attempts", "5").object["warnings"]
-    assert "Run 1 of phase 1 is not finished" in words

@@ -54,32 +54,6 @@ def test_consent_to_a_phase_shows_adapter_server_variables_and_options(
     assert agents == [f"agent {line}" for line in expected(tmp_path)]
 
 
-@pytest.mark.parametrize("command", ["execute-phase", "approve"])
-def test_the_shown_model_is_the_one_that_gets_called(project: Project, command: str) -> None:
-    """R-LOCK-3: the model of the role, its profile or the binding; a binding may fill two roles."""
-    here = "{adapter: model, model: 'openai:small', options: {base_url: 'http://127.0.0.1:9/v1'}}"
-    base = f"bindings: {{b: {here}, c: {here}}}\nprofiles: {{quality: {{validator: big}}}}\nprofile: quality\n"
-    shown_models = {
-        "builder: b\nvalidator: c\n": {
-            "b": ["model: openai:small"],
-            "c": ["model as validator: big, in place of openai:small"],
-        },
-        "builder: b\nvalidator: b\nroles: {builder: {model: own}}\n": {
-            "b": [
-                "model as builder: own, in place of openai:small",
-                "model as validator: big, in place of openai:small",
-            ]
-        },
-        "builder: b\nvalidator: b\nroles: {validator: {model: 'openai:small'}}\n": {"b": ["model: openai:small"]},
-    }
-    for text, models in shown_models.items():
-        project.configure(base + text)
-        evidence = project.quick(command, "1", "--json").error["details"]["evidence"]
-        lines = [line.removeprefix("agent ") for line in evidence if line.startswith("agent ")]
-        shown = {line[0]: [part for part in line.split("; ") if part.startswith("model")] for line in lines}
-        assert shown == models
-
-
 def test_a_secret_in_an_option_is_hidden_and_a_missing_program_is_shown(project: Project) -> None:
     """R-LOCK-3."""
     token = "ghp_" + "a1B2" * 9

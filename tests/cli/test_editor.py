@@ -127,34 +127,6 @@ def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> Non
     assert project.json("status").data["next"]["command"] == "idumb start T1-01"
 
 
-def test_an_open_attempt_is_reported_and_nothing_else_changes_the_files(open_one: Project) -> None:
-    """R-ADAPT-7: one open attempt, which other commands name with its next actions."""
-    put(open_one, "a.txt", "ri")
-    shown = follows(open_one.json("status"), "status")
-    row = shown["phases"][0]
-    assert (row["open"]["task"], row["open"]["by"], shown["next"]["command"]) == (
-        "T1-01",
-        "an agent",
-        "idumb submit T1-01",
-    )
-    assert "T1-01 has been open since" in open_one.quick("status").out
-    assert follows(open_one.json("next", "1"), "upcoming")["open"]["by"] == "an agent"
-    for arguments in (
-        ("execute-phase", "1"),
-        ("resume", "1"),
-        ("start", "T1-01"),
-        ("start", "T1-02"),
-        ("rollback", "1", "--to", "start", "--yes"),
-        ("accept", "T1-01", "--why", "fine"),
-        ("skip", "T1-02", "--why", "no"),
-        ("deinit", "--yes"),
-    ):
-        refused = open_one.json(*arguments)
-        assert (refused.code, refused.error["code"]) == (4, "attempt.open"), refused.out
-        assert "idumb submit T1-01" in refused.error["hint"]
-    assert open_one.read("a.txt") == "ri"
-
-
 def test_only_declared_files_are_committed_and_others_are_left_alone(open_one: Project) -> None:
     """R-ADAPT-7: also if the builder staged some of them."""
     put(open_one, "a.txt", "right\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.support import project as projects
 from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.project import Project, making, shell, task, write
+from tests.support.project import Project, task
 
 HIDES = "mkdir -p helper; echo check.sh > helper/.gitignore; echo 'test -s a.txt' > helper/check.sh; echo a > a.txt"
 ROOT = "echo helper > .gitignore; mkdir -p helper; echo exit > helper/check.sh; echo a > a.txt"
@@ -44,23 +43,3 @@ def test_files_hidden_by_new_rules_are_undeclared_changes(project: Project, scri
     assert ended.code in {1, 5}, ended
     assert undeclared(project) == [".gitignore" if script == ROOT else "helper/.gitignore", "helper/check.sh"]
     assert [words for words in ended.object["warnings"] if "git ignores, because of" in words], ended
-
-
-RULES = [
-    ("mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
-    ("echo helper > ~/rules", ["~/rules"]),
-    ("echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other", ["~/gitconfig", "~/other"]),
-]
-
-
-@pytest.mark.parametrize(("script", "named"), seed.one_on_a_push(RULES, "the user's rules"))
-def test_the_user_s_own_rules_are_guarded(project: Project, home: Path, script: str, named: list[str]) -> None:
-    if named == ["~/rules"]:
-        with (home / "gitconfig").open("a") as stream:
-            stream.write("[core]\n\texcludesFile = ~/rules\n")
-    steps = [write("a.txt", "a\n"), shell(f"{script}; mkdir helper; echo x > helper/x")]
-    project.plan([making("T1-01", "a.txt", steps=steps)])
-    answer = run(project)
-    assert "changed outside its declared files: helper/x" in answer.error["message"]
-    (warning,) = [words for words in answer.object["warnings"] if "decide what git runs" in words]
-    assert [name for name in named if name in warning] == named

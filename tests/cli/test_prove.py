@@ -101,21 +101,6 @@ def test_a_failed_check_names_the_files_that_git_ignores(project: Project, tmp_p
     assert "  next: idumb show T1-01" in text.err
 
 
-def test_a_check_may_write_but_one_that_changes_a_tracked_file_proves_nothing(project: Project) -> None:
-    criteria = (
-        "  - [ ] it writes — check: `echo y > new.txt; git add new.txt; test -s a.txt`\n"
-        '  - [ ] it spoils — check: `case "$PWD" in *-prove-*) echo x >> README.md; esac`\n'
-        "  - [ ] it sees — check: `test -s new.txt && ! grep -q x README.md`\n"
-    )
-    project.repo.write("README.md", "#\n")
-    project.repo.commit("read me")
-    project.repo.git("checkout", "--quiet", "--detach")  # which changes nothing for a proof
-    done(project, making("T1-01", "a.txt", criteria=criteria))
-    answer = prove(project, code=1)
-    assert checks(answer) == {"AC-1": "same", "AC-2": "now_fails", "AC-3": "same"}
-    assert "[the check changed README.md, which the commit holds; idumb restored it]" in answer.out
-
-
 def test_nothing_runs_without_consent_or_without_evidence(project: Project, home: Path) -> None:
     project.plan([making("T1-01", "a.txt", criteria=f"  - [ ] ran — check: `touch {home}/ran`\n")])
     assert project.quick("prove", "1", "--json").error["code"] == "prove.nothing-done"

@@ -46,20 +46,6 @@ def test_a_halt_commits_no_report_and_a_run_commits_its_reports_once(prepared: P
     assert project.trailers("Idumb-Reports") == ["1"]
 
 
-def test_messages_follow_the_template_and_keep_their_trailers(sandbox: GitSandbox) -> None:
-    """R-GIT-3."""
-    project = _project(sandbox, configuration='git: {message: "feat({phase}): {title} [{id}]"}\n')
-    assert project.execute().code == 0
-    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    assert project.subjects()[-4:] == [
-        "feat(1): Task T1-01 [T1-01]",
-        "feat(1): Task T1-02 [T1-02]",
-        "feat(1): Phase 1: reports of run 1 [1]",
-        "feat(1): Roll back phase 1 to T1-01 [1]",
-    ]
-    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
-
-
 NONE = "git: {reports: none}\n"
 PLAN = ".planning/phases/1/01-PLAN.md"
 

@@ -220,23 +220,6 @@ def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(prepared: Prepa
     assert project.json("skip", f"{ID}-02", "--why", "not needed").code == 0
 
 
-def test_status_follows_a_step_plan_that_changes_or_disappears(prepared: Prepared) -> None:
-    """R-PLAN-7: a completed plan whose file is missing blocks nothing."""
-    project = prepared.get(completed)
-
-    def states() -> list[str]:
-        return [r["state"] for r in project.json("status").data["phases"] if r["phase"] == ID]
-
-    assert states() == ["verified"]
-    put(project, write("a.txt", "y\n"))
-    assert states() == ["changed"]
-    (project.folder / PLAN).unlink()
-    assert states() == []
-    gone = project.quick("check-plan", PLAN, "--json")
-    assert (gone.code, gone.error["code"]) == (3, "phase.no-plan")
-    assert f"> {PLAN}" in gone.error["hint"]
-
-
 def test_an_invalid_step_plan_file_is_refused_with_the_next_step(project: Project) -> None:
     """R-PLAN-7."""
     (project.folder.parent / "outside.yaml").write_text("steps: []\n", encoding="utf-8")

@@ -161,34 +161,6 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
 
 
 @pytest.mark.nightly
-def test_further_interrupts_exit_at_once_and_resume_recovers(project: Project, tmp_path: Path) -> None:
-    """F36: there is no cleanup and no traceback, no process is left and nothing is lost."""
-    note, door = tmp_path / "note", tmp_path / "door"
-    stubborn = f"trap 'echo stop > {door}' TERM; echo $$ > {door}; while :; do sleep 600 & wait; done"
-    step = shell(f"test -e {note} || {{ touch {note}; {stubborn}; }}; echo whole > b.txt")
-    project.plan([task("T1-01", files="create `b.txt`", check="grep -q whole b.txt", steps=[step])])
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
-        builder = int(door.read_text())
-        process.send_signal(signal.SIGINT)
-        assert door.read_text() == "stop\n"
-        _, output = told_until_it_ends(process)
-    assert process.returncode == 130
-    assert "Traceback" not in output
-    assert "Stopped at once" in output
-    assert has_ended(builder)
-    continues(project)
-
-
-def told_until_it_ends(process: subprocess.Popen[str]) -> tuple[str, str]:
-    while True:
-        try:
-            return process.communicate(timeout=0.05)
-        except subprocess.TimeoutExpired:
-            for _ in range(50):
-                process.send_signal(signal.SIGINT)
-
-
-@pytest.mark.nightly
 def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, tmp_path: Path) -> None:
     """F36: SIGHUP, without any terminal to print to."""
     consent = project.approval()

@@ -101,13 +101,6 @@ def test_after_a_save_the_version_counts_that_the_user_chooses(project: Project,
     assert [project.repo.git("show", revision.rstrip("',")) for revision in shown] == ["mine"] * (choice == "task")
 
 
-def test_a_version_of_the_user_that_the_checks_refuse_is_not_committed(project: Project) -> None:
-    run(project, "echo mine > b.txt", then="grep -q made b.txt")
-    project.json("decide", "T1-02.delivery.1", "mine")
-    assert project.resume("--no-verify").code != 0
-    assert (project.read("b.txt"), project.trailers("Idumb-Task")) == ("mine\n", ["T1-01"])
-
-
 def test_on_another_branch_nothing_is_delivered_and_resume_delivers_when_the_user_is_back(project: Project) -> None:
     """R-GIT-6."""
     answer = run(project, "git switch -q -c other")

@@ -88,17 +88,6 @@ bindings:
     assert "Program gemini not found" in begun["gone"]
 
 
-def test_your_own_later_change_can_be_accepted_as_verified(done: Project) -> None:
-    """R-RUN-6: if every check still passes. No other bytes are accepted by that answer."""
-    done.repo.write("a.txt", "mine\n")
-    done.repo.commit("mine", "a.txt")
-    refused = done.json("verify-work", "1")
-    assert (refused.error["code"], refused.error["hint"]) == ("verification.partial", "idumb decisions")
-    (question,) = done.json("decisions").data["decisions"]
-    assert "a.txt is not as T1-01 left it" in question["evidence"]
-    assert done.json("decide", question["id"], "yes").data["verification"] == "passed"
-
-
 def test_status_shows_a_workflow_that_a_pull_brought(done: Project) -> None:
     """R-OPS-1: the view that is kept watches their folder, too."""
     assert done.json("status").data["next"]["command"] is None

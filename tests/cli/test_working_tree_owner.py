@@ -11,8 +11,6 @@ from tests.support import ended_runs, seed
 from tests.support.prepared import Prepared
 from tests.support.project import Project, shell, task, write
 
-JUDGED = "  - [ ] It is good — human\n"
-
 
 def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Project) -> None:
     """R-RUN-9: also in the view that an earlier command kept."""
@@ -32,20 +30,6 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     )
     assert project.json("status").data["owner"] is None
     assert "In use" not in project.quick("status").out
-
-
-def test_next_names_what_is_under_way_then_what_waits_then_what_can_run(project: Project) -> None:
-    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")])])
-    assert project.json("next").data["next"]["command"] == "idumb execute-phase 1"
-    judged = task("T2-01", files="create `b.txt`", criteria=JUDGED, steps=[write("b.txt", "b\n")])
-    project.plan([judged], phase="2")
-    assert project.json("execute-phase", "2", "--approve", project.approval("2")).code == 5
-    following = project.json("next").data["next"]
-    assert following["command"] == "idumb decisions"
-    assert (following["phase"], following["why"]) == ("2", "phase 2 needs an answer")
-    project.plan([task("T3-01", files="create `c.txt`", check="true")], phase="3", head="builder: editor\n")
-    assert project.quick("start", "T3-01", "--approve", project.approval("3")).code == 0
-    assert project.json("next").data["next"]["command"] == "idumb submit T3-01"
 
 
 @pytest.mark.parametrize("command", seed.one_on_a_push(["rollback", "undo"], "unfinished"))

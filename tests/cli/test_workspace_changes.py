@@ -2,41 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tests.support.answer import Answer
-from tests.support.project import Project, shell, task, write
-
-if TYPE_CHECKING:
-    import pytest
-
-
-def _resume(project: Project, *flags: str) -> Answer:
-    return project.resume("--no-verify", *flags)
-
-
-def test_the_next_resume_finishes_a_partial_delivery(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-RUN-8: idumb's own files never block a delivery."""
-    from idumb.git.trees import GitTrees
-
-    make = [shell("echo $$ > a.txt; echo $$ > b.txt")]
-    project.plan([task("T1-01", files="create `a.txt`, create `b.txt`", check="test -s b.txt", steps=make)])
-    approval = project.approval()
-    whole = GitTrees.restore
-
-    def half(trees: GitTrees, candidate: str, base: str, paths: list[str]) -> None:
-        whole(trees, candidate, base, paths[:1])
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(GitTrees, "restore", half)
-        project.quick("execute-phase", "1", "--approve", approval, "--json")
-    assert project.exists("a.txt")
-    assert not project.exists("b.txt")
-    delivered = project.read("a.txt")
-    answer = _resume(project)
-    assert answer.code == 0, answer.out
-    assert (project.read("a.txt"), project.read("b.txt")) == (delivered, delivered)
+from tests.support.project import Project, task, write
 
 
 def test_an_ignored_file_that_only_a_pattern_declares_is_not_overwritten(project: Project) -> None:

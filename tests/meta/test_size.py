@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_199,
     "the root": 199,
 }
-TESTS = 71_630
+TESTS = 69_801
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -62,5 +62,5 @@ def die_before(function: Mapping[str, str]) -> None:
 def run_killed_before(project: Project, function: Callable[..., Any], *arguments: str) -> None:
     """A command whose process ends, as by a kill, just before it calls this function by the name of its module."""
     place = {"module": function.__module__, "name": function.__name__}
-    done = warm.of_this_process().run(project.start, *arguments, hook=f"{__name__}:die_before", given=place)
+    done = warm.run(project.start, *arguments, hook=f"{__name__}:die_before", given=place)
     assert done.code == 137, done

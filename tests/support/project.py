@@ -80,7 +80,7 @@ class Project:
         environment of the tests or the command's environment says how Python starts.
         """
         if not os.environ.get(COLD) and not any(name.startswith(_AT_START) for name in environment or ()):
-            ended = warm.of_this_process().run(self.start, *arguments, environment=environment, typed=given or "")
+            ended = warm.run(self.start, *arguments, environment=environment, typed=given or "")
             return _sound(ended)
         done = subprocess.run(
             [*IDUMB, *arguments],
@@ -140,7 +140,7 @@ class Project:
 
         The terminal of that name controls it, so that it gets SIGHUP when the other side of the terminal is closed.
         """
-        command = warm.of_this_process().start(self.start, *arguments, terminal=terminal)
+        command = warm.start(self.start, *arguments, terminal=terminal)
         try:
             yield command
         finally:

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.cases import every
-
-seen: list[tuple[int, str]] = []
-
-
-@every("number, word", [(1, "one"), (2, "two")])
-@every("mark", "!?")
-def test_all_rows_are_run_with_the_fixtures(tmp_path: Path, number: int, word: str, mark: str) -> None:
-    """Each in an empty folder."""
-    seen.append((number, word + mark))
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "used").touch()
-    assert seen == [(1, "one!"), (1, "one?"), (2, "two!"), (2, "two?")][: len(seen)]
 
 
 def test_each_case_that_fails_is_named() -> None:
@@ -35,8 +21,3 @@ def test_each_case_that_fails_is_named() -> None:
         ["case 2: 2"],
         ["case 3: 'x'"],
     ]
-
-
-def test_a_table_without_rows_is_a_mistake() -> None:
-    with pytest.raises(AssertionError, match="proves nothing"):
-        every("number", [])

@@ -79,14 +79,3 @@ def test_ledger_does_not_follow_links_or_open_pipes(sandbox: GitSandbox, tmp_pat
     assert entries["loop"] == Entry("link", 0, target=str(tmp_path / "outside"))
     assert entries["pipe"].type == "other"
     assert len(entries) == 2
-
-
-def test_ledger_works_in_a_linked_worktree(sandbox: GitSandbox, tmp_path: Path) -> None:
-    sandbox.write("a.txt", "a")
-    sandbox.commit()
-    sandbox.git("worktree", "add", "--quiet", "-b", "side", str(tmp_path / "side"))
-    side = GitSandbox(tmp_path / "side").ledger()
-    assert side.head == "ref: refs/heads/side\n"
-    assert list(side.entries) == ["a.txt"]
-    assert side.index
-    assert side.config == sandbox.ledger().config
