@@ -1,10 +1,11 @@
-"""Files beside the database: backups that a person asks for, and archived runs."""
+"""Files beside the database: backups that a person asks for, archived runs, and transcripts."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shlex
+import shutil
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -90,3 +91,8 @@ class SqliteLogFiles:
             self._database.write(delete)
             with contextlib.suppress(StoreError):
                 self._database.read(lambda db: db.execute("VACUUM"), None)
+
+    def forget_transcripts(self, run: str, worktree: str) -> None:
+        """Remove what the agents of a run did. A missing folder is not an error."""
+        place = os.path.join(self._database.folder, "worktrees", worktree, "transcripts", run)
+        shutil.rmtree(place, ignore_errors=True)

@@ -60,6 +60,7 @@ def test_archive_frees_the_snapshots_of_the_runs_that_it_archives(prepared: Prep
     assert project.json("archive").data["freed"] == 1
     assert names(project, first) == {"plans"}
     assert names(project, second) == kept
+    assert [place.name for place in project.repo.root.glob(".git/idumb/worktrees/*/transcripts/*")] == [second]
     assert [event["payload"] for event in project.events("--kind", "snapshots.freed")] == [{"runs": [first]}]
     project.repo.git("gc", "--quiet", "--prune=now")
     assert check(project, "log.refs")["state"] == "ok"

@@ -1,4 +1,4 @@
-"""What idumb keeps of runs in git, and how it is freed: the snapshots and checkpoints, never the plans and reports."""
+"""What idumb keeps of runs, and how it is freed: snapshots, checkpoints and transcripts, never plans and reports."""
 
 from __future__ import annotations
 
@@ -100,8 +100,9 @@ def freed_event(runs: Iterable[Start]) -> NewEvent:
 
 
 def drop(services: Services, runs: Iterable[Start]) -> None:
-    """Drop what these runs keep. If it is killed, the next one with the same runs does it."""
+    """Drop what these runs keep, with their transcripts. If it is killed, the next one with the same runs does it."""
     for run, _, worktree, _ in runs:
+        services.log_files.forget_transcripts(run, worktree)
         services.history.free(run_ref(services, run, "", worktree), is_record)
 
 

@@ -174,8 +174,6 @@ def test_an_answer_without_a_ticket_is_not_read(tmp_path: Path) -> None:
         answer(tmp_path / f"handoffs/{name}.md", '```json\n{"verdict": "PASS", "findings": []}\n```')
     result = who.run(request)
     assert result.outcome == outcome.WAITING
-    assert "ignored, because they do not answer this request: T1-01-validator-" in result.message
-    assert result.message.count(".answer.md") == 2
     answer(request_file(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
     assert who.run(request).outcome == outcome.COMPLETED
 
