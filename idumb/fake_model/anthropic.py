@@ -6,22 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import model_script as script
-from idumb.fake_model.conversation import (
-    MODEL,
-    PROMPT,
-    RESULT,
-    Conversation,
-    Event,
-    Reply,
-    Tool,
-    Turn,
-    conversation,
-    joined,
-    mapping,
-    objects,
-)
+from idumb.fake_model import conversation
+from idumb.fake_model.conversation import Conversation, Errors, Event, Reply, Tool, joined, mapping, objects
 
-ERRORS: Mapping[str, tuple[int, str, str]] = {
+ERRORS: Errors = {
     script.RATE_LIMITED: (429, "rate_limit_error", "This request would exceed the rate limit of your account."),
     script.OVERLOADED: (529, "overloaded_error", "Overloaded"),
     script.SERVER_ERROR: (500, "api_error", "Internal server error"),
@@ -32,21 +20,18 @@ ERRORS: Mapping[str, tuple[int, str, str]] = {
 
 
 def read(body: Mapping[str, Any], _: str = "") -> Conversation:
-    turns: list[Turn] = []
+    turns: list[str | None] = []
     for message in objects(body.get("messages")):
         content = message.get("content")
         if message.get("role") == "assistant":
-            turns.append((MODEL, ""))
-        elif any(part.get("type") == "tool_result" for part in objects(content)):
-            turns.append((RESULT, ""))
-        else:
-            turns.append((PROMPT, joined(content)))
-    return conversation(
+            turns.append(None)
+        elif not any(part.get("type") == "tool_result" for part in objects(content)):
+            turns.append(joined(content))
+    return conversation.of_turns(
         body.get("model", ""),
         turns,
         [joined(body.get("system"))],
         (Tool(str(t["name"]), mapping(t.get("input_schema"))) for t in objects(body.get("tools")) if "name" in t),
-        mapping(mapping(body.get("output_config")).get("format")).get("schema"),
         mapping(body.get("tool_choice")).get("name"),
     )
 

@@ -11,10 +11,6 @@ from typing import Any
 from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
-PROMPT = "prompt"
-RESULT = "result"
-MODEL = "model"
-
 _FOLDER = lazy_pattern.compile(
     r"(?:working (?:in the )?director(?:y|ies)|workspace (?:folder|directory|root)s?|current directory|cwd)"
     r"[^\n/]{0,60}?[:>=\s][`'\"\s\-]*(/[^\s`'\"<>,;]*)",
@@ -31,16 +27,14 @@ class Tool:
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        properties = self.schema.get("properties")
-        return properties if isinstance(properties, dict) else {}
+        return mapping(self.schema.get("properties"))
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """`prompt` is the user's newest text, `answered` the number of model messages after it.
 
-    `text` is everything that people and the client wrote to the model. `schema` is the JSON Schema of the reply,
-    `forced` the tool that the model must call.
+    `text` is everything that people and the client wrote to the model, `forced` the tool that the model must call.
     """
 
     model: str
@@ -48,7 +42,6 @@ class Conversation:
     answered: int
     tools: tuple[Tool, ...] = ()
     text: str = ""
-    schema: Mapping[str, Any] | None = None
     forced: str | None = None
 
     @property
@@ -82,30 +75,30 @@ class Reply:
     refused: bool = False
 
 
-Turn = tuple[str, str]  # kind (PROMPT, RESULT or MODEL) and text
 Event = tuple[str | None, Any]  # name and data
+Errors = Mapping[str, tuple[int, str, str]]
+"""For each fault, the status, the code and the words of a provider."""
 
 
-def conversation(
-    model: Any, turns: Sequence[Turn], system: Sequence[str], tools: Iterable[Tool], schema: Any, forced: Any = None
+def of_turns(
+    model: Any, turns: Sequence[str | None], system: Iterable[str], tools: Iterable[Tool], forced: Any
 ) -> Conversation:
-    """Return a request in the common form. `system` are the texts that precede the conversation.
+    """Return a request in the common form. A turn is the text of a prompt, or None for a message of the model.
 
-    The newest prompt is that of one or more messages in a row.
+    `system` are the texts that precede the conversation. The newest prompt is that of one or more messages in a row.
     """
     prompt: list[str] = []
     answered = 0
-    for kind, text in turns:
-        if kind == MODEL:
+    for text in turns:
+        if text is None:
             answered += 1
-        elif kind == PROMPT:
-            if answered:
-                prompt, answered = [], 0
-            prompt.append(text)
-    said = "\n".join((*system, *(text for kind, text in turns if kind == PROMPT)))
-    wanted = schema if isinstance(schema, dict) and schema else None
-    forced_tool = forced if isinstance(forced, str) else None
-    return Conversation(str(model), "\n".join(prompt), answered, tuple(tools), said, wanted, forced_tool)
+            continue
+        if answered:
+            prompt, answered = [], 0
+        prompt.append(text)
+    said = "\n".join((*system, *filter(None, turns)))
+    chosen = forced if isinstance(forced, str) else None
+    return Conversation(str(model), "\n".join(prompt), answered, tuple(tools), said, chosen)
 
 
 def joined(parts: Any) -> str:

@@ -7,10 +7,11 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 from idumb.domain import model_script as script
-from idumb.domain.model_script import Answer, ChosenAnswer, Script
+from idumb.domain.model_script import Answer, Script
 from idumb.fake_model import anthropic, responses, tools
 from idumb.fake_model.conversation import Conversation, Event, Reply, ToolCall
 from idumb.lazy_dataclass import dataclass
@@ -23,10 +24,7 @@ Events = Iterable[Event]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The response: a JSON object, or the events of a stream; `fault` corrupts how it is sent.
-
-    `note` describes it in the log.
-    """
+    """The response: a JSON object, or the events of a stream; `fault` corrupts how it is sent, the log gets `note`."""
 
     status: int
     body: Any = None
@@ -36,18 +34,8 @@ class Sent:
     note: Mapping[str, Any] | None = None
 
 
-class Format(Protocol):
-    """A provider's protocol: one module each."""
-
-    __name__: str
-
-    def read(self, body: Mapping[str, Any], path: str, /) -> Conversation: ...
-
-    def whole(self, reply: Reply, /) -> Any: ...
-
-    def events(self, reply: Reply, /) -> Events: ...
-
-    def error(self, fault: str, /) -> tuple[int, Any]: ...
+Format = ModuleType
+"""A provider's protocol: a module with `read`, `whole`, `events` and `error`."""
 
 
 class FakeModel:
@@ -74,53 +62,35 @@ class FakeModel:
         return _nowhere(path) if protocol is None else self._answer(protocol, body, path)
 
     def _answer(self, protocol: Format, body: Mapping[str, Any], path: str) -> Sent:
-        conversation = protocol.read(body, path)
+        conversation: Conversation = protocol.read(body, path)
         stream = body.get("stream") is True or ":stream" in path
+        request = script.ModelRequest(conversation.prompt, conversation.answered, bool(conversation.tools))
         with self._lock:
             number = next(self._numbers)
-            chosen = script.choose(
-                self._script,
-                script.ModelRequest(conversation.prompt, conversation.answered, bool(conversation.tools)),
-                self._used,
-            )
+            chosen = script.choose(self._script, request, self._used)
             if chosen.rule is not None:
                 self._used[chosen.rule] += 1
-        reply = _reply(chosen.answer, conversation, number)
+        answer, reply = chosen.answer, _reply(chosen.answer, conversation, number)
         note = {
             "protocol": protocol.__name__.rpartition(".")[2],
-            **self._note(conversation, chosen, reply, stream=stream),
-        }
-        return _sent(protocol, chosen.answer, reply, note, stream=stream)
-
-    def _note(self, conversation: Conversation, chosen: ChosenAnswer, reply: Reply, *, stream: bool) -> dict[str, Any]:
-        rule = None if chosen.rule is None else self._script.rules[chosen.rule].title
-        return {
             "model": conversation.model,
             "stream": stream,
             "tools": [tool.name for tool in conversation.tools],
             "prompt_characters": len(conversation.prompt),
             "said_characters": len(conversation.text),
             "answered": conversation.answered,
-            "rule": rule,
+            "rule": None if chosen.rule is None else self._script.rules[chosen.rule].title,
             "answer": chosen.number,
-            "fault": chosen.answer.fault,
+            "fault": answer.fault,
             "calls": [call.name for call in reply.calls],
         }
-
-
-def _sent(protocol: Format, answer: Answer, reply: Reply, note: dict[str, Any], *, stream: bool) -> Sent:
-    fault = answer.fault
-    if fault in _SAID:
-        status, body = protocol.error(fault)
-        return Sent(status, body, note=note)
-    fault = None if fault == script.REFUSED else fault
-    if stream:
-        return Sent(200, None, protocol.events(reply), fault, answer.seconds, note)
-    return Sent(200, protocol.whole(reply), None, fault, answer.seconds, note)
-
-
-_SAID = frozenset(anthropic.ERRORS)
-"""Faults that the provider reports in a response of its own."""
+        if answer.fault in anthropic.ERRORS:  # the provider reports it in a response of its own
+            status, told = protocol.error(answer.fault)
+            return Sent(status, told, note=note)
+        fault = None if answer.fault == script.REFUSED else answer.fault
+        if stream:
+            return Sent(200, None, protocol.events(reply), fault, answer.seconds, note)
+        return Sent(200, protocol.whole(reply), None, fault, answer.seconds, note)
 
 
 def _reply(answer: Answer, conversation: Conversation, number: int) -> Reply:

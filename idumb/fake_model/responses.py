@@ -6,23 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import model_script as script
-from idumb.fake_model.conversation import (
-    MODEL,
-    PROMPT,
-    RESULT,
-    Conversation,
-    Event,
-    Reply,
-    Tool,
-    ToolCall,
-    Turn,
-    conversation,
-    joined,
-    mapping,
-    objects,
-)
+from idumb.fake_model import conversation
+from idumb.fake_model.conversation import Conversation, Errors, Event, Reply, Tool, ToolCall, joined, mapping, objects
 
-_ERRORS: Mapping[str, tuple[int, str, str]] = {
+_ERRORS: Errors = {
     script.RATE_LIMITED: (429, "rate_limit_exceeded", "Rate limit reached. Please try again in 1s."),
     script.OVERLOADED: (503, "server_overloaded", "The engine is currently overloaded, please try again later."),
     script.SERVER_ERROR: (500, "server_error", "The server had an error while processing your request."),
@@ -43,38 +30,34 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
 def read(body: Mapping[str, Any], _: str = "") -> Conversation:
     content = body.get("input")
     entries = [{"role": "user", "content": content}] if isinstance(content, str) else objects(content)
-    return conversation(
+    system = (joined(e.get("content")) for e in entries if e.get("role") in {"system", "developer"})
+    return conversation.of_turns(
         body.get("model", ""),
         _turns(entries),
-        [str(body.get("instructions") or ""), *_system(entries)],
+        (str(body.get("instructions") or ""), *system),
         (Tool(str(t.get("name")), mapping(t.get("parameters"))) for t in objects(body.get("tools"))),
-        mapping(mapping(body.get("text")).get("format")).get("schema"),
         mapping(body.get("tool_choice")).get("name"),
     )
+
+
+def _turns(entries: list[dict[str, Any]]) -> list[str | None]:
+    """Return one turn of the model as entries: a message, and calls."""
+    turns: list[str | None] = []
+    spoke = False
+    for entry in entries:
+        speaks = entry.get("role") == "assistant" or str(entry.get("type")).endswith("_call")
+        if entry.get("role") == "user":
+            turns.append(joined(entry.get("content")))
+        elif speaks and not spoke:
+            turns.append(None)
+        spoke = speaks
+    return turns
 
 
 def error(fault: str) -> tuple[int, dict[str, Any]]:
     """Return status and body for a fault, in the provider's own words."""
     status, code, message = _ERRORS[fault]
     return status, {"error": {"message": message, "type": code, "param": None, "code": code}}
-
-
-def _system(entries: list[dict[str, Any]]) -> list[str]:
-    return [joined(e.get("content")) for e in entries if e.get("role") in {"system", "developer"}]
-
-
-def _turns(entries: list[dict[str, Any]]) -> list[Turn]:
-    """Return one turn of the model as entries: a message, and calls."""
-    turns: list[Turn] = []
-    for entry in entries:
-        kind = str(entry.get("type", "message"))
-        if entry.get("role") == "user":
-            turns.append((PROMPT, joined(entry.get("content"))))
-        elif kind.endswith("_output"):
-            turns.append((RESULT, ""))
-        elif (entry.get("role") == "assistant" or kind.endswith("_call")) and (not turns or turns[-1][0] != MODEL):
-            turns.append((MODEL, ""))
-    return turns
 
 
 def whole(reply: Reply) -> dict[str, Any]:

@@ -40,11 +40,8 @@ class Server(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as problem:
-            raise Refusal(
-                "fake-model.port",
-                f"Cannot listen on port {port} of {HOST}: {problem.strerror or problem}",
-                hint="Omit --port to use a free one",
-            ) from None
+            words = f"Cannot listen on port {port} of {HOST}: {problem.strerror or problem}"
+            raise Refusal("fake-model.port", words, hint="Omit --port to use a free one") from None
 
     @property
     def address(self) -> str:
@@ -81,17 +78,14 @@ def _noting(log: str | None) -> Iterator[Note]:
     try:
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as problem:
-        raise Refusal(
-            "fake-model.log",
-            f"The log {log} cannot be written: {problem.strerror or problem}",
-            hint="Name another file with --log",
-        ) from None
+        words = f"The log {log} cannot be written: {problem.strerror or problem}"
+        raise Refusal("fake-model.log", words, hint="Name another file with --log") from None
+
     with os.fdopen(handle, "w", encoding="utf-8") as file:
 
         def note(entry: Mapping[str, Any]) -> None:
             with lock:
-                file.write(json.dumps(entry) + "\n")
-                file.flush()
+                print(json.dumps(entry), file=file, flush=True)
 
         yield note
 
@@ -116,10 +110,10 @@ class _Handler(BaseHTTPRequestHandler):
             body = canonical_json.decode(self._body() or b"{}")
         except ValueError:
             body = None
-        if not isinstance(body, dict):
+        if isinstance(body, dict):
+            self._send(self.server.model.post(self._path(), body))
+        else:
             self._send(Sent(400, {"error": {"type": "invalid_request_error", "message": "the request is no object"}}))
-            return
-        self._send(self.server.model.post(self._path(), body))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing to standard error: the log has every request."""
@@ -129,8 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_for_us(self) -> bool:
         """Refuse requests with a foreign host name: a page in a browser can reach loopback under its own name."""
-        host = self.headers.get("Host", HOST).rpartition("@")[2].partition(":")[0]
-        if host in _NAMES and self.client_address[0] == HOST:
+        if self.headers.get("Host", HOST).partition(":")[0] in _NAMES:
             return True
         self.close_connection = True
         self._send(Sent(403, {"error": {"type": "forbidden", "message": f"only {HOST} is answered"}}))
@@ -144,66 +137,35 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, sent: Sent) -> None:
         self.server.note({"method": self.command, "path": self._path(), "status": sent.status, **(sent.note or {})})
-        whole = _bytes(sent)
-        with contextlib.suppress(ConnectionError):
-            if sent.fault in _SPOILED:
-                _SPOILED[sent.fault](self, sent, whole)
-                return
-            self._head(sent, len(whole))
-            if self.command != "HEAD":
-                self.wfile.write(whole)
+        seconds = min(sent.seconds, script.LONGEST_SECONDS)
+        self.close_connection |= sent.fault in _CLOSING
+        with contextlib.suppress(OSError):
+            if sent.fault == script.CLOSED:  # not a byte, and a reset
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            elif sent.fault == script.SILENT:
+                self.server.over.wait(seconds or script.LONGEST_SECONDS)
+            else:
+                self._answer(sent, seconds)
 
-    def _head(self, sent: Sent, length: int) -> None:
+    def _answer(self, sent: Sent, seconds: float) -> None:
+        """Send the response, or half of it, a few bytes at a time over `seconds`, or bytes of no protocol."""
+        whole = _GARBAGE if sent.fault == script.GARBAGE else _bytes(sent)
         self.send_response(sent.status)
         self.send_header("Content-Type", "application/json" if sent.events is None else "text/event-stream")
-        self.send_header("Content-Length", str(length))
+        self.send_header("Content-Length", str(len(whole)))
         if sent.status == 429:
             self.send_header("Retry-After", "1")
         self.end_headers()
-
-    # Faults
-
-    def closed(self, _: Sent, __: bytes) -> None:
-        """Send nothing; reset the connection."""
-        self.close_connection = True
-        with contextlib.suppress(OSError):
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-    def truncated(self, sent: Sent, whole: bytes) -> None:
-        """Send the first half, then close the connection."""
-        self._head(sent, len(whole))
-        self.wfile.write(whole[: len(whole) // 2])
-        self.wfile.flush()
-        self.close_connection = True
-
-    def garbage(self, sent: Sent, _: bytes) -> None:
-        """Send bytes of no protocol with status 200."""
-        self._head(sent, len(_GARBAGE))
-        self.wfile.write(_GARBAGE)
-
-    def drip(self, sent: Sent, whole: bytes) -> None:
-        """Send everything, a few bytes at a time, over `seconds`."""
-        pieces = [whole[at : at + _DRIP_BYTES] for at in range(0, len(whole), _DRIP_BYTES)]
-        self._head(sent, len(whole))
-        for piece in pieces:
-            self.wfile.write(piece)
-            self.wfile.flush()
-            if self.server.over.wait(min(sent.seconds, script.LONGEST_SECONDS) / len(pieces)):
+        size = {script.TRUNCATED: len(whole) // 2, script.DRIP: _DRIP_BYTES}.get(sent.fault or "", len(whole))
+        for at in range(0, size if sent.fault == script.TRUNCATED else len(whole), size):
+            if self.command != "HEAD":
+                self.wfile.write(whole[at : at + size])
+            if sent.fault == script.DRIP and self.server.over.wait(seconds * size / len(whole)):
                 return
 
-    def silent(self, sent: Sent, _: bytes) -> None:
-        """Read the request, send nothing for `seconds`, then close the connection."""
-        self.server.over.wait(min(sent.seconds or script.LONGEST_SECONDS, script.LONGEST_SECONDS))
-        self.close_connection = True
 
-
-_SPOILED: Mapping[str | None, Callable[[_Handler, Sent, bytes], None]] = {
-    script.CLOSED: _Handler.closed,
-    script.TRUNCATED: _Handler.truncated,
-    script.GARBAGE: _Handler.garbage,
-    script.DRIP: _Handler.drip,
-    script.SILENT: _Handler.silent,
-}
+_CLOSING = frozenset({script.CLOSED, script.SILENT, script.TRUNCATED})
+"""Faults after which the connection ends."""
 
 
 def _bytes(sent: Sent) -> bytes:

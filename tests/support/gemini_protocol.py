@@ -7,20 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import model_script as script
-from idumb.fake_model.conversation import (
-    MODEL,
-    PROMPT,
-    RESULT,
-    Conversation,
-    Event,
-    Reply,
-    Tool,
-    Turn,
-    conversation,
-    joined,
-    mapping,
-    objects,
-)
+from idumb.fake_model import conversation
+from idumb.fake_model.conversation import Conversation, Event, Reply, Tool, joined, mapping, objects
 
 _ERRORS: Mapping[str, tuple[int, str, str]] = {
     script.RATE_LIMITED: (429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
@@ -41,23 +29,20 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
 
 
 def read(body: Mapping[str, Any], path: str = "") -> Conversation:
-    turns: list[Turn] = []
+    turns: list[str | None] = []
     for content in objects(body.get("contents")):
         parts = objects(content.get("parts"))
         if content.get("role") == "model":
-            turns.append((MODEL, ""))
-        elif any("functionResponse" in part for part in parts):
-            turns.append((RESULT, ""))
-        else:
-            turns.append((PROMPT, joined(parts)))
+            turns.append(None)
+        elif not any("functionResponse" in part for part in parts):
+            turns.append(joined(parts))
     declared = [d for entry in objects(body.get("tools")) for d in objects(entry.get("functionDeclarations"))]
-    config = mapping(body.get("generationConfig"))
-    return conversation(
+    return conversation.of_turns(
         path.rpartition("/")[2].partition(":")[0],
         turns,
         [joined(mapping(body.get("systemInstruction")).get("parts"))],
         (Tool(str(d.get("name", "")), _schema(d)) for d in declared),
-        config.get("responseJsonSchema", config.get("responseSchema")),
+        None,
     )
 
 
