@@ -11,14 +11,12 @@ from idumb.agents import answers, state_file
 from idumb.agents.program import ProgramAgent, of_process, with_request
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
-from idumb.domain import canonical_json, outcome
+from idumb.domain import agent, outcome
 from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.system.processes import child_process
 
 PROMPT_FILE = "{prompt_file}"
-
-_VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 
 
 class CommandAgent(ProgramAgent):
@@ -118,28 +116,10 @@ def _ending(finished: child_process.Finished) -> tuple[str, str]:
 
 def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple[str, str]:
     """Combine the exit and the last line of a validator; the worse result counts."""
-    judgement = last_verdict(finished.output.tail or finished.output.head)
-    if judgement is None:
+    last = _last_line(finished.output.tail or finished.output.head)
+    verdict, reasons, failure = answers.judged(last) if last.lstrip().startswith("{") else ("", "", agent.MALFORMED)
+    if failure is not None:
         return ended, message
-    verdict, findings = judgement
-    reasons = "; ".join(findings)
-    if verdict == outcome.PASS:
-        return (ended, reasons) if ended == outcome.COMPLETED else (ended, f"{message}, although its verdict was PASS")
-    return outcome.FAILED, f"{verdict}: {reasons}" if reasons else verdict
-
-
-def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
-    """Return `{"verdict": ..., "findings": [...]}` from the last line that is not blank, or None."""
-    last = _last_line(output)
-    if not last.lstrip().startswith("{"):
-        return None
-    try:
-        answer = canonical_json.decode(last)
-    except ValueError:
-        return None
-    if not isinstance(answer, dict) or answer.get("verdict") not in _VERDICTS:
-        return None
-    findings = answer.get("findings", [])
-    return answer["verdict"], tuple(answers.finding(f) for f in findings) if isinstance(findings, list) else (
-        answers.finding(findings),
-    )
+    if verdict != outcome.COMPLETED:
+        return outcome.FAILED, reasons
+    return (ended, reasons) if ended == verdict else (ended, f"{message}, although its verdict was PASS")

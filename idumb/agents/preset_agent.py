@@ -15,7 +15,7 @@ from idumb.agents import answers
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report, last_line
 from idumb.agents.known_agent import KnownProgram, Preset
-from idumb.agents.program import HOME, HOMES, InputFiles, of_process
+from idumb.agents.program import HOME, HOMES, InputFiles, of_process, write_input
 from idumb.agents.state_file import StateFileWatch
 from idumb.agents.transcript import Transcript
 from idumb.app.ports.agents import Hear
@@ -133,7 +133,7 @@ def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
     if schema is None:
         return "", ""
     text = json.dumps(schema)
-    return text, inputs.write("schema.json", text)
+    return text, write_input(inputs.folder, "schema.json", text)
 
 
 class _Printed:

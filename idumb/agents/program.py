@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from idumb.agents.adapter import FORMAT, Adapter, Equipment
 from idumb.app.ports.agents import Hear
@@ -14,6 +15,7 @@ from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
+from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import child_process
 
 STATE_FILE = "IDUMB_STATE_FILE"
@@ -129,8 +131,8 @@ class ProgramAgent(Adapter):
         )
         return dataclasses.replace(finished, sandbox=level)
 
-    def _inputs(self, request: AgentRequest, *, as_file: bool = False) -> InputFiles:
-        return InputFiles(request, self._equipment.inputs, as_file=as_file)
+    def _inputs(self, request: AgentRequest, *, as_file: bool = False) -> contextlib.AbstractContextManager[InputFiles]:
+        return input_files(request, self._equipment.inputs, as_file=as_file)
 
     def _home(self, inputs: InputFiles) -> str | None:
         """Return the private home of one request; None if the agent works in the user's home.
@@ -270,44 +272,38 @@ def _package_version(path: str) -> str:
     return version if isinstance(version, str) else ""
 
 
+@dataclass(frozen=True, slots=True)
 class InputFiles:
-    """Prompt, feedback and state file of one request, outside the workspace, while its program runs.
+    """Files of one request, in a folder outside the workspace that only this user can read.
 
-    Only this user can read them.
+    `prompt` is the path of the prompt, "" if it is no file, `state` that of the state file.
     """
 
-    def __init__(self, request: AgentRequest, place: str | None, *, as_file: bool) -> None:
-        self._request = request
-        self._place = place
-        self._as_file = as_file
-        self.folder = ""
-        self.prompt = ""
-        self.state = ""
-        self.variables: dict[str, str] = {}
+    folder: str
+    prompt: str
+    state: str
+    variables: dict[str, str]
 
-    def __enter__(self) -> Self:
-        import tempfile
 
-        if self._place is not None:
-            os.makedirs(self._place, 0o700, exist_ok=True)
-        self.folder = tempfile.mkdtemp(prefix="idumb-", dir=self._place)
-        self.state = os.path.join(self.folder, "state.json")
-        self.variables[STATE_FILE] = self.state
-        if self._as_file:
-            self.prompt = self.write("prompt.md", self._request.prompt)
-        if self._request.feedback:
-            self.variables["IDUMB_FEEDBACK_FILE"] = self.write("feedback.md", self._request.feedback)
-        return self
+@contextlib.contextmanager
+def input_files(request: AgentRequest, place: str | None, *, as_file: bool) -> Iterator[InputFiles]:
+    """Write the input files of a request, below `place`; remove them afterwards."""
+    import tempfile
 
-    def __exit__(self, *_: object) -> None:
-        if self.folder:
-            import shutil
+    if place is not None:
+        os.makedirs(place, 0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="idumb-", dir=place, ignore_cleanup_errors=True) as folder:
+        state = os.path.join(folder, "state.json")
+        prompt = write_input(folder, "prompt.md", request.prompt) if as_file else ""
+        variables = {STATE_FILE: state}
+        if request.feedback:
+            variables["IDUMB_FEEDBACK_FILE"] = write_input(folder, "feedback.md", request.feedback)
+        yield InputFiles(folder, prompt, state, variables)
 
-            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def write(self, name: str, text: str) -> str:
-        path = os.path.join(self.folder, name)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
-        return path
+def write_input(folder: str, name: str, text: str) -> str:
+    """Write one file of a request, and return its path."""
+    path = os.path.join(folder, name)
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+    return path

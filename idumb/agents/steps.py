@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -144,38 +144,20 @@ def in_short(step: Step, reply: Reply) -> str:
 
 def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
     """Return arguments for the audit: long values as digest and size, short values redacted."""
-    short = {name: _shortened(value) for name, value in arguments.items()}
-    # Most arguments hold no secret, so scan all of them once, joined by NUL, which is part of no secret. Not as JSON:
-    # its escapes can hide a tab before a token, and a value that is already quoted.
-    text = "\0".join(_texts(short.values()))
-    return short if redact(text) == text else {name: _redacted(value, redact) for name, value in short.items()}
+    return {name: _short_value(value, redact) for name, value in arguments.items()}
 
 
-def _texts(values: Iterable[Any]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            yield from _texts(value)
-
-
-def _shortened(value: Any) -> Any:
+def _short_value(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
         data = value.encode("utf-8", "surrogatepass")
         if len(data) <= LONGEST_ARGUMENT:
-            return value
+            return redact(value)
         import hashlib
 
         return {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     if isinstance(value, list | tuple):
-        return [_shortened(item) for item in value]
+        return [_short_value(item, redact) for item in value]
     return value if value is None or isinstance(value, bool | int | float) else str(value)
-
-
-def _redacted(value: Any, redact: Redact) -> Any:
-    if isinstance(value, list):
-        return [_redacted(item, redact) for item in value]
-    return redact(value) if isinstance(value, str) else value
 
 
 def _title(step: Step) -> str:

@@ -32,12 +32,9 @@ _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema
 
 T = TypeVar("T")
 
-# After a fork the child must not close the connection: closing could roll back the parent's work.
-_inherited: list[sqlite3.Connection] = []
-
 
 class Database:
-    """`store.db` below `<common dir>/idumb`, opened on first use, and again after a fork or a failed write."""
+    """`store.db` below `<common dir>/idumb`, opened on first use, and again after a failed write."""
 
     def __init__(
         self,
@@ -60,7 +57,6 @@ class Database:
         self._unsaved = False
         self.backup_is_due = False
         self._connection: sqlite3.Connection | None = None
-        self._process = 0
         self._file = 0
         self._lock = threading.RLock()
         # Called in each write's transaction; raises once the owner has lost the working tree.
@@ -143,15 +139,12 @@ class Database:
             raise
 
     def _open(self, *, create: bool) -> sqlite3.Connection | None:
-        if self._connection is not None and self._process != os.getpid():
-            _inherited.append(self._connection)
-            self._connection = None
         if self._connection is not None and _inode(self.path) != self._file:
             # Another file took its place, for example by `idumb doctor --fix`; stop writing to the old one.
             self._forget()
         if self._connection is None:
             self._connection = self._opened(create=create)
-            self._process, self._file = os.getpid(), _inode(self.path)
+            self._file = _inode(self.path)
         return self._connection
 
     def _opened(self, *, create: bool) -> sqlite3.Connection | None:

@@ -13,13 +13,13 @@ BUDGETS = {
     "cli, views": 5_065,
     "see and steer": 942,
     "git": 4_753,
-    "store": 1_830,
-    "system": 2_252,
+    "store": 1_829,
+    "system": 2_240,
     "gates": 1_975,
-    "agents, fake_model": 4_199,
+    "agents, fake_model": 4_084,
     "the root": 199,
 }
-TESTS = 69_801
+TESTS = 69_759
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 444_342  # bytes of README.md and docs/
+PAGES = 444_341  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

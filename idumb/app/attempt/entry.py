@@ -148,9 +148,8 @@ def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any
     # A reference may not be a file, and a condition may name a folder, which has no hash.
     needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == CONTEXT}
     hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
-    parts: dict[str, Any] = {"context": envelope.context_digest(hashes)} if hashes else {}
-    sources: dict[str, Any] = {"context": hashes} if hashes else {}
-    return {"envelope": envelope.seal(locked, **parts) if parts else dict(locked), "request": request, **sources}
+    sealed = envelope.seal(locked, context=envelope.context_digest(hashes)) if hashes else dict(locked)
+    return {"envelope": sealed, "request": request, **({"context": hashes} if hashes else {})}
 
 
 def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:

@@ -124,7 +124,6 @@ def run(
     """
     started = time.monotonic()
     before = frozenset(process_tree.children()) if process_tree.adopt_orphans() else frozenset()
-    kills = process_tree.out_of_memory_kills()
     cookie = os.urandom(12).hex()
     child: Program | None = None
     supervisor: Supervisor | None = None
@@ -166,8 +165,7 @@ def run(
         raise OSError(why)
     limit, cause = supervisor.limits.expired, supervisor.limits.cause
     if not limit and (code < 0 or code > _SIGNALLED):
-        starved = process_tree.out_of_memory_kills() > kills
-        cause = stalls.of_signal(-code if code < 0 else code - _SIGNALLED, starved=starved)
+        cause = stalls.of_signal(-code if code < 0 else code - _SIGNALLED)
     return Finished(
         code if code >= 0 else None,
         -code if code < 0 else None,

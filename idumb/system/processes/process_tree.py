@@ -300,15 +300,6 @@ def read(path: str) -> bytes:
         os.close(handle)
 
 
-def out_of_memory_kills() -> int:
-    """Return how often the system has killed for memory since boot; 0 if unknown."""
-    try:
-        lines = read("/proc/vmstat").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
-
-
 def end_program(
     child: Program | None, cookie: str, before: frozenset[int] | None, grace: float, folder: str
 ) -> tuple[int, ...]:

@@ -83,24 +83,17 @@ def of_limit(limit: str, *, busy: bool | None, agent: bool, silence: float | Non
     return Cause(None, "hardly any CPU used, recent output" if busy is False else speech)
 
 
-def of_signal(number: int, *, starved: bool) -> Cause | None:
-    """Explain a signal that idumb did not send. `starved`: the system killed a process for memory meanwhile.
-
-    A shell turns the signal of its last program into 128 plus its number.
-    """
-    if number == _KILL:
-        words = (
-            "the system killed it because memory ran out"
-            if starved
-            else "killed from outside, usually because memory ran out"
-        )
-        return Cause(RESOURCES, words)
-    words = _BY_SIGNAL.get(number, "")
+def of_signal(number: int) -> Cause | None:
+    """Explain a signal that idumb did not send. A shell turns that of its last program into 128 plus its number."""
+    words = _BY_SIGNAL.get(number)
     return Cause(RESOURCES, words) if words else None
 
 
-_KILL = 9
-_BY_SIGNAL = {24: "CPU time limit reached", 25: "file size limit reached"}
+_BY_SIGNAL = {
+    9: "killed from outside, usually because memory ran out",
+    24: "CPU time limit reached",
+    25: "file size limit reached",
+}
 
 
 def _memory_is_full() -> bool:

@@ -10,34 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain.errors import Refusal
 from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
-
-
-def test_a_forked_child_opens_its_own_connection_and_owns_nothing(opened: OpenedLog) -> None:
-    """F46."""
-    fence = opened.fill(1)
-    parents = opened.log.database._connection
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        answer = b"bad"
-        try:
-            answer = f"{opened.log.head()[0]} {opened.log.database._connection is parents} ".encode()
-            opened.append(fence)
-        except Refusal as problem:
-            answer += problem.code.encode()
-        finally:
-            os.write(write, answer)
-            os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(read, 30) == b"1 False lock.lost"
-    os.close(read)
-    os.close(write)
-    opened.append(fence)
-    assert opened.log.verify().count == 2
-
 
 WRITER = """
 import sys
