@@ -29,15 +29,22 @@ class Check:
     command: str | None
     condition: Condition | None = None
 
+    @property
+    def is_test(self) -> bool:
+        return self.subject.startswith("test ")
 
-def checks_of_task(task: Task, plan: Plan) -> tuple[Check, ...]:
-    """Return the checks of a task in the order of an attempt: criteria, Verify, tests, invariants, postconditions."""
+
+def checks_of_task(task: Task, plan: Plan | None = None) -> tuple[Check, ...]:
+    """Return the checks of a task in the order of an attempt, with the invariants of `plan` that it must keep.
+
+    Criteria, Verify, tests, invariants, postconditions: a later one may use what an earlier one built.
+    """
     proofs = contracts.proofs(task)
     return (
         *(Check(c.id, c.text, c.command) for c in task.acceptance if proofs[c.id] == CHECK and c.command),
         *(Check(f"verify {i}", command, command) for i, command in enumerate(task.verify, 1)),
         *(Check(f"test {i} after", t.intent or t.command, t.command) for i, t in enumerate(task.tests, 1)),
-        *(Check(f"invariant {i.id}", i.text, i.check) for i in plan.invariants_of(task)),
+        *(Check(f"invariant {i.id}", i.text, i.check) for i in (plan.invariants_of(task) if plan else ())),
         *(_postcondition(f"postcondition {i}", c) for i, c in enumerate(task.postconditions, 1)),
     )
 

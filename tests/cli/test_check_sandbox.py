@@ -110,22 +110,6 @@ def test_checks_reach_the_network_only_if_it_is_open(
     assert recorded(project) == {words}
 
 
-def test_strict_mode_with_a_sandbox_needs_a_choice_about_the_network(project: Project) -> None:
-    """Configurations without a sandbox are approved as before."""
-    code = "checks.network"
-    for settings in ({"sandbox": "auto"}, {"sandbox": "auto", "checks": {"control": "beside"}}):
-        checks(project, "test -f new.txt", **settings)
-        checked = project.quick("check-plan", "1", "--mode", "strict", "--json")
-        assert code in {finding["code"] for finding in checked.data["findings"]}
-        refused = project.quick("execute-phase", "1", "--mode", "strict", "--json")
-        assert (refused.code, refused.error["code"]) == (4, code)
-    networks: list[dict[str, Any]] = [{"sandbox": "auto", "checks": {"network": name}} for name in ("open", "none")]
-    for settings in ({}, *networks):
-        checks(project, "test -f new.txt", **settings)
-        checked = project.quick("check-plan", "1", "--mode", "strict", "--json")
-        assert code not in {finding["code"] for finding in checked.data["findings"]}
-
-
 def test_a_check_that_cannot_have_no_network_does_not_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [folder for folder in os.environ["PATH"].split(":") if not os.path.exists(f"{folder}/bwrap")]
     tools = project.folder.parent / "tools"

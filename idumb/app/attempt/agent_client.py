@@ -23,7 +23,6 @@ from idumb.lazy_dataclass import dataclass
 CALLS = 3
 PAUSE = 5
 GROWS = 3
-_KEPT = 200
 LONGEST_NAME = 200
 """Characters of a model, a session or a tool, as an agent names it."""
 LONGEST_INTENT = 2000
@@ -97,7 +96,7 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
 def _once(services: Services, journal: Journal, call: Call, started: float) -> AgentResult:
     """Make one call, unless the breaker is open."""
     limits = rule(services.settings)
-    last = breaker_of(services, call.key)
+    last = breakers(services).get(call.key, Breaker())
     current, wait = breaker.before_call(last, services.clock.now(), limits)
     if wait:
         return _not_asked(services, last, wait)
@@ -179,14 +178,6 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
         model=model,
         steps=tuple(steps),
     )
-
-
-def breaker_of(services: Services, key: str) -> Breaker:
-    """Return a breaker from the log, whichever process wrote it."""
-    for event in services.log.events(kind="breaker.changed", newest_first=True, limit=_KEPT):
-        if event.payload["key"] == key:
-            return breaker.from_payload(event.payload)
-    return Breaker()
 
 
 def breakers(services: Services) -> dict[str, Breaker]:

@@ -43,15 +43,8 @@ def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> 
             attempt,
             "step.finished",
             call=call_id(context.run, task, number, step.index),
-            index=step.index,
-            tool=step.tool,
-            intent=step.intent,
-            arguments=dict(step.arguments),
-            ok=step.ok,
-            response=step.response,
-            words=step.words,
             plan_hash=attempt.plan.sha256,
-            seconds=round(step.seconds, 6),
+            **{**dataclasses.asdict(step), "seconds": round(step.seconds, 6)},
         )
         for step in (result.steps if result and earlier is None else ())
     ]
@@ -135,27 +128,18 @@ def _change_line(change: Change, counts: Counts) -> str:
     return f"- {change.kind} `{change.path}`{size}"
 
 
+_ELSEWHERE = frozenset({"steps", "answer", "reply", "handover"})
+"""The fields of a result that other events or the transcript have."""
+
+
 def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
     if result is None:
         return None
-    return {
-        "outcome": result.outcome,
-        "message": result.message,
-        "exit_code": result.exit_code,
-        "claimed_files": list(result.claimed_files),
-        "session": result.session,
-        "usage": dataclasses.asdict(result.usage),
-        "transcript": result.transcript,
-        "output": result.output,
-        "output_sha256": result.output_sha256,
-        "truncated": result.truncated,
-        "seconds": round(result.seconds, 3),
-        "cause": result.cause,
-        "failure": result.failure,
-        "model": result.model,
-        **({"crashed": True} if result.crashed else {}),
-        **({"sandbox": result.sandbox} if result.sandbox else {}),
-    }
+    fields = {each.name: getattr(result, each.name) for each in dataclasses.fields(result)}
+    fields |= {"claimed_files": list(result.claimed_files), "usage": dataclasses.asdict(result.usage)}
+    fields |= {"seconds": round(result.seconds, 3)}
+    empty = {name for name in ("crashed", "sandbox") if not fields[name]}
+    return {name: value for name, value in fields.items() if name not in _ELSEWHERE | empty}
 
 
 def asked(context: RunContext, attempt: Attempt) -> list[NewEvent]:

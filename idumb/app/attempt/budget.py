@@ -20,20 +20,23 @@ TASK = "task"
 RUN = "run"
 
 
-def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str, Ceiling, Spent]]:
-    """Yield each configured ceiling: what it limits, its amount with what a person added, and what is used."""
+def _spans(settings: Settings, state: RunState, task: str | None) -> Iterator[tuple[str, Ceiling, Spent]]:
+    """Yield each configured ceiling: what it limits, its amount with what a person added, and what is used.
+
+    Without a task, only that of the run: a role is no attempt, so the part about attempts does not limit it.
+    """
     roles = ((role, settings.roles.get(role)) for role in (agent.BUILDER, agent.VALIDATOR))
     ceilings = {**settings.ceilings, **{role: own.ceiling for role, own in roles if own is not None}}
-    for scope in (TASK, RUN, agent.BUILDER, agent.VALIDATOR):
+    for scope in (RUN,) if task is None else (TASK, RUN, agent.BUILDER, agent.VALIDATOR):
         ceiling = ceilings.get(scope)
         if ceiling is None or ceiling == Ceiling():
             continue
-        if scope == TASK:
+        if scope == TASK and task is not None:
             spent = state.tasks[task].progress.spent
         else:
             spent = spending.total(state.spent.values()) if scope == RUN else state.spent.get(scope, Spent())
-        raises = questions.raises(state, task if scope == TASK else None, scope)
-        yield scope, spending.raise_ceiling(ceiling, raises), spent
+        raised = spending.raise_ceiling(ceiling, questions.raises(state, task if scope == TASK else None, scope))
+        yield scope, raised if task is not None else dataclasses.replace(raised, attempts=None), spent
 
 
 def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
@@ -48,34 +51,16 @@ def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
 
 
 def left_for_role(settings: Settings, state: RunState) -> Ceiling:
-    """Return what a role may use of the run's ceiling. A role is no attempt, so that part does not limit it."""
-    limit = _of_run(settings, state)
-    return Ceiling() if limit is None else dataclasses.replace(spending.remaining(*limit), attempts=None)
-
-
-def reached_for_role(settings: Settings, state: RunState) -> CeilingReached | None:
-    """Return the run's ceiling if asking a role would exceed it."""
-    limit = _of_run(settings, state)
-    if limit is None:
-        return None
-    ceiling, spent = limit
-    return spending.reached_ceiling(RUN, dataclasses.replace(ceiling, attempts=None), spent)
-
-
-def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None:
-    """Return the run's ceiling, with what a person added, and what the run used; None if there is none."""
-    ceiling = settings.ceilings.get(RUN)
-    if ceiling is None:
-        return None
-    return spending.raise_ceiling(ceiling, questions.raises(state, None, RUN)), spending.total(state.spent.values())
+    """Return what a role may use of the run's ceiling."""
+    return next((spending.remaining(limit, spent) for _, limit, spent in _spans(settings, state, None)), Ceiling())
 
 
 def _plain(ceiling: Ceiling) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(ceiling).items() if value is not None}
 
 
-def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | None:
-    """Return the ceiling that another attempt would exceed, if there is one."""
+def reached(settings: Settings, state: RunState, task: str | None) -> CeilingReached | None:
+    """Return the ceiling that another attempt would exceed, or that of the run for a role; None if there is none."""
     ceilings = (
         spending.reached_ceiling(scope, ceiling, spent) for scope, ceiling, spent in _spans(settings, state, task)
     )

@@ -15,7 +15,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import task_base
 from idumb.domain import contract as contracts
-from idumb.domain import failures, outcome, wording
+from idumb.domain import failures, outcome, rerun, wording
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHECK, VERIFY, Task
 from idumb.domain.proof import evidence
@@ -31,16 +31,11 @@ def commands(task: Task) -> dict[str, str]:
 
     Invariants, tests and criteria that keep a property say themselves what holds before the work.
     """
-    proofs = contracts.proofs(task)
-    own = [(c.command, c.id) for c in task.acceptance if c.command and proofs[c.id] == CHECK and not c.keeps]
-    own += [(command, f"verify {i}") for i, command in enumerate(task.verify, 1)]
-    conditions = enumerate(task.postconditions, 1)
-    own += [(c.subject, f"postcondition {i}") for i, c in conditions if c.kind == "command"]
     kept = {c.command for c in task.acceptance if c.keeps}
     subjects: dict[str, str] = {}
-    for command, subject in own:
-        if command not in kept:
-            subjects.setdefault(command, subject)
+    for check in rerun.checks_of_task(task):
+        if check.command and check.command not in kept and not check.is_test:
+            subjects.setdefault(check.command, check.subject)
     return subjects
 
 

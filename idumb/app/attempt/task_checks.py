@@ -1,4 +1,4 @@
-"""The checks of one task, in the order in which they run, and which task broke one that passed before.
+"""Runs the checks of one task, and finds which task broke one that passed before.
 
 For that, it runs on the trees that the tasks of the run left.
 """
@@ -9,68 +9,40 @@ import bisect
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.worktree import task_base
 from idumb.domain import contract as contracts
-from idumb.domain import outcome
-from idumb.domain.plans.plan import CHECK, OPINION, UNPROVEN, Condition, Plan, Task
+from idumb.domain import outcome, rerun
+from idumb.domain.plans.plan import OPINION, UNPROVEN, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.rerun import Check
 from idumb.domain.runs.run import RunState
 
 
-class OwnCheck(NamedTuple):
-    """A criterion's check, a Verify command, a test (`is_test`) or, with `condition`, a postcondition."""
-
-    subject: str
-    text: str
-    command: str
-    condition: Condition | None = None
-    is_test: bool = False
-
-    def run(self, checks: Checks, timeout: float, tree: str | None) -> Evidence:
-        if self.condition is not None:
-            return checks.condition(self.subject, self.condition, timeout=timeout, tree=tree)
-        return checks.command(self.subject, self.text, self.command, timeout=timeout, tree=tree)
-
-
-def of_task(task: Task, before: str = "", after: str = " after") -> Iterator[OwnCheck]:
-    """Yield the checks in the order in which an attempt runs them: a later one may use what an earlier one built.
-
-    Their subjects begin with `before`, and those of tests end with `after`.
-    """
-    proofs = contracts.proofs(task)
-    for criterion in task.acceptance:
-        if criterion.command and proofs[criterion.id] == CHECK:
-            yield OwnCheck(f"{before}{criterion.id}", criterion.text, criterion.command)
-    for i, command in enumerate(task.verify, 1):
-        yield OwnCheck(f"{before}verify {i}", command, command)
-    for i, test in enumerate(task.tests, 1):
-        yield OwnCheck(f"{before}test {i}{after}", test.intent or test.command, test.command, is_test=True)
-    for i, condition in enumerate(task.postconditions, 1):
-        yield OwnCheck(f"{before}postcondition {i}", condition.subject, "", condition)
+def run(checks: Checks, check: Check, timeout: float, tree: str | None) -> Evidence:
+    if check.condition is not None:
+        return checks.condition(check.subject, check.condition, timeout=timeout, tree=tree)
+    return checks.command(check.subject, check.text, check.command or "", timeout=timeout, tree=tree)
 
 
 def check_after(services: Services, checks: Checks, task: Task, plan: Plan, tree: str | None) -> Iterator[Evidence]:
-    """Run criteria, Verify, tests, postconditions and invariants, each once, on the frozen files."""
+    """Run criteria, Verify, tests, invariants and postconditions, each once, on the frozen files."""
     limit, interrupts = float(services.settings.run.check_timeout), services.interrupts
     effective = contracts.proofs(task)
     checks.renew()
-    own = {check.subject: check for check in of_task(task)}
+    left = {check.subject: check for check in rerun.checks_of_task(task, plan)}
     for criterion in task.acceptance:
         if (proof := effective[criterion.id]) in _UNCHECKED:
             yield Evidence(criterion.id, criterion.text, _UNCHECKED[proof], tree=tree)
-        elif criterion.id in own:
+        elif criterion.id in left:
             with interrupts.armed():
-                yield own.pop(criterion.id).run(checks, limit, tree)
-    invariants = [OwnCheck(f"invariant {i.id}", i.text, i.check) for i in plan.invariants_of(task)]
-    conditions = [check for check in own.values() if check.condition is not None]
-    for check in (*(c for c in own.values() if c.condition is None), *invariants, *conditions):
+                yield run(checks, left.pop(criterion.id), limit, tree)
+    for check in left.values():
         with interrupts.armed():
-            yield check.run(checks, limit, tree)
+            yield run(checks, check, limit, tree)
 
 
 _UNCHECKED = {OPINION: evidence.OPINION, UNPROVEN: evidence.UNPROVEN}
@@ -117,7 +89,7 @@ def explain_own(
     checks: Checks,
     state: RunState,
     task: Task,
-    own: Sequence[OwnCheck],
+    own: Sequence[Check],
     checked: Sequence[Evidence],
 ) -> list[Evidence]:
     """Return the evidence of a completed task's `own` checks with what broke each since. They run in their order."""
@@ -128,9 +100,9 @@ def explain_own(
         def fails(tree: str) -> bool:
             checks.renew()
             with services.interrupts.armed():
-                return [check.run(checks, limit, tree) for check in own[: number + 1]][-1].result in evidence.BROKEN
+                return [run(checks, check, limit, tree) for check in own[: number + 1]][-1].result in evidence.BROKEN
 
-        said, criterion = _first_broken(trees, fails), own[number].subject.removeprefix(f"{task.id} ")
+        said, criterion = _first_broken(trees, fails), own[number].subject
         by = said.removesuffix(BROKE)
         declares = by in state.tasks and any(criterion == c.id for c in task.acceptance)
         return said + f"; `- **Replaces:** {task.id}/{criterion}` in {by} says that it should" * declares

@@ -267,33 +267,3 @@ def present_base(services: Services, phase: str) -> str | None:
     if state is not None and state.state not in CLOSED:
         return state.base.commit
     return services.history.head().commit
-
-
-NETWORK = "checks.network"
-NETWORK_WORDS = (
-    "strict mode needs `checks.network`: with a sandbox, it is a choice of yours whether checks have the network."
-)
-NETWORK_FIX = "Add `checks: {network: none}` or `checks: {network: open}`"
-
-_CONFIGURATION = ".idumb/config.yaml"
-
-
-def require_network(services: Services, contract: Contract) -> None:
-    """Refuse a contract that is to run in strict mode, with code `checks.network`, if the choice is missing."""
-    place = network_refused_at(services)
-    if place is not None:
-        where = f"{_CONFIGURATION}:{place[0]}"
-        raise Refusal(
-            NETWORK,
-            f"{where}: {NETWORK_WORDS}",
-            hint=f"{NETWORK_FIX} in {_CONFIGURATION}, then idumb approve {contract.phase}",
-            details={"phase": contract.phase, "place": where},
-        )
-
-
-def network_refused_at(services: Services) -> tuple[int, int] | None:
-    """Return line and column of the sandbox if the choice is missing; None if it is made or not needed."""
-    settings = services.settings
-    if settings.sandbox is None or settings.checks.network is not None:
-        return None
-    return services.setting_place("sandbox")

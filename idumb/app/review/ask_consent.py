@@ -47,7 +47,6 @@ def ensure(
     strict = STRICT in (contract.mode, mode)
     agreed = PhaseGrants(services, contract)
     if strict:
-        needs.require_network(services, contract)
         agreed.approval()
     need = needs.of_run(services, contract)
     missing = agreed.missing(need.parts)

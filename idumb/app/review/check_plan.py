@@ -52,7 +52,6 @@ def check(
         ran = check_runs.run(services, loaded.contract, strict=STRICT in (mode, loaded.contract.mode))
         data["ran"] = ran.rows
         unsorted += ran.findings
-    unsorted += _weak_checks(services, loaded.contract, mode)
     if only is not None:
         unsorted = [finding for finding in unsorted if finding.path == only or finding.path not in loaded.paths]
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
@@ -102,18 +101,6 @@ def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[
         place = (run_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
         accepted = "a binding as in idumb help agents"
         yield Finding(problem.code, ERROR, *place, accepted, problem.message, problem.hint or "")
-
-
-def _weak_checks(services: Services, contract: Contract | None, mode: str | None) -> Iterator[Finding]:
-    """Yield what strict mode refuses about checks: a missing choice about the network."""
-    if contract is None or STRICT not in (contract.mode, mode):
-        return
-    place = needs.network_refused_at(services)
-    if place is not None:
-        words = needs.NETWORK_WORDS.capitalize()
-        accepted = "checks: {network: none}"
-        fix = f"{needs.NETWORK_FIX}."
-        yield Finding(needs.NETWORK, ERROR, run_lock.CONFIGURATION, *place, "checks.network", "", accepted, words, fix)
 
 
 def _require_hash(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:

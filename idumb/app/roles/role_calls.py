@@ -85,7 +85,7 @@ def failure_message(services: Services, role: str, result: AgentResult, go_on: s
 
 def _remaining_ceiling(services: Services, role_request: RoleRequest, filled: ResolvedRole, run: RunState) -> Ceiling:
     """Return what the role may still use; Refusal `role.ceiling` if its ceiling, or that of the run, is used up."""
-    reached = budget.reached_for_role(services.settings, run)
+    reached = budget.reached(services.settings, run, None)
     if reached is not None:
         raise Refusal(
             "role.ceiling",

@@ -11,7 +11,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.domain import contract as contracts
-from idumb.domain import outcome
+from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.documents import stated_criteria
 from idumb.domain.plans.plan import HUMAN, OPINION, Criterion
@@ -59,16 +59,16 @@ def of_tasks(
     done = [id for id, one in journal.state.tasks.items() if one.status in outcome.DONE]
     for task in (contracts.without_replaced(contract, each, done) for each in contract.tasks.values()):
         status = journal.state.tasks[task.id].status
-        all_own = task_checks.of_task(task, f"{task.id} ", "")
-        own = [check for check in all_own if check.is_test or status == outcome.COMPLETED]
-        if status not in outcome.DONE or all(check.command in repeated for check in own):
+        own = [c for c in rerun.checks_of_task(task) if c.is_test or status == outcome.COMPLETED]
+        if status not in outcome.DONE or all(c.condition is None and c.command in repeated for c in own):
             continue
         checks.renew()  # what the checks of another task left was not there when the task was done
         results = list[Evidence]()
         for check in own:
             services.interrupts.check()
             with services.interrupts.armed():
-                results.append(check.run(checks, limit, tree))
+                named = dataclasses.replace(check, subject=f"{task.id} {check.subject.removesuffix(' after')}")
+                results.append(task_checks.run(checks, named, limit, tree))
         if any(result.result in evidence.BROKEN for result in results):
             results = task_checks.explain_own(services, checks, journal.state, task, own, results)
         for check, result in zip(own, results, strict=True):
