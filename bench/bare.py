@@ -8,7 +8,7 @@ from functools import cached_property
 
 from idumb.app.ports.agents import Agent, Agents
 from idumb.app.ports.checks import Checks
-from idumb.app.ports.repository import History, Snapshot, Trees, Workspace
+from idumb.app.ports.repository import Snapshot, Trees, Workspace
 from idumb.composition.container import Container
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
@@ -133,7 +133,7 @@ class BareServices(Container):
         return UnchangedTrees(self.root, self._memory)
 
     @cached_property
-    def history(self) -> History:  # type: ignore[override]
+    def history(self) -> UnchangedHistory:  # type: ignore[override]
         return UnchangedHistory(self._memory)
 
     def open_checkout(self) -> Workspace:

@@ -1,4 +1,4 @@
-"""The History port: HEAD, obstacles, uncommitted files, guarded files, and commits on the user's branch."""
+"""HEAD, obstacles, uncommitted files, guarded files, and commits on the user's branch."""
 
 from __future__ import annotations
 
@@ -83,9 +83,11 @@ class GitHistory:
         return RepositoryState(self.head(), guarded, rows)
 
     def hooks_in_tree(self) -> frozenset[str]:
+        """Return the paths of hooks that git runs from the working tree."""
         return frozenset(self._paths.all_shown(self._guarded.hooks_in_tree()))
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
+        """Return whether HEAD, or `tip`, is or descends from this commit."""
         present = tip or open_repository.head_of(self.repository)
         if present is None or commit not in self.repository or present not in self.repository:
             return False
@@ -99,10 +101,15 @@ class GitHistory:
         return bool(git_program.read(self._place.root, arguments).out)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
+        """Return the paths that are staged, with their entries; None if the deletion is staged."""
         staged, asked = self._staged(), self._paths.all_stored(paths)
         return {self._paths.shown(path): staged[path] for path in asked if path in staged}
 
     def committed(self, base: str | None, files: Mapping[str, Entry]) -> Mapping[str, Container[str]]:
+        """Return the paths of these files that `base` or a later commit of HEAD has, with the ids of their blobs.
+
+        For a file that `base` or HEAD has, other ids may be omitted.
+        """
         head, stored = open_repository.head_of(self.repository), self._paths.all_stored(files)
         if head is None:
             return {}
@@ -124,6 +131,7 @@ class GitHistory:
         return {self._paths.shown(path): found[path] for path in stored if path in found}
 
     def tree_of(self, commit: str | None) -> str:
+        """Return the tree of a user's commit; the empty tree for None."""
         return tree_objects.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
@@ -149,6 +157,7 @@ class GitHistory:
         return None
 
     def head_tree(self) -> str | None:
+        """Return the tree of HEAD's commit; None before the first commit."""
         head = open_repository.head_of(self.repository)
         return None if head is None else tree_objects.tree_of(self.repository, head)
 
@@ -157,6 +166,10 @@ class GitHistory:
         return frozenset(self._paths.all_shown(status.ignored(self._place, self._paths.all_stored(paths))))
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
+        """Return every submodule, and each of `places` and their parent folders that is a nested repository.
+
+        A folder with tracked files is not one. Reads only.
+        """
         return self._paths.all_shown(status.repositories(self._place, self._paths.all_stored(places)))
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
@@ -166,7 +179,10 @@ class GitHistory:
         return tuple(path for path in self.uncommitted(missing) if path in missing)
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
+        """Return the paths (globs allowed) with changes against HEAD in the working tree or index.
+
+        Compare as git does, with filters applied, so that a CRLF checkout is no change.
+        """
         head, staged = self.head_tree() or tree_objects.EMPTY_TREE, self._staged()
         stored = [path for path in self._paths.all_stored(paths) if not self._is_as_in(head, staged, path)]
         return self._paths.all_shown(status.changed(self._place, stored))
@@ -185,6 +201,10 @@ class GitHistory:
     def make(
         self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False
     ) -> CommitAttempt:
+        """Make a commit of `tree` on top of `head`, with the user's identity, signing and hooks. No branch moves.
+
+        Hooks run in a checkout. None runs if this run `wrote` one of those in the tree.
+        """
         from idumb.git.checkouts.commits import Commits
 
         if self._proof is None:
@@ -201,12 +221,18 @@ class GitHistory:
     def advance(
         self, name: str | None, commit: str, expected: str | None, message: str, own: Collection[str] = ()
     ) -> str:
+        """Move the branch `name` from `expected` to a commit on top of it; return why, if HEAD or git refuses.
+
+        Before it moves, the index follows where the user staged nothing, and for the paths `own`. `message` is for the
+        reflog.
+        """
         if (present := self.head().branch) != name:
             return f"HEAD is on {present or 'no branch'}, and no longer on {name or 'a detached commit'}"
         full = open_repository.branch_of(self.repository)
         return own_refs.advance(self._place, self.repository, full, commit, expected, message, own)
 
     def unfollow(self, tree: str) -> None:
+        """Give the index HEAD's entries where it has those of `tree`: it followed a commit that was never reached."""
         head = self.head_tree() or tree_objects.EMPTY_TREE
         index_file.follow(self._place, self.repository, tree, head)
 
@@ -218,6 +244,10 @@ class GitHistory:
         own_refs.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
+        """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
+
+        If `base` was pruned after history was rewritten, go back to the first commit.
+        """
         head = open_repository.head_of(self.repository)
         if head is None:
             return ()
@@ -228,15 +258,18 @@ class GitHistory:
         return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
+        """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
         if prefix.startswith(discover.PREFIX):
             return names.below(self.repository, self._place, prefix)
         found = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in found}
 
     def kept(self, name: str) -> str | None:
+        """Return the object that idumb keeps under a name below `refs/idumb/`; None if there is none."""
         return names.find(self.repository, name)
 
     def keep_ref(self, ref: str, oid: str) -> None:
+        """Keep an existing object under a name below `refs/idumb/`, durably."""
         names.keep(self.repository, self._place, ref, oid)
 
     def fold(self, run: str) -> None:

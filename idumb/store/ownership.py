@@ -32,7 +32,7 @@ _FENCE = "SELECT fence FROM owners WHERE worktree = ?"
 
 
 class FileOwnership:
-    """Implements the port `Ownership`. The lock decides; `owner.json` beside it only informs."""
+    """The lock decides; `owner.json` beside it only informs."""
 
     def __init__(self, database: connection.Database, worktree: str, clock: Clock) -> None:
         self._database = database
@@ -48,7 +48,10 @@ class FileOwnership:
         database.guard = self.guard
 
     def acquire(self, command: str, *, force: bool = False) -> int:
-        """Return the next token. `force` takes the working tree from an owner that cannot be seen from here."""
+        """Return the fencing token. Refusal `lock.held` or `lock.elsewhere` describes the holder.
+
+        `force` takes the working tree from an owner that cannot be seen from here.
+        """
         if self._lock is not None:
             raise owner_card.held(owner_card.read(self._card), owner_card.RUNNING)
         with log_errors.translated(self._folder):
@@ -84,13 +87,14 @@ class FileOwnership:
             lock.release()
 
     def check(self, fence: int) -> bool:
+        """Whether the token is still the current one."""
         if self._lock is None or not self._lock.holds():
             return False
         rows = self._database.rows(_FENCE, (self._worktree,))
         return bool(rows) and rows[0][0] == fence
 
     def guard(self) -> None:
-        """Refusal `lock.lost` if another process took the working tree.
+        """Refusal `lock.lost` if another process took the working tree. Call it before each effect.
 
         Costs two microseconds, so it runs before each effect.
 
@@ -134,6 +138,7 @@ class FileOwnership:
         _send(started, signal.SIGKILL)
 
     def ask_to_stop_after_task(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+        """Ask the holder to stop after its current task."""
         self._write_request(holder, by, why, after_task=True)
 
     def stop_request(self) -> StopRequest | None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.process import EventLog, Ownership
+from idumb.app.ports.process import EventLog
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, NewEvent
 from idumb.store import event_log, ownership
@@ -19,7 +19,7 @@ from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
 
 class Store(Protocol):
     log: EventLog
-    owner: Ownership
+    owner: ownership.FileOwnership | MemoryOwnership
     clock: FixedClock
 
 

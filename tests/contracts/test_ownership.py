@@ -8,8 +8,9 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.process import Ownership, StopRequest
+from idumb.app.ports.process import StopRequest
 from idumb.domain.errors import Refusal
+from idumb.store.ownership import FileOwnership
 from tests.adapters.store.opened import OpenedLog
 from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
 
@@ -17,8 +18,8 @@ from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
 class Contest(Protocol):
     """Two processes that ask for the same working tree."""
 
-    first: Ownership
-    second: Ownership
+    first: FileOwnership | MemoryOwnership
+    second: FileOwnership | MemoryOwnership
 
     def move_owner_away(self) -> None:
         """Move the current owner to another machine, where its process cannot be checked."""
@@ -27,8 +28,8 @@ class Contest(Protocol):
 class MemoryContest:
     def __init__(self, _: Path) -> None:
         self.worktree = MemoryWorktree()
-        self.first: Ownership = MemoryOwnership(self.worktree)
-        self.second: Ownership = MemoryOwnership(self.worktree)
+        self.first: FileOwnership | MemoryOwnership = MemoryOwnership(self.worktree)
+        self.second: FileOwnership | MemoryOwnership = MemoryOwnership(self.worktree)
 
     def move_owner_away(self) -> None:
         self.worktree.elsewhere = True
@@ -37,8 +38,8 @@ class MemoryContest:
 class FileContest:
     def __init__(self, folder: Path) -> None:
         self.card = folder / "idumb/worktrees/main/owner.json"
-        self.first: Ownership = OpenedLog(folder).owner
-        self.second: Ownership = OpenedLog(folder).owner
+        self.first: FileOwnership | MemoryOwnership = OpenedLog(folder).owner
+        self.second: FileOwnership | MemoryOwnership = OpenedLog(folder).owner
 
     def move_owner_away(self) -> None:
         card = json.loads(self.card.read_text())
@@ -51,7 +52,7 @@ def contest(request: pytest.FixtureRequest, tmp_path: Path) -> Contest:
     return pair
 
 
-def refused(owner: Ownership, *, force: bool = False) -> str:
+def refused(owner: FileOwnership | MemoryOwnership, *, force: bool = False) -> str:
     with pytest.raises(Refusal) as caught:
         owner.acquire("second", force=force)
     return caught.value.code

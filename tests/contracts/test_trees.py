@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.repository import Conflict, History, Trees
+from idumb.app.ports.repository import Conflict, Trees
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts.checkout import Checkout
@@ -22,7 +22,7 @@ class Folder(Protocol):
     """A working tree with its two ports."""
 
     trees: Trees
-    history: History
+    history: GitHistory | MemoryHistory
 
     def write(self, path: str, data: bytes) -> None: ...
     def remove(self, path: str) -> None: ...
@@ -35,7 +35,7 @@ class MemoryFolder:
     def __init__(self, _: GitSandbox | None = None) -> None:
         self.repository = MemoryRepository()
         self.trees: Trees = MemoryTrees(self.repository)
-        self.history: History = MemoryHistory(self.repository)
+        self.history: GitHistory | MemoryHistory = MemoryHistory(self.repository)
 
     def write(self, path: str, data: bytes) -> None:
         self.repository.files[path] = data
@@ -62,7 +62,7 @@ class GitFolder:
         self.sandbox = sandbox
         repository = discover.find(str(sandbox.root))
         self.trees: Trees = GitTrees(repository)
-        self.history: History = GitHistory(repository, proof=not_opened)
+        self.history: GitHistory | MemoryHistory = GitHistory(repository, proof=not_opened)
 
     def write(self, path: str, data: bytes) -> None:
         self.sandbox.write(path, data)
@@ -95,7 +95,7 @@ class ProjectFolder(GitFolder):
         project.key = "main"  # as in REF
         self.sandbox, self.root = sandbox, sandbox.root / self.NAME
         self.trees: Trees = GitTrees(project.repository, folder=self.NAME)
-        self.history: History = GitHistory(project.repository, project=project, proof=not_opened)
+        self.history: GitHistory | MemoryHistory = GitHistory(project.repository, project=project, proof=not_opened)
 
     def write(self, path: str, data: bytes) -> None:
         self.sandbox.write(f"{self.NAME}/{path}", data)

@@ -301,7 +301,7 @@ class _KillableLog(MemoryEventLog):
 
 
 class _Interrupts:
-    """Implements the port `Interrupts`; `received` is set by a test."""
+    """As `SignalInterrupts`; `received` is set by a test."""
 
     received: int | None = None
 

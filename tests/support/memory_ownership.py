@@ -20,7 +20,7 @@ class MemoryWorktree:
 
 
 class MemoryOwnership:
-    """Implements the port `Ownership`, except signals to other processes."""
+    """As `FileOwnership`, except signals to other processes."""
 
     def __init__(self, worktree: MemoryWorktree) -> None:
         self._worktree = worktree

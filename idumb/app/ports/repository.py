@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Protocol
 
@@ -170,82 +170,6 @@ class Trees(Protocol):
 
     def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         """Apply a git patch to the workspace, all or nothing. `allowed` returns why a path may not be written."""
-
-
-class History(Protocol):
-    """HEAD, branch, index and refs of the user's repository."""
-
-    def head(self) -> Head: ...
-
-    def state(self) -> RepositoryState: ...
-
-    def hooks_in_tree(self) -> frozenset[str]:
-        """Return the paths of hooks that git runs from the working tree."""
-
-    def descends(self, commit: str, tip: str | None = None) -> bool:
-        """Return whether HEAD, or `tip`, is or descends from this commit."""
-
-    def is_named(self, commit: str) -> bool:
-        """Return whether HEAD, a branch or a tag reaches a commit, so that a clone has it."""
-
-    def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        """Return the paths that are staged, with their entries; None if the deletion is staged."""
-
-    def committed(self, base: str | None, files: Mapping[str, Entry]) -> Mapping[str, Container[str]]:
-        """Return the paths of these files that `base` or a later commit of HEAD has, with the ids of their blobs.
-
-        For a file that `base` or HEAD has, other ids may be omitted.
-        """
-
-    def tree_of(self, commit: str | None) -> str:
-        """Return the tree of a user's commit; the empty tree for None."""
-
-    def head_tree(self) -> str | None:
-        """Return the tree of HEAD's commit; None before the first commit."""
-
-    def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
-        """Return every submodule, and each of `places` and their parent folders that is a nested repository.
-
-        A folder with tracked files is not one. Reads only.
-        """
-
-    def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Return the paths (globs allowed) with changes against HEAD in the working tree or index."""
-
-    def make(
-        self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = ...
-    ) -> CommitAttempt:
-        """Make a commit of `tree` on top of `head`, with the user's identity, signing and hooks. No branch moves.
-
-        Hooks run in a checkout. None runs if this run `wrote` one of those in the tree.
-        """
-
-    def unfollow(self, tree: str) -> None:
-        """Give the index HEAD's entries where it has those of `tree`: it followed a commit that was never reached."""
-
-    def advance(
-        self, name: str | None, commit: str, expected: str | None, message: str, own: Collection[str] = ()
-    ) -> str:
-        """Move the branch `name` from `expected` to a commit on top of it; return why, if HEAD or git refuses.
-
-        Before it moves, the index follows where the user staged nothing, and for the paths `own`. `message` is for the
-        reflog.
-        """
-
-    def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
-
-        If `base` was pruned after history was rewritten, go back to the first commit.
-        """
-
-    def refs(self, prefix: str) -> Mapping[str, str]:
-        """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
-
-    def kept(self, name: str) -> str | None:
-        """Return the object that idumb keeps under a name below `refs/idumb/`; None if there is none."""
-
-    def keep_ref(self, ref: str, oid: str) -> None:
-        """Keep an existing object under a name below `refs/idumb/`, durably."""
 
 
 class Workspace(Protocol):

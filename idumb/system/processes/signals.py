@@ -55,7 +55,7 @@ def held() -> Iterator[None]:
 
 
 class SignalInterrupts:
-    """Implements the `Interrupts` port; `interrupted` creates the exception from a signal's number.
+    """Signals as exceptions, raised only where stopping is safe; `interrupted` creates one from a signal's number.
 
     `install` handles the signals for the rest of the process. `say` is called with the signal's number before an
     immediate exit; it must not raise, because the program can be at any point.
