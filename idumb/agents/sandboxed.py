@@ -13,7 +13,7 @@ from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
-from idumb.domain.settings import SandboxSettings
+from idumb.domain.settings import SANDBOX_BWRAP, SandboxSettings
 from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import bubblewrap
 
@@ -34,7 +34,7 @@ def opened(
 ) -> Opened:
     """Prepare the sandbox of one call, and create the missing folders of the workspace that it may write.
 
-    `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the request requires a
+    `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the settings require a
     sandbox and none can be had, OSError if a folder cannot be made.
     """
     root = os.path.realpath(request.workspace)
@@ -51,7 +51,7 @@ def opened(
         temporary = os.path.join(scratch, "tmp")
         os.makedirs(temporary, 0o700, exist_ok=True)
         return Opened(argv, dict.fromkeys(_TEMPORARY, temporary), words)
-    if request.sandboxed:
+    if chosen.level == SANDBOX_BWRAP:
         raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
     return Opened(argv, {}, words)
 

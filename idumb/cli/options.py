@@ -169,12 +169,6 @@ def running(function: F) -> F:
                 is_flag=True,
                 help="Fail a task whose result differs from an earlier attempt under the same envelope.",
             ),
-            click.option(
-                "--require-sandbox",
-                "sandboxed",
-                is_flag=True,
-                help="Refuse to start an agent or a check without a sandbox.",
-            ),
             events,
         )
     ):

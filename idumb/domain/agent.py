@@ -161,7 +161,6 @@ class AgentRequest:
     - `candidate`: the tree that a validator judges, without idumb's own files; "" for other roles.
     - `ticket`: for agents that answer later, a token that makes this question unpredictable; "" for others.
     - `ignored`: what git ignores in the workspace, which a model does not see; folders end with `/`.
-    - `sandboxed`: the agent must not be started without a sandbox.
     - `repository`: the absolute path of the user's project, for effects outside the checkout, such as a tag.
     - `values`: environment variables of the step of a workflow.
     """
@@ -188,7 +187,6 @@ class AgentRequest:
     candidate: str = ""
     ticket: str = ""
     ignored: tuple[str, ...] = ()
-    sandboxed: bool = False
     repository: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
 

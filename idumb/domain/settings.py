@@ -309,6 +309,11 @@ class Settings:
     def sandboxed(self) -> bool:
         return self.sandbox is not None and self.sandbox.level != SANDBOX_OFF
 
+    @property
+    def requires_sandbox(self) -> bool:
+        """Whether no agent and no check may start without a sandbox."""
+        return self.sandbox is not None and self.sandbox.level == SANDBOX_BWRAP
+
     def role(self, role: str, binding: str | None = None) -> ResolvedRole:
         """Return how a role is filled; pass `binding` if a plan or task names its own."""
         own = self.roles.get(role, RoleSettings())

@@ -50,7 +50,7 @@ def test_a_real_agent_works_in_the_sandbox_and_writes_nothing_elsewhere(
     else:
         installed.configure(project, name, {"sandbox": SANDBOX_BWRAP})
     before = {*home.iterdir(), home / "state"}
-    arguments = ("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
+    arguments = ("execute-phase", "1", "--approve", project.approval(), "--json")
     ended = installed.alone(project, "claude" if name in installed.ACP_PACKAGES else name, RULES, *arguments)
     attempts = [e["payload"]["builder"] for e in project.events("1", "--kind", "attempt.finished")]
     assert not project.exists("other/out.txt")

@@ -54,7 +54,7 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path) -> Non
     )
     builder(project, script, "modify `src/a.txt`, create `src/deep/**`", "test -f src/deep/copied.txt", sandbox=level)
     before = {*home.iterdir(), home / "state"}
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert answer.err.count(f"Sandbox: {level}.") == 1
     assert recorded(project) == [level]
@@ -68,28 +68,18 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path) -> Non
     assert not (project.folder.parent / "mine").exists()
 
 
-def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_requirement(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only `execute-phase` without the option drops it; the run then says what would add a sandbox."""
-    missing = "No sandbox is available: bubblewrap is not installed"
-    cases: tuple[tuple[dict[str, str], Support, str], ...] = (
-        ({"sandbox": "off"}, SUPPORT, "The configuration has no sandbox."),
-        ({"sandbox": "bwrap"}, NOTHING, f"{missing}."),
-        ({"sandbox": "auto"}, NOTHING, f"{missing}."),
-    )
-    for settings, support, words in cases:
-        monkeypatch.setattr(sandboxes, "_support", lambda _, support=support: support)
-        builder(project, "echo ran >> ../ran; echo x > src/x.txt", "create `src/x.txt`", **settings)
-        consent = project.approval()
-        answer = project.quick("execute-phase", "1", "--approve", consent, "--require-sandbox", "--json")
-        assert (answer.code, answer.error["code"], answer.error["message"]) == (4, "sandbox.none", words)
-    kept = project.quick("resume", "1", "--json")
-    assert (kept.code, kept.error["code"]) == (4, "sandbox.none")
-    assert not (project.folder.parent / "ran").exists()
-    answer = project.quick("execute-phase", "1", "--no-verify")
-    assert answer.code == 0, answer
+def test_a_required_sandbox_that_is_not_there_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the run says what would add a sandbox."""
     why = "bubblewrap is not installed"
+    monkeypatch.setattr(sandboxes, "_support", lambda _: NOTHING)
+    builder(project, "echo ran >> ../ran; echo x > src/x.txt", "create `src/x.txt`", sandbox="bwrap")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--json")
+    assert (answer.code, answer.error["code"]) == (4, "sandbox.none")
+    assert answer.error["message"] == f"No sandbox is available: {why}."
+    assert not (project.folder.parent / "ran").exists()
+    builder(project, "echo ran >> ../ran; echo x > src/x.txt", "create `src/x.txt`", sandbox="auto")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
+    assert answer.code == 0, answer
     assert f"Sandbox: detection only, because {why}; install the package bubblewrap.\n" in answer.err
     assert recorded(project) == [f"detection only: {why}"]
 
@@ -104,7 +94,7 @@ def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_s
         write("new/y.txt", "y\n"),
     ]
     project.plan([task("T1-01", files="create `new/**`", steps=steps, check="test -f new/deep/x.txt")])
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert (project.read("top.txt"), project.read("new/y.txt")) == ("top\n", "y\n")
     assert recorded(project) == ["bwrap"]
@@ -116,7 +106,7 @@ def test_a_builder_never_writes_the_user_s_approvals_and_keys(project: Project, 
     (home / "config/idumb").mkdir(parents=True)
     script = f"echo x > src/x.txt; echo x > {home}/made; echo x > {home}/state/idumb/x; echo x > {home}/config/idumb/x"
     builder(project, script, "create `src/x.txt`", sandbox={"level": "auto", "write": [str(home)]})
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert recorded(project) == [SANDBOX_BWRAP]
     assert (home / "made").exists()
@@ -131,6 +121,6 @@ def test_a_required_sandbox_is_also_required_of_the_validator(project: Project) 
     }
     project.configure(json.dumps({"builder": "it", "validator": "away", "bindings": bindings, "sandbox": "bwrap"}))
     project.plan([task("T1-01", files="create `src/x.txt`", check="test -f src/x.txt")])
-    refused = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
+    refused = project.quick("execute-phase", "1", "--approve", project.approval(), "--json")
     assert (refused.code, refused.error["code"]) == (4, "sandbox.none")
     assert not project.exists("src/x.txt")

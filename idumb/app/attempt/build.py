@@ -162,7 +162,6 @@ def make_request(
         settled=context.journal.state.tasks[task.id].progress.settled,
         candidate=attempt.candidate,
         ignored=context.work.ignored() if able.calls_model else (),
-        sandboxed=context.sandboxed,
         repository=services.root,
         values=values,
         schema=schema,

@@ -49,7 +49,6 @@ class RunContext:
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
     `workspace`: where its programs work. `notes`: what a part of an attempt remembers until the next one, by its name.
-    `sandboxed`: no agent starts without a sandbox.
     """
 
     services: Services
@@ -63,7 +62,6 @@ class RunContext:
     on_deviation: str | None
     max_attempts: int
     deterministic: bool = False
-    sandboxed: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     locked: Locked = field(default_factory=Locked)
 
@@ -134,7 +132,6 @@ def opened(
     max_attempts: int | None = None,
     in_place: bool = False,
     deterministic: bool = False,
-    sandboxed: bool = False,
     accepts_changes: bool = False,
 ) -> RunContext:
     """Open what a run works with. With `in_place`, only a person works, in the user's own tree.
@@ -158,7 +155,6 @@ def opened(
         on_deviation,
         max_attempts or services.settings.run.max_attempts,
         deterministic=deterministic,
-        sandboxed=sandboxed,
     )
 
 

@@ -33,18 +33,13 @@ def ask(
     contract: Contract,
     gathered: Sequence[Evidence],
     tree: str,
-    *,
-    sandboxed: bool = False,
 ) -> tuple[Opinion, ...]:
-    """Ask the verifier, then the skeptic, who also gets the verifier's answer. Failures become part of the opinion.
-
-    `sandboxed`: neither starts without a sandbox.
-    """
+    """Ask the verifier, then the skeptic, who also gets the verifier's answer. Failures become part of the opinion."""
     owner = Owned(services, journal.operation, journal.fence, "verify-work")
     opinions: list[Opinion] = []
     for role in needs.bound_judges(services):
         values = {**_values(services, contract, journal, gathered), "said": _quotation(opinions)}
-        request = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA, sandboxed=sandboxed)
+        request = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
         opinions.append(_opinion(services, request, owner, journal.state, tree))
     return tuple(opinions)
 

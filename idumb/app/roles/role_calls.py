@@ -12,7 +12,6 @@ from idumb.app.consent import needs
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent
 from idumb.app.roles import role_consent
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
@@ -32,17 +31,13 @@ from idumb.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RoleRequest:
-    """A question to a role. `about` is `phase-2` or a task id; `values` fill the template; `schema` is of the reply.
-
-    `sandboxed`: its agent must not start without a sandbox.
-    """
+    """A question to a role. `about` is `phase-2` or a task id; `values` fill the template; `schema` is of the reply."""
 
     role: str
     about: str
     values: Mapping[str, str]
     schema: Mapping[str, Any] | None = None
     attempt: int = 1
-    sandboxed: bool = False
 
 
 def binding_of(services: Services, role: str) -> str | None:
@@ -124,8 +119,8 @@ def _call(
 ) -> AgentResult:
     agents = services.open_agents(services.here, journal.operation)
     who = agents.get(filled.binding or "")
-    if role_request.sandboxed:
-        _require_sandbox(services, filled, who)
+    if services.settings.requires_sandbox and not capabilities(who).sandboxed:
+        raise Refusal("agent.no-sandbox", f"idumb cannot put {filled.binding} in a sandbox.")
     prompt_text = prompt(services, role_request)
     before = services.history.state()
     with services.open_copy() as folder:
@@ -145,7 +140,6 @@ def _call(
             about=role_request.about,
             model=filled.model,
             schema=role_request.schema,
-            sandboxed=role_request.sandboxed,
         )
         result = agent_client.ask(services, journal, agent_client.Call(who, filled.binding or "", request))
         journal.write(_event(journal, role_request, filled, who.name, prompt_text, result))
@@ -153,14 +147,6 @@ def _call(
     if result.sandbox:
         services.reporter.note(f"Sandbox of the {role_request.role}: {result.sandbox}.")
     return result
-
-
-def _require_sandbox(services: Services, filled: ResolvedRole, who: Agent) -> None:
-    """Refuse an agent that would start without a sandbox; the adapter refuses if this machine has none."""
-    if not services.settings.sandboxed:
-        raise Refusal("agent.no-sandbox", "The configuration has no sandbox.")
-    if not capabilities(who).sandboxed:
-        raise Refusal("agent.no-sandbox", f"idumb cannot put {filled.binding} in a sandbox.")
 
 
 def _event(

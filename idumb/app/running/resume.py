@@ -89,8 +89,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)
         run_lifecycle.finish_restore(services, journal, contract)
-        limits = {"sandboxed": True} if request.sandboxed else {}
-        journal.write(journal.event("run.resumed", reason="resume", **limits))
+        journal.write(journal.event("run.resumed", reason="resume"))
         _reset(services, journal, contract, again, request.on_deviation)
         guidance = {"guidance": again.guidance, "by": again.who}
         journal.write(*(journal.event("task.guided", task, **guidance) for task in guided))

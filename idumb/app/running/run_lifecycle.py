@@ -48,8 +48,7 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
         preconditions.require_branch(services, state)
         run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
         finish_restore(services, journal, contract)
-        limits = {"sandboxed": request.sandboxed} if request.sandboxed or state.sandboxed else {}
-        journal.write(journal.event("run.resumed", reason=f"{request.command} again", **limits))
+        journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
     return journal
 
 
@@ -91,7 +90,6 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         base_snapshot=base.commit,
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
-        **({"sandboxed": True} if request.sandboxed else {}),
         reports=services.settings.reports_of(contract.phase),
         guarded=dict(services.history.state().guarded),
     )
@@ -124,7 +122,6 @@ def supervise(
         max_attempts=request.max_attempts,
         in_place=request.in_place,
         deterministic=request.deterministic,
-        sandboxed=request.sandboxed or journal.state.sandboxed,
         accepts_changes=request.accept_changed,
     )
     titles = {t: contract.tasks[t].title for t in contract.order}
@@ -165,7 +162,7 @@ def make_ready(context: RunContext) -> None:
     moves.resolve_waiting(context)
     runner.require_agents(context)
     runner.require_setup(context)
-    if context.sandboxed or context.services.settings.sandbox is not None:
+    if context.services.settings.sandbox is not None:
         from idumb.app.engine import sandbox_level
 
         sandbox_level.announce(context)
@@ -202,13 +199,7 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     verification = None
     if done and request.verify:
         _require_approval(services, journal, contract, reports)
-        verification = verify_work.judge(
-            services,
-            journal,
-            contract,
-            asks=not request.rehearsal,
-            sandboxed=request.sandboxed or journal.state.sandboxed,
-        )
+        verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
         contract = plan_answers.append_answers(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, journal.state, verification))
         projections.ending(services, contract, journal.state)

@@ -23,7 +23,6 @@ class Request:
     accept_git: tuple[str, ...] = ()
     approval: str | None = None
     deterministic: bool = False
-    sandboxed: bool = False
     accept_changed: bool = False
     command: str = "execute-phase"
     rehearsal: bool = False

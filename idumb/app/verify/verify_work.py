@@ -92,13 +92,10 @@ def _gap_plan(services: Services, contract: Contract, record: dict[str, Any]) ->
     return gap_plan.write(services, contract, record)
 
 
-def judge(
-    services: Services, journal: Journal, contract: Contract, *, asks: bool = True, sandboxed: bool = False
-) -> dict[str, Any]:
+def judge(services: Services, journal: Journal, contract: Contract, *, asks: bool = True) -> dict[str, Any]:
     """Run every success criterion, invariant and test once on the frozen tree; return the record that the log keeps.
 
     With `asks`, verifier and skeptic then give their opinions, in copies, if you consented to them.
-    `sandboxed`: neither starts without a sandbox.
     """
     statuses = schedule.statuses(contract, journal.state)
     unfinished = schedule.unfinished(statuses)
@@ -113,7 +110,7 @@ def judge(
     reordered = _reordered(contract)
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
-    opinions_given = opinions.ask(services, journal, contract, gathered, tree, sandboxed=sandboxed) if asks else ()
+    opinions_given = opinions.ask(services, journal, contract, gathered, tree) if asks else ()
     blocking = [o for o in opinions_given if levels.rule(services.settings, o.role).level > levels.INFORMATIONAL]
     by_task = projections.evidence_by_task(services, journal.state)
     contradictions = _contradictions(services, contract, journal.state, by_task, tests + regressions, opinions_given)

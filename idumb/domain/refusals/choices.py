@@ -161,9 +161,6 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
                                       "your consent is recorded; nothing runs",
                                       "idumb approve {phase} --hash {contract_hash}")),
     "consent.other-hash": (Choice("again", "review what would run now", "you are asked for consent", "{again}"),),
-    "sandbox.none": (Choice("omit", "omit --require-sandbox",
-                            "idumb detects what agents write elsewhere, but does not stop it",
-                            "idumb execute-phase {phase}"),),
     **{f"approval.{why}": _APPROVAL for why in ("bad-signature", "expired", "missing", "revoked", "void")},
     "approval.other-contract": (CHECK, DIFF),
     **{f"amend.{part}": _FORBIDDEN

@@ -43,7 +43,7 @@ FAMILIES = (
         "role", "Use an agent's answer", "Run the command again, or choose another binding for that role", (DOCTOR,)
     ),
     Family("install init project state deinit", "Set idumb up or remove it", ways=(DOCTOR,)),
-    Family("config policy prompt checks sandbox setup", "Use the configuration", "Correct the errors", (DOCTOR,)),
+    Family("config policy prompt sandbox setup", "Use the configuration", "Correct the errors", (DOCTOR,)),
     Family("git", "Work in this repository", ways=(GIT_STATUS,)),
     Family("checkout", "Run programs in a checkout", ways=(DOCTOR,)),
     Family("store audit doctor snapshots contract", "Rely on the event log", ways=(DOCTOR,)),

@@ -32,7 +32,6 @@ def _started(state: RunState, event: Event) -> None:
     state.policy = p["policy"]
     state.base = RunBase(p["base_commit"], p["base_tree"], p["base_snapshot"])
     state.branch = p["branch"]
-    state.sandboxed = p.get("sandboxed", False)
     state.reports = p["reports"]
     state.guarded = GuardedFiles(p["guarded"])
     state.started_at = event.at
@@ -95,7 +94,6 @@ def _amended(state: RunState, event: Event) -> None:
 def _resumed(state: RunState, event: Event) -> None:
     """Resume after git's own files were compared; while an attempt is open in an editor, they can still change."""
     _becomes(ACTIVE)(state, event)
-    state.sandboxed = event.payload.get("sandboxed", state.sandboxed)
     state.guarded = replace(state.guarded, unchecked=state.opened is not None)
     if not state.verified:  # a verification that did not pass is repeated at the end
         state.verification = None

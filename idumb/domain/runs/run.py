@@ -84,7 +84,6 @@ class RunState:
 
     - `tasks`: by id, in execution order. `attempted`: the attempted tasks, in the order of their first attempt;
       one that only asked a person does not count once the work begins.
-    - `sandboxed`: no agent or check starts without a sandbox.
     - `operations`: what each rollback and undo removed, for the undo of it.
     - `restoring`: the rollback or undo that was announced but not recorded yet.
     - `spent`: by role.
@@ -99,7 +98,6 @@ class RunState:
     mode: str = "guided"
     policy: str = "task"
     branch: str | None = None
-    sandboxed: bool = False
     base: RunBase = RunBase()
     contract: LockedContract = LockedContract()
     guarded: GuardedFiles = GuardedFiles()

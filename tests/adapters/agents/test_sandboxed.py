@@ -48,14 +48,14 @@ def root(tmp_path: Path) -> Path:
 
 def fence_of(
     root: Path, *allowed: str, role: str = BUILDER, write: tuple[str, ...] = (),
-    support: Support = BWRAP, sandboxed_: bool = False, level: str = SANDBOX_AUTO,
+    support: Support = BWRAP, level: str = SANDBOX_AUTO,
 ) -> tuple[str, list[str], list[str], list[str]]:  # fmt: skip
     """Return the level, and the names of what is writable, guarded and read-only."""
     machine, user = Recorder(support), root.parent / "user"
     equipment = Equipment(
         Settings(), str(user), lambda *_: (False, ""), str, sandboxes=lambda: machine, guarded=(str(user / ".git"),)
     )
-    request = AgentRequest(role, None, "", str(root), allowed, sandboxed=sandboxed_, about="it")
+    request = AgentRequest(role, None, "", str(root), allowed, about="it")
     scratch = str(root.parent / "scratch")
     os.makedirs(scratch, exist_ok=True)
     place = sandboxed.opened(request, equipment, SandboxSettings(level, write), scratch, ())
@@ -108,7 +108,7 @@ def test_configured_places_are_writable(root: Path, tmp_path: Path, monkeypatch:
 
 def test_a_required_sandbox_that_is_not_there_starts_nothing(root: Path) -> None:
     with pytest.raises(AdapterError, match=r"No sandbox for it: no bwrap\."):
-        fence_of(root, "src/a", support=Support("", "no bwrap"), sandboxed_=True)
+        fence_of(root, "src/a", support=Support("", "no bwrap"), level=SANDBOX_BWRAP)
 
 
 @pytest.mark.parametrize("place", ["target", "target/deep", "{home}/cache/pip", "{home}/shortcut/target"])

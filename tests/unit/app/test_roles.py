@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Sequence
@@ -318,17 +317,12 @@ def test_a_role_in_a_sandbox_writes_only_in_scratch_and_its_level_is_printed_and
 
 
 def test_a_role_that_must_be_in_a_sandbox_does_not_start_without_one(services: Container, sandbox: GitSandbox) -> None:
-    """Not an adapter that nothing can limit, and not a program on a machine that has no sandbox."""
-    required = dataclasses.replace(ASKED, sandboxed=True)
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
-    with pytest.raises(Refusal, match="The configuration has no sandbox") as refused:
-        role_calls.ask(services, required)
-    assert refused.value.code == "agent.no-sandbox"
-    text = "sandbox: auto\nbindings: {thinker: {adapter: handoff}}\nroles: {planner: {binding: thinker}}\n"
+    """An adapter that nothing can limit."""
+    text = "sandbox: bwrap\nbindings: {thinker: {adapter: handoff}}\nroles: {planner: {binding: thinker}}\n"
     (sandbox.root / ".idumb/config.yaml").write_text(text, encoding="utf-8")
     services = Container(str(sandbox.root), Nobody, Silent)
     digest = digest_of(services, ["planner"])
     ensure(services, ["planner"], approve=[digest])
-    with pytest.raises(Refusal, match="idumb cannot put thinker in a sandbox"):
-        role_calls.ask(services, required)
+    with pytest.raises(Refusal, match="idumb cannot put thinker in a sandbox") as refused:
+        role_calls.ask(services, ASKED)
+    assert refused.value.code == "agent.no-sandbox"
