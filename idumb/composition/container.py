@@ -221,8 +221,7 @@ class Container:
         from idumb.git.trees import GitTrees
 
         limit = lambda: self.settings.snapshot.get("limit", SNAPSHOT_LIMIT)  # noqa: E731
-        has_secret = lambda names: bool(self.redaction.find([names]))  # noqa: E731
-        return GitTrees(self.repository, limit=limit, has_secret=has_secret, folder=self.folder)
+        return GitTrees(self.repository, limit=limit, folder=self.folder)
 
     @cached_property
     def definitions(self) -> DefinitionFolders:

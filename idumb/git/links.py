@@ -8,39 +8,18 @@ import tempfile
 
 from idumb import lazy_pattern
 
-_MOST_LINKS = 40  # the system's limit for links in one path; beyond it the links form a loop
-
 
 def outside_target(root: str, path: str) -> str | None:
-    """Return the target of the link that leads `path` out of the working tree at `root`; None if it stays inside.
+    """Return the target of the link `path` if it leads out of the working tree at `root`; None if it stays inside.
 
-    An absolute link always leads out, because a clone is elsewhere. A link into git's own folder leads out too. Links
-    are followed one by one, and nothing is opened.
+    An absolute link always leads out, because a clone is elsewhere. A link into git's own folder leads out too.
     """
-    way, here = path.split("/"), list[str]()
-    link, followed = "", 0
-    while way:
-        part = way.pop(0)
-        if part in ("", "."):
-            continue
-        if not here and (part == ".." or part.lower() == ".git"):
-            return link
-        if part == "..":
-            here.pop()
-            continue
-        here.append(part)
-        try:
-            link = os.readlink(os.path.join(root, *here))
-        except OSError:
-            continue
-        followed += 1
-        if os.path.isabs(link):
-            return link
-        if followed > _MOST_LINKS:
-            return None
-        here.pop()
-        way = [*link.split("/"), *way]
-    return None
+    place = os.path.join(root, path)
+    if not os.path.islink(place):
+        return None
+    target, real = os.readlink(place), os.path.realpath(place)
+    is_inside = f"{real}/".startswith(f"{root}/") and not f"{real}/".lower().startswith(f"{root}/.git/".lower())
+    return None if is_inside and not os.path.isabs(target) else target
 
 
 _ABSOLUTE = lazy_pattern.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")

@@ -14,17 +14,14 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
-import pygit2
+from collections.abc import Iterable, Iterator, Sequence
 
 from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git import disk_space, git_program
 from idumb.git import status as git_status
 from idumb.git.discover import Repository
-from idumb.git.open_repository import CheckedRepository
-from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
+from idumb.git.shadow_folder import INDEX, ShadowFolder
 from idumb.system import clock
 
 NESTED = "a repository of its own"
@@ -47,10 +44,6 @@ _VERIFIED = "verified"
 _ID = lazy_pattern.compile("[0-9a-f]{40}")
 
 
-class _Index(pygit2.Index):
-    _index = pygit2.ffi.NULL  # pygit2 frees it also if it could not open a damaged one
-
-
 class _Moved(Exception):
     """Git failed because the working tree or the object store changed meanwhile, or the index is damaged."""
 
@@ -58,32 +51,19 @@ class _Moved(Exception):
 class Shadow:
     """Scans the working tree of `place` with the git of `folder`, whose objects go to the store of `objects`.
 
-    An untracked file of more than `limit` MB is left out. Names in which `has_secret` finds a known value are not
-    remembered.
+    An untracked file of more than `limit` MB is left out.
     """
 
-    def __init__(
-        self,
-        place: Repository,
-        objects: Repository,
-        repository: CheckedRepository,
-        folder: ShadowFolder,
-        limit: int,
-        has_secret: Callable[[bytes], bool],
-    ) -> None:
+    def __init__(self, place: Repository, objects: Repository, folder: ShadowFolder, limit: int) -> None:
         self._place = place
         self._store = objects
-        self._repository = repository
-        self._has_secret = has_secret
         self._limit = limit
         self._git = folder
         self._tree = ""
         self._index: tuple[int, ...] | None = None
         self._users_index: tuple[int, ...] | None = ()
         self._tracked_ignored: frozenset[bytes] = frozenset()
-        self._known: set[bytes] = set()
         self._is_first = True
-        self._is_private = False
         self.omitted: dict[str, str] = {}
         self.repositories: tuple[str, ...] = ()
 
@@ -99,8 +79,8 @@ class Shadow:
                 try:
                     # An object that only the user's index knows may be gone, so the others begin without it.
                     return self._scan(named, begin=attempt == 0)
-                except (_Moved, Blocked) as moved:
-                    problem, self._known = str(moved) or "git was killed", set()
+                except _Moved as moved:
+                    problem, self._users_index = str(moved) or "git was killed", ()
                     self._git.remove(f"{INDEX}.lock")  # of a git that died of a file that was cut off
         raise errors.Refusal(
             "git.failed",
@@ -124,7 +104,7 @@ class Shadow:
             self._git.remove(INDEX)
             self._git.remove(_VERIFIED)
             self._git.required(["read-tree", "--empty"])
-            self._tree, self._is_first, self._known = "", True, set()
+            self._tree, self._is_first, self._users_index = "", True, ()
 
     def ignored(self) -> tuple[str, ...]:
         """Return what git ignores and the scans leave out, sorted; a folder that is wholly ignored ends with `/`."""
@@ -136,11 +116,9 @@ class Shadow:
     def _alone(self) -> Iterator[None]:
         with self._git.alone():
             if self._git.signature() != self._index:  # another process scanned
-                self._tree, self._known = "", set()
+                self._tree, self._users_index = "", ()
             began = clock.nanoseconds() - clock.TICK
             yield
-            if self._is_private:
-                self._git.remove(INDEX)
             with contextlib.suppress(FileNotFoundError):
                 os.utime(os.path.join(self._git.path, INDEX), ns=(began, began))
             self._index = self._git.signature()
@@ -149,9 +127,7 @@ class Shadow:
         began = clock.nanoseconds() - clock.TICK
         if begin and self._git.signature() is None:
             self._begin(began)
-        self._look_at_users_index()
-        changed = self._changed()
-        changed |= self._unlisted({*self._tracked_ignored, *(path for name in also for path in self._files_at(name))})
+        changed = self._changed() | self._newly_tracked() | self._unlisted(also)
         if self._is_first and not self._git.has_tracked:
             self._drop_ignored(changed, also)
         if changed:
@@ -160,7 +136,6 @@ class Shadow:
             largest = os.fsdecode(self._at(max(sizes, key=lambda path: sizes[path], default=b"")))
             disk_space.require_room(sizes.values(), self._store.common_dir, largest)
             self._update(changed)
-            self._is_private = self._has_secret(b"\n".join(changed))
         tree = self._tree = self._tree or self._written()
         self._is_first = False
         self._drop_young(changed, began)
@@ -168,7 +143,7 @@ class Shadow:
 
     def _begin(self, began: int) -> None:
         """Take over what the user's index says of each path; then git stores only what differs from it."""
-        self._tree, self._known = "", set()
+        self._tree = ""
         rows = (row for row in _rows(self._git.tracked(["ls-files", "-s", "-z"])) if b" 0\t" in row)
         known = {row.partition(b"\t")[2]: row for row in rows}
         self._git.required(["update-index", "-z", "--index-info"], b"".join(row + b"\0" for row in known.values()))
@@ -184,15 +159,16 @@ class Shadow:
         statuses = {path: status for path in paths if (status := self._status(path)) is not None}
         young = (path for path, s in statuses.items() if s.st_ctime_ns >= began - _SECOND > s.st_mtime_ns)
         if dated_back := list(young):
-            self._known.difference_update(dated_back)
             self._drop(dated_back)
 
-    def _look_at_users_index(self) -> None:
+    def _newly_tracked(self) -> set[bytes]:
+        """Return what the user tracks although git ignores it, if his index changed: git does not list what is new."""
         signature = self._git.tracked_signature()
-        if signature != self._users_index:
-            hidden = ["ls-files", "-z", "-c", "-i", "--exclude-standard"]
-            listed = b"" if self._git.has_tracked else self._git.tracked(hidden)
-            self._users_index, self._tracked_ignored = signature, frozenset(_rows(listed))
+        if signature == self._users_index or self._git.has_tracked:
+            return set()
+        listed = self._git.tracked(["ls-files", "-z", "-c", "-i", "--exclude-standard"])
+        self._users_index, self._tracked_ignored = signature, frozenset(_rows(listed))
+        return self._readable(self._tracked_ignored)
 
     def _changed(self) -> set[bytes]:
         """Return the paths that differ from our index, and those that it lacks. Note what is left out."""
@@ -240,30 +216,17 @@ class Shadow:
             self._tree = ""
         return {path for path in nested if path in links}
 
-    def _files_at(self, path: bytes) -> Iterator[bytes]:
-        """Yield a file, or all files in a folder, that no link and no other repository leads to."""
-        parts = path.split(b"/")
-        above = (self._at(b"/".join(parts[:count])) for count in range(1, len(parts)))
-        if b".git" in parts or any(map(os.path.islink, above)):
-            return
-        place = self._at(path)
-        if not os.path.isdir(place) or os.path.islink(place):
-            yield path
-            return
-        for folder, below, names in os.walk(place):
-            below[:] = [name for name in below if not os.path.lexists(os.path.join(folder, name, b".git"))]
-            links = [name for name in below if os.path.islink(os.path.join(folder, name))]
-            inside = os.path.relpath(folder, self._at(b""))
-            yield from (os.path.join(inside, name) for name in (*names, *links))
+    def _unlisted(self, also: Sequence[bytes]) -> set[bytes]:
+        """Return what is at these paths and our index lacks, also if git ignores it."""
+        listed = self._git.required(["ls-files", "-z", "-o", "--", *map(os.fsdecode, also)]) if also else b""
+        return self._readable(path for path in _rows(listed) if not path.endswith(b"/"))
 
-    def _unlisted(self, present: set[bytes]) -> set[bytes]:
-        """Return those of these paths that our index may lack: git does not list what it ignores."""
-        there = {path for path in present if self._status(path) is not None}
+    def _readable(self, paths: Iterable[bytes]) -> set[bytes]:
+        """Return those of these paths that are there. Note what cannot be read."""
+        there = {path for path in paths if self._status(path) is not None}
         refused = {path: why for path in there if (why := self._reason_to_omit(path, is_untracked=False))}
         self.omitted |= {os.fsdecode(path): why for path, why in refused.items()}
-        new = there - refused.keys() - self._known
-        self._known = there - refused.keys()
-        return new
+        return there - refused.keys()
 
     def _drop_ignored(self, changed: set[bytes], also: Sequence[bytes]) -> None:
         """Forget files that git ignores by now, once in each process: within one, no file may look deleted."""
@@ -308,22 +271,13 @@ class Shadow:
         self._tree = ""
 
     def _written(self) -> str:
-        if self._is_first and not self._git.has_tracked:  # git then notes the trees of the folders there, for libgit2
-            result = self._git.git(["write-tree"])
-            tree, problem = result.out.decode("ascii").strip(), "" if result.status == 0 else result.words
-        else:
-            try:
-                self._repository.see_packs()
-                index = _Index(os.path.join(self._git.path, INDEX))
-                tree, problem = str(index.write_tree(self._repository)), ""
-            except (pygit2.GitError, KeyError, ValueError, OSError) as failed:
-                problem = str(failed) or "the index is damaged"
-        if not problem:
-            return tree
-        disk_space.explain(problem, self._store.common_dir)
+        result = self._git.git(["write-tree"])
+        if result.status == 0:
+            return result.out.decode("ascii").strip()
+        disk_space.explain(result.words, self._store.common_dir)
         # `git gc --prune=now` removed what only our index knew, or the index is damaged.
         self._git.remove(INDEX)
-        raise _Moved(problem)
+        raise _Moved(result.words)
 
     def _at(self, path: bytes) -> bytes:
         return os.path.join(os.fsencode(self._place.root), path)

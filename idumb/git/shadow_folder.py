@@ -36,10 +36,6 @@ SETTINGS: tuple[str, ...] = (
 )
 
 
-class Blocked(Exception):
-    """Git waited for a pipe, which is gone now."""
-
-
 class OwnFolder:
     """A git folder of idumb's own at `path`, its files, and what runs git there."""
 

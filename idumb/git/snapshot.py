@@ -33,17 +33,13 @@ class Snapshots:
     """Those of the working tree of `place`, and which trees were verified on disk.
 
     `objects` is the repository that stores objects and refs, if it is not the same (for a checkout): its ignore rules
-    apply. Scans leave out untracked files of more than `limit` MB, and do not remember names in which `has_secret`
-    finds a known value.
+    apply. Scans leave out untracked files of more than `limit` MB.
     """
 
-    def __init__(
-        self, place: Repository, objects: Repository, limit: Callable[[], int], has_secret: Callable[[bytes], bool]
-    ) -> None:
+    def __init__(self, place: Repository, objects: Repository, limit: Callable[[], int]) -> None:
         self._place = place
         self._objects = objects
         self.limit = limit
-        self.has_secret = has_secret
         self._head: str | None = None
 
     @functools.cached_property
@@ -53,7 +49,7 @@ class Snapshots:
     @functools.cached_property
     def shadow(self) -> Shadow:
         folder = ShadowFolder(self._place, self._objects)
-        return Shadow(self._place, self._objects, self.repository, folder, self.limit(), self.has_secret)
+        return Shadow(self._place, self._objects, folder, self.limit())
 
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
@@ -98,21 +94,13 @@ class Snapshots:
         return self._keep(ref, tree, reason, items)
 
     def _keep_head(self, head: str) -> None:
-        """Keep HEAD, which a tree cannot: an agent could rewrite history, and remove what no ref reaches.
-
-        Where history was rewritten since the last snapshot, what HEAD was then keeps a ref too.
-        """
+        """Keep HEAD's commit, which a tree cannot: the user may amend it, and collect garbage while a task is built."""
         if head == self._head:
             return
-        place, repository = self._objects, self.repository
-        below = f"{discover.PREFIX}worktrees/{place.worktree_id}/"
-        last = own_refs.current(repository, below + "head")
+        ref = f"{discover.PREFIX}worktrees/{self._objects.worktree_id}/head"
+        if own_refs.current(self.repository, ref) != head:
+            own_refs.move(self.repository, self._objects, ref, head)
         self._head = head
-        if last == head:
-            return
-        if last is not None and last in repository and not repository.descendant_of(head, last):
-            own_refs.move(repository, place, f"{below}former/{last[:16]}", last)
-        own_refs.move(repository, place, below + "head", head)
 
     def store(self, data: bytes) -> str:
         return str(self.repository.write(ObjectType.BLOB, data))

@@ -33,10 +33,7 @@ def changed(place: Repository, paths: Sequence[str]) -> tuple[str, ...]:
 
 def ignored(place: Repository, paths: Iterable[str]) -> frozenset[str]:
     """Return the paths that git ignores, and in which it tracks nothing."""
-    covered = [os.fsdecode(path[2:]) for path in _checked(place.root, paths) if path]
-    listed = git_program.output(place.root, ["ls-files", "-z", "--", *covered]) if covered else b""
-    tracked = [os.fsdecode(path) for path in listed.split(b"\0") if path]
-    return frozenset(path for path in covered if not any(f"{each}/".startswith(f"{path}/") for each in tracked))
+    return frozenset(os.fsdecode(path[2:]) for path in _checked(place.root, paths) if path)
 
 
 def deciding(root: str, paths: Iterable[str], rules: Repository) -> dict[str, tuple[str, str]]:
@@ -45,7 +42,7 @@ def deciding(root: str, paths: Iterable[str], rules: Repository) -> dict[str, tu
     `rules` is the repository whose rules outside the tree apply. For a clone, that is the user's: an agent can change
     the rules in the clone's own git folder.
     """
-    rows = _checked(root, paths, "--verbose", rules=rules)  # file, line, pattern and path, in turn
+    rows = _checked(root, paths, "--no-index", "--verbose", rules=rules)  # file, line, pattern and path, in turn
     found = zip(rows[::4], rows[2::4], rows[3::4], strict=False)
     return {os.fsdecode(path[2:]): (os.fsdecode(file), os.fsdecode(rule)) for file, rule, path in found}
 
@@ -54,7 +51,7 @@ def _checked(root: str, paths: Iterable[str], *options: str, rules: Repository |
     names = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
     if not names:
         return []
-    arguments = ["check-ignore", "--no-index", *options, "-z", "--stdin"]
+    arguments = ["check-ignore", *options, "-z", "--stdin"]
     # This command does not support literal paths; `./` keeps a leading `:` from being magic.
     extra = {"GIT_LITERAL_PATHSPECS": "0"}
     if rules is not None and rules.root != root:

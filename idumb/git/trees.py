@@ -23,7 +23,6 @@ from idumb.system.files import private_folders
 
 _ATTRIBUTES = ".gitattributes"
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
-_Counts = Mapping[str, tuple[int | None, int | None]]
 
 
 class GitTrees(Snapshots):
@@ -37,13 +36,11 @@ class GitTrees(Snapshots):
         repository: Repository,
         objects: Repository | None = None,
         limit: Callable[[], int] = lambda: SNAPSHOT_LIMIT,
-        has_secret: Callable[[bytes], bool] = lambda _: False,
         folder: str = "",
     ) -> None:
-        super().__init__(repository, objects or repository, limit, has_secret)
+        super().__init__(repository, objects or repository, limit)
         self.paths = ProjectPaths(folder)
         self.root = self.paths.root(repository.root)
-        self._counted: tuple[tuple[str, str], _Counts] | None = None
 
     def scan(self, also: Iterable[str] = ()) -> str:
         return self.shadow.scan(self.paths.all_stored(also))
@@ -181,13 +178,9 @@ class GitTrees(Snapshots):
         options = ["-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/"]
         return self._compared(options, old, new, *paths).decode("utf-8", "surrogateescape")
 
-    def line_counts(self, old: str, new: str) -> _Counts:
-        """The summary is written twice at the end of a run: before and after its verification."""
-        if self._counted is None or self._counted[0] != (old, new):
-            rows = [row.split(b"\t", 2) for row in self._compared(["--numstat", "-z"], old, new).split(b"\0") if row]
-            counts = {os.fsdecode(path): (_number(added), _number(removed)) for added, removed, path in rows}
-            self._counted = ((old, new), counts)
-        return self._counted[1]
+    def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
+        rows = [row.split(b"\t", 2) for row in self._compared(["--numstat", "-z"], old, new).split(b"\0") if row]
+        return {os.fsdecode(path): (_number(added), _number(removed)) for added, removed, path in rows}
 
     def _compared(self, options: Sequence[str], old: str, new: str, *paths: str) -> bytes:
         # In the working tree, git would read the present .gitattributes: a task that writes one would decide how its

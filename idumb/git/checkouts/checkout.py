@@ -29,6 +29,7 @@ from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import PROGRAM
 from idumb.git.restore import path_state
+from idumb.git.shadow_folder import INDEX
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from idumb.system.files import private_folders
@@ -340,6 +341,7 @@ class Checkout:
     def end(self) -> None:
         """Note that the attempt has ended, and its files are not needed any more: the next `show` removes them."""
         self._git.remove(MARK)
+        self._git.remove(INDEX)  # it has the names of files that failed, perhaps with a secret
         self._shown = None
 
     def _keep_left(self) -> None:

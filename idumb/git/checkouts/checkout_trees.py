@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from idumb.app.ports.repository import Conflict
 from idumb.git import git_program, guarded_files
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
-from idumb.git.checkouts.places import Odd
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.shadow import Shadow
-from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
+from idumb.git.shadow_folder import INDEX, ShadowFolder
 from idumb.git.trees import GitTrees
 
 if TYPE_CHECKING:
@@ -37,14 +36,14 @@ class CheckoutTrees(GitTrees):
         self, user_place: Repository, user: GitTrees, git: GitFolder, top: str, name: str, raw: Callable[..., str]
     ) -> None:
         place = Repository(top, git.path, git.path, name)
-        super().__init__(place, user_place, user.limit, user.has_secret, user.paths.folder)
+        super().__init__(place, user_place, user.limit, user.paths.folder)
         self._git = git
         self._raw = raw
 
     @functools.cached_property
     def shadow(self) -> Shadow:
         folder = _ScanFolder(self._place, self._objects, self._git)
-        return Shadow(self._place, self._objects, self.repository, folder, self.limit(), self.has_secret)
+        return Shadow(self._place, self._objects, folder, self.limit())
 
     def begin(self) -> None:
         """Begin the next scan with the index of the tree that is shown."""
@@ -84,19 +83,14 @@ class _ScanFolder(ShadowFolder):
         self._own = git
 
     def git(self, arguments: Sequence[str], stdin: bytes = b"", *, strict: bool = False) -> git_program.Result:
-        return self._run([*(() if strict else self._own.user.optional_filters), *arguments], stdin, INDEX)
-
-    def _run(self, arguments: Sequence[str], stdin: bytes, index: str) -> git_program.Result:
-        try:
-            return self._own.git(arguments, stdin, index=index, keep=(self._lock,))
-        except Odd as odd:
-            raise Blocked(str(odd)) from odd
+        words = [*(() if strict else self._own.user.optional_filters), *arguments]
+        return self._own.git(words, stdin, index=INDEX, keep=(self._lock,))
 
     def tracked_signature(self) -> tuple[int, ...] | None:
         return guarded_files.stat_key(f"{self.path}/{SHOWN}")
 
     def tracked(self, arguments: Sequence[str]) -> bytes:
-        return self._run(arguments, b"", SHOWN).out
+        return self._own.git(arguments, keep=(self._lock,)).out
 
     def by_rules(self) -> list[str]:
         return ["--exclude-standard"]

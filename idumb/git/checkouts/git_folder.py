@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from idumb.domain import errors
 from idumb.git import git_program, guarded_files
 from idumb.git.checkouts.places import Odd
 from idumb.git.checkouts.user_git import EXCLUDE, UserGit
@@ -45,7 +44,6 @@ class GitFolder(OwnFolder):
         variables: Mapping[str, str] | None = None,
         keep: Sequence[int] = (),
     ) -> git_program.Result:
-        """Run git. Raises Odd if it waited for a pipe in the place of rules: a program put it there, and it goes."""
         root = self.root()
         named = {
             "GIT_DIR": self.path,
@@ -56,13 +54,7 @@ class GitFolder(OwnFolder):
             "GIT_CONFIG_NOSYSTEM": "1",
             **(variables or {}),
         }
-        try:
-            return git_program.write(root, arguments, stdin, named, keep=keep)
-        except errors.Refusal as refusal:
-            if refusal.code != "git.waits-for-pipe":
-                raise
-            os.unlink(refusal.details["path"])
-            raise Odd(refusal.details["path"]) from refusal
+        return git_program.write(root, arguments, stdin, named, keep=keep)
 
     def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
         """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.

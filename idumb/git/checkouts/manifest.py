@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import operator
 import os
@@ -19,8 +18,8 @@ from idumb.domain.paths import folders_above
 from idumb.lazy_dataclass import dataclass
 from idumb.system.files import atomic_write, private_folders
 
-Facts = tuple[int | str, ...]
-"""Of a file or link its stamp, and the digest of its bytes where the stamp may hide a write; of a folder its mode."""
+Facts = tuple[int, ...]
+"""Of a file or link its stamp; of a folder its mode."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CTIME = 4
 _TICK = 0.001
@@ -75,26 +74,14 @@ def load(place: str) -> Manifest:
         return Manifest()
 
 
-def _facts(rows: Mapping[str, Sequence[int | str]]) -> dict[str, Facts]:
+def _facts(rows: Mapping[str, Sequence[int]]) -> dict[str, Facts]:
     return {path: tuple(row) for path, row in rows.items()}
 
 
 def present(root: str, paths: Iterable[str]) -> dict[str, Facts]:
     """Return what is at these paths and below them."""
-    with_bytes = private_folders.hides_writes(root)
     rows = (row for path in paths if has_room(root, path) for row in walk(root, path, is_own=True))
-    return {path: facts_of(os.path.join(root, path), status, with_bytes=with_bytes) for path, status in rows}
-
-
-def facts_of(place: str, status: os.stat_result, *, with_bytes: bool = False) -> Facts:
-    if stat.S_ISDIR(status.st_mode):
-        return (status.st_mode,)
-    facts = stamp(status)
-    if not with_bytes or not stat.S_ISREG(status.st_mode):
-        return facts
-    with contextlib.suppress(OSError), open(place, "rb") as stream:
-        return (*facts, hashlib.file_digest(stream, "sha256").hexdigest())
-    return facts
+    return {path: (status.st_mode,) if stat.S_ISDIR(status.st_mode) else stamp(status) for path, status in rows}
 
 
 def walk(top: str, path: str, *, is_own: bool = False) -> Iterator[tuple[str, os.stat_result]]:

@@ -44,7 +44,6 @@ class Checkouts:
     def require_place(self) -> None:
         """Refusal `checkout.unusable` if there is no place for checkouts."""
         places.prepare(self._place)
-        places.tidy(self._place)
 
     def place(self) -> str:
         """Return the folder of the checkouts."""

@@ -21,7 +21,6 @@ from idumb.system.files import atomic_write, file_locks, private_folders, user_f
 
 MOST = 4
 """Pairs of checkouts of one repository."""
-_TRIES = 20
 REHEARSAL = "rehearsal"
 """The name of a dry run's working tree."""
 COPIES = "rehearsals"
@@ -89,7 +88,7 @@ def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iter
         try:
             os.ftruncate(lock, 0)
             os.write(lock, str(os.getpid()).encode("ascii"))
-            place = prepare(user)  # not before: until it is locked, another command may remove the empty folder
+            place = prepare(user)
         except BaseException:
             os.close(lock)
             raise
@@ -107,21 +106,9 @@ def _locked(user: Repository, number: int, held: Callable[[str], None]) -> int |
 def prepare(user: Repository) -> str:
     """Return the folder of a repository's checkouts, created if missing. Refusal `checkout.unusable`."""
     place = folder_of(user)
-    for _ in range(_TRIES):
-        with contextlib.suppress(FileNotFoundError):  # another command has just removed the empty folder
-            _prepare(place)
-            return place
-    raise _unusable(place, "it cannot be made")
-
-
-def _prepare(place: str) -> None:
-    """Raise FileNotFoundError if the folder, or the one above it, is removed meanwhile."""
     try:
         private_folders.make(place)
         problem = _shared(place) or ("" if os.access(place, os.W_OK) else "it is not writable")
-        os.lstat(place)
-    except FileNotFoundError:
-        raise
     except OSError as failed:
         problem = f"{failed.strerror} ({failed.filename})"
     if problem:
@@ -130,6 +117,7 @@ def _prepare(place: str) -> None:
     for name in os.listdir(place):
         if _ASIDE in name:  # of a killed command, or it could not be removed then
             private_folders.try_to_remove(os.path.join(place, name))
+    return place
 
 
 def _remove_of_deleted(above: str) -> None:
@@ -141,28 +129,6 @@ def _remove_of_deleted(above: str) -> None:
         used = os.lstat(os.path.join(place, _OWNER)).st_mtime_ns
         if clock.nanoseconds() - used > _KEPT and all(map(_OURS.fullmatch, os.listdir(place))):
             private_folders.try_to_remove(place)
-
-
-def tidy(user: Repository) -> None:
-    """Remove the folder of a repository's checkouts if it holds nothing and no command uses it.
-
-    A folder that the user chose stays.
-    """
-    place = folder_of(user)
-    with contextlib.ExitStack() as locks, contextlib.suppress(OSError):
-        if set(os.listdir(place)) - {_OWNER}:
-            return
-        for number in range(1, MOST + 1):
-            with contextlib.suppress(FileNotFoundError):  # the folder of the locks is gone
-                lock = _locked(user, number, lambda _: None)
-                if lock is None:
-                    return
-                locks.callback(os.close, lock)
-        if os.listdir(place) == [_OWNER]:
-            os.unlink(os.path.join(place, _OWNER))
-        os.rmdir(place)
-        if not user_folders.checkouts()[1]:
-            os.rmdir(os.path.dirname(place))
 
 
 def folder_of(user: Repository) -> str:
@@ -185,6 +151,12 @@ def folder_of(user: Repository) -> str:
     return os.path.join(above, user_folders.repository_id(user.common_dir)[:_SHORT])
 
 
+def own_above(user: Repository) -> tuple[str, ...]:
+    """Return the folder of a repository's checkouts and, unless the user chose it, the one above."""
+    place = folder_of(user)
+    return (place,) if user_folders.checkouts()[1] else (place, os.path.dirname(place))
+
+
 def own_folders(user: Repository) -> dict[str, str]:
     """Return the checkouts that exist: the path of each to idumb's own git folder for it."""
     names = sorted(os.listdir(_state(user))) if os.path.isdir(_state(user)) else []
@@ -203,7 +175,7 @@ def is_checkout_of(common_dir: str, path: str) -> bool:
 
 
 class Folder:
-    """The folder of a checkout. A program can move it and put a link there, so device and inode are in `record`."""
+    """The folder of a checkout. A program can move it and put a link there, so its inode is in `record`."""
 
     def __init__(self, path: str, record: str) -> None:
         self.path = path
@@ -229,11 +201,8 @@ class Folder:
 
     @property
     def is_same(self) -> bool:
-        """Return whether it is the folder that idumb made, at whatever time. A device may have another number later."""
-        known, present = self._known.split("\n")[0].split(" "), self._present().split("\n")[0].split(" ")
-        return (
-            len(known) == len(present) and known[1] == present[1] and (known[0] == present[0] or known[2] != present[2])
-        )
+        """Return whether it is the folder that idumb made, at whatever time."""
+        return bool(self._known) and self._known.split(" ")[0] == self._present().split(" ")[0]
 
     def clear_beside(self) -> None:
         """Remove what programs put beside it, where tools that search upward, or a path with `../`, would find it."""
@@ -262,8 +231,7 @@ class Folder:
         """Give a descriptor of the folder. Raises Odd if another one is there."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            status = os.fstat(descriptor)
-            if not self._known.startswith(f"{status.st_dev} {status.st_ino} "):
+            if not self._known.startswith(f"{os.fstat(descriptor).st_ino} "):
                 raise Odd(self.path)
             yield descriptor
         finally:
@@ -274,8 +242,8 @@ class Folder:
             status = os.lstat(self.path)
         except OSError:
             return ""
-        kind = "" if stat.S_ISDIR(status.st_mode) else "no folder "
-        return f"{kind}{status.st_dev} {status.st_ino} {host_identity.boot_id() or ''}\n{self.path}"
+        kind = "" if stat.S_ISDIR(status.st_mode) else "no-folder-"
+        return f"{kind}{status.st_ino} {host_identity.boot_id() or ''}\n{self.path}"
 
 
 def _state(user: Repository) -> str:

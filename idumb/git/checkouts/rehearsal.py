@@ -34,7 +34,8 @@ def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Ite
         yield _copied(user, head, folder, also)
     finally:
         private_folders.unlock(folder, lock)
-        _tidy(user, top)
+        for empty in (top, *places.own_above(user)):
+            private_folders.remove_empty(empty)
 
 
 def clear(user: Repository) -> tuple[str, ...]:
@@ -48,13 +49,8 @@ def clear(user: Repository) -> tuple[str, ...]:
         user.guard()
         if private_folders.remove(folder):
             removed.append(folder)
-    _tidy(user, top)
-    return tuple(removed)
-
-
-def _tidy(user: Repository, top: str) -> None:
     private_folders.remove_empty(top)
-    places.tidy(user)
+    return tuple(removed)
 
 
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:

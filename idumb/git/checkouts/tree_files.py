@@ -54,7 +54,7 @@ class TreeFiles:
         self._folder.remove(_TREE)
         if not before:
             self._require_space(tree)
-        if not before or self._hides_writes or self._attributes_differ(before, tree):
+        if not before or self._attributes_differ(before, tree):
             self._folder.remove(SHOWN)
         self._check_out(tree)
         self._list(tree)
@@ -72,10 +72,6 @@ class TreeFiles:
         """Write every file."""
         self._folder.remove(SHOWN)
         self._check_out(tree)
-
-    @property
-    def _hides_writes(self) -> bool:
-        return private_folders.hides_writes(self._folder.root())
 
     def _attributes_differ(self, old: str, new: str) -> bool:
         """Return whether files may have other bytes although the tree has the same object for them."""
@@ -129,19 +125,14 @@ class TreeFiles:
         root = self._folder.root()
         before = {path: path_state.entry_below(root, path) for path in touched}
         self._remove_foreign_attributes(touched)
-        if self._hides_writes:
-            self.show_again(self._folder.read(_TREE))
-        else:
-            names = b"".join(os.fsencode(path) + b"\0" for path in touched)
-            result = self._folder.without_required_filters(["checkout-index", *_WRITES, "-z", "--stdin"], names)
-            if result.status != 0:
-                raise Odd(result.words)
+        names = b"".join(os.fsencode(path) + b"\0" for path in touched)
+        result = self._folder.without_required_filters(["checkout-index", *_WRITES, "-z", "--stdin"], names)
+        if result.status != 0:
+            raise Odd(result.words)
         return [path for path in touched if path_state.entry_below(root, path) != before[path]]
 
     def _touched(self) -> list[str]:
         """Return the files whose times are not those that git wrote, and those that are missing."""
-        if self._hides_writes:
-            return sorted(self.tracked)
         arguments = ["diff-files", "--name-only", "--no-renames", git_program.NO_SUBMODULES, "-z"]
         listed = self._folder.without_required_filters(arguments)
         if listed.status != 0:

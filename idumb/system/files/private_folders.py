@@ -38,7 +38,6 @@ MANIFESTS = (
 """Node, Python, Go, Cargo and others search every parent folder for these."""
 _LOCK = ".lock"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 _SHORT = 64
 """Bytes of a path in which programs can create sockets: theirs may have 104, and tests add folders and names."""
 
@@ -285,10 +284,3 @@ def require_no_mounts(folder: str) -> None:
     if found:
         words = "something is mounted here, so idumb does not remove it; unmount it"
         raise OSError(errno.EBUSY, words, found[0])
-
-
-def hides_writes(path: str) -> bool:
-    """Return whether a program can write into a file at `path` without changing its times, through shared memory."""
-    from idumb.system.files import file_systems
-
-    return file_systems.kind_of(path) in _IN_MEMORY

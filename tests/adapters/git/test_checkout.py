@@ -19,7 +19,6 @@ from idumb.git import discover
 from idumb.git.checkouts.checkout import BUILD, Checkout
 from idumb.git.trees import GitTrees
 from idumb.system import clock
-from idumb.system.files import private_folders
 from tests.support import checkouts
 from tests.support.checkouts import create, show, shown, tree
 from tests.support.gitrepo import GitSandbox
@@ -65,7 +64,6 @@ def test_it_holds_what_is_committed_and_nothing_else(sandbox: GitSandbox, proof:
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """In memory, a write may leave no time, so every file is written again."""
-    monkeypatch.setattr(private_folders, "hides_writes", lambda _: False)
 
 
 @pytest.mark.usefixtures("on_disk")

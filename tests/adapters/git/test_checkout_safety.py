@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import mmap
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,9 +18,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import BUILD, Checkout
-from idumb.git.discover import Repository
 from idumb.system import clock, host_identity
-from idumb.system.files import private_folders
 from tests.support.checkouts import close, create, names, opened, show, shown, tree
 from tests.support.gitrepo import GitSandbox
 
@@ -65,7 +61,6 @@ LEADING_AWAY = [
     "rm -r .git",
     "rm -r d && ln -s {user}/d d",
     "git config filter.x.clean 'touch {user}/x' && echo '* filter=x' > d/.gitattributes",
-    "mkfifo .gitattributes d/.gitignore",
     "git init -q d && git -C d add b.txt",
     "chmod 0 d",
 ]
@@ -78,13 +73,6 @@ def test_what_a_program_does_with_git_in_a_checkout_leads_nowhere(repository: Gi
         subprocess.run(command.format(user=repository.root), cwd=root, shell=True, check=True)
         everything(checkout, repository)
         assert repository.ledger() == before, command
-
-
-def test_a_pipe_in_the_place_of_rules_stops_no_scan(repository: GitSandbox, checkout: Checkout) -> None:
-    root = show(checkout, repository)
-    os.mkfifo(root / "d/.gitattributes")
-    (root / "d/new.txt").write_text("new\n")
-    assert set(repository.tree(checkout.trees.scan())) == {*FILES, "d/new.txt"}
 
 
 def test_below_a_home_that_is_a_repository_git_never_works_there(
@@ -169,7 +157,6 @@ def forge(root: Path, own: Path) -> None:
 def test_what_a_program_writes_into_idumb_s_own_index_is_not_believed(
     repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setattr(private_folders, "hides_writes", lambda _: False)
     checkout = create(repository)
     root, own = show(checkout, repository), repository.git_dir / "idumb/checkouts/proof-1"
     forge(root, own)
@@ -197,7 +184,6 @@ def test_after_a_restart_of_the_machine_every_file_is_written_again(
     repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A power cut may have truncated files that were never forced to disk."""
-    monkeypatch.setattr(private_folders, "hides_writes", lambda _: False)
     checkout = create(repository, BUILD)
     os.link(show(checkout, repository) / "a.txt", tmp_path / "before")
     close(checkout)
@@ -256,25 +242,6 @@ def test_a_file_that_is_linked_elsewhere_is_a_file_of_its_own_again(
     assert checkout.restore() == ("a.txt",)
     assert (root / "a.txt").stat().st_nlink == 1
     assert (tmp_path / "a.txt").read_text() == "through the link\n"
-
-
-def test_a_write_through_memory_is_found_although_it_leaves_no_time(
-    repository: GitSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not os.path.isdir("/dev/shm"):
-        pytest.skip("no file system in memory")
-    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="idumb-test-") as folder:
-        monkeypatch.setenv("IDUMB_CHECKOUTS", f"{folder}/copies")
-        checkout = create(repository)
-        root = show(checkout, repository)
-        with (root / "a.txt").open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as mapped:
-            times = [os.stat(root / "a.txt").st_ctime_ns]
-            mapped[0] = ord("b")
-        index = repository.git_dir / "idumb/checkouts/proof-1/shown"
-        os.utime(index, (times[0] // 10**9 + 5,) * 2)  # for git, the file is older than its index
-        assert checkout.restore() == ("a.txt",)
-        everything(checkout, repository)
-        close(checkout)
 
 
 def test_a_full_disk_is_one_clear_line_and_nothing_of_the_user_changes(
@@ -391,26 +358,6 @@ def test_a_checkout_is_outside_the_repository_and_below_no_manifest(
     (tmp_path / "package.json").unlink()
     monkeypatch.setenv("XDG_STATE_HOME", str(repository.root / "state"))
     assert places.folder_of(place).startswith("/var/tmp/idumb-")
-
-
-def test_a_command_that_tidies_up_never_removes_the_folder_that_another_begins_to_use(
-    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    user = discover.find(str(sandbox.root))
-    prepare = places.prepare
-
-    def prepared_beside_another(place: Repository) -> str:
-        folder = prepare(place)
-        places.tidy(place)
-        return folder
-
-    monkeypatch.setattr(places, "prepare", prepared_beside_another)
-    pair = places.take(user)
-    places.tidy(user)
-    assert Path(places.folder_of(user)).is_dir()
-    pair.close()
-    places.tidy(user)
-    assert not Path(places.folder_of(user)).exists()
 
 
 def test_checkouts_of_a_deleted_repository_go_a_month_after_their_last_use(

@@ -318,16 +318,12 @@ def test_a_run_that_another_process_changes_while_it_is_freed_keeps_that_name(
     assert run.history.kept(f"{RUN}T1/1/base") is not None
 
 
-def test_a_head_that_moved_forward_needs_no_second_ref_and_a_rewritten_one_is_kept(source: GitSandbox) -> None:
+def test_the_commit_of_head_is_kept(source: GitSandbox) -> None:
     run = Run(source)
     run.tasks(1)
     second = source.commit()
     run.tasks(2)
     assert source.refs(f"{WORKTREE}/head") == {f"{WORKTREE}/head": second}
-    assert source.refs(f"{WORKTREE}/former/") == {}
-    source.git("commit", "--quiet", "--amend", "--allow-empty", "-m", "rewritten")
-    run.tasks(3)
-    assert source.refs(f"{WORKTREE}/former/") == {f"{WORKTREE}/former/{second[:16]}": second}
 
 
 def test_a_lock_that_git_holds_for_a_moment_is_waited_for(source: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:

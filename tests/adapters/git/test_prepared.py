@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -160,23 +158,6 @@ def test_an_installed_copy_of_the_project_belongs_to_its_tree(tmp_path: Path, so
     assert checkout.runs == 1
     checkout.ensure(tree="t2")
     assert checkout.runs == (2 if other == "made again" else 1)
-
-
-def test_a_write_through_memory_is_found() -> None:
-    """It changes no time of a file in memory."""
-    if not os.path.isdir("/dev/shm"):
-        pytest.skip("no file system in memory")
-    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="idumb-test-") as folder:
-        checkout = Checkout(Path(folder))
-        checkout.ensure()
-        place = checkout.root / "vendor/lib/x"
-        before = place.stat()
-        with place.open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as mapped:
-            assert mapped[0] == ord("1")  # pages that were read are written without a stamp
-            mapped[:] = b"9\n"
-        assert place.stat().st_ctime_ns == before.st_ctime_ns
-        checkout.ensure()
-        assert place.read_text() == "2\n"
 
 
 def test_lock_files_of_every_folder_count() -> None:

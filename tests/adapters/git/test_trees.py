@@ -98,16 +98,6 @@ def test_attributes_in_the_working_tree_do_not_affect_stored_trees(sandbox: GitS
     assert trees.line_counts(new, old) == {"a": (0, 1)}
 
 
-def test_the_same_two_trees_are_counted_once(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("a", "1\n")
-    old = trees.scan()
-    sandbox.write("a", "2\n2\n")
-    new = trees.scan()
-    counts = trees.line_counts(old, new)
-    assert trees.line_counts(old, new) is counts
-    assert trees.line_counts(new, old) == {"a": (1, 2)}
-
-
 def test_a_patch_is_applied_to_the_working_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "1\n", "gone": "1\n", "bin": b"\0\1", "crlf": "1\r\n2\r\n"})
     sandbox.commit()
