@@ -13,8 +13,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.crash import fencing
 from tests.support import project as projects
-from tests.support import seed
+from tests.support import seed, warm
 from tests.support.answer import Answer
 from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
@@ -37,9 +38,9 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def busy(project: Project, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def busy(project: Project, tmp_path: Path) -> Iterator[tuple[warm.Started, int]]:
     """(a run whose builder sleeps, a process that the builder left)."""
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+    with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
         with open(tmp_path / "door", encoding="ascii") as door:
             sleeper = int(door.readline())
         yield process, sleeper
@@ -137,13 +138,11 @@ def test_stop_ends_a_hanging_hook_and_the_work_is_committed_once(project: Projec
     assert [e["attempt"] for e in project.events("--kind", "attempt.started")] == [1]
 
 
-def test_a_suspended_owner_is_named_and_only_ended_by_force(
-    project: Project, busy: tuple[subprocess.Popen[str], int]
-) -> None:
+def test_a_suspended_owner_is_named_and_only_ended_by_force(project: Project, busy: tuple[warm.Started, int]) -> None:
     """F38: a process that is stopped cannot answer; by force it and all that it started are killed."""
     process, sleeper = busy
-    process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    os.kill(process.pid, signal.SIGSTOP)
+    assert fencing.stopped(process.pid)
     refused = project.json("resume", "1")
     assert (refused.code, refused.error["code"]) == (4, "lock.held")
     assert "stopped" in refused.error["message"]
@@ -154,7 +153,7 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
     forced = stop(project, "--force")
     assert forced.code == 0, forced.out
     assert (forced.data["stopped"], forced.data["ended"], forced.data["forced"]) == (True, "killed", True)
-    assert process.wait(60) == -signal.SIGKILL
+    assert process.wait().code == -signal.SIGKILL
     assert has_ended(sleeper)
     assert last(project, "run.interrupted")["forced"] is True
     continues(project)

@@ -37,7 +37,7 @@ def test_the_programme_detects_an_ignored_fsync_failure(tmp_path: Path) -> None:
     with Stage(tmp_path, preload=str(faults.library), environment=faults.environment) as stage:
         scene = scenes.all_of(stage, ("rollback",))["rollback"]
         middle = failing_calls.count(stage, faults, scene)[shim.FSYNC] // 2
-        for number in range(middle, middle + 4):
+        for number in range(middle - 2, middle + 6):
             point = Point(scene.name, shim.FSYNC, number, Error(errno.EIO))
             failing_calls.play(stage, faults, scene, point, sound)
             hook = "tests.crash.failing_calls:pass_over_failed_fsyncs"

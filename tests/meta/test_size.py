@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_084,
     "the root": 199,
 }
-TESTS = 69_639
+TESTS = 69_469
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tests.support import warm
 from tests.support.answer import Answer
@@ -37,17 +37,17 @@ def _sound(answer: Answer) -> Answer:
 
 
 class Running:
-    """A command that runs beside the test, seen by the events it prints."""
+    """A command that runs beside the test, seen by the events that come through a pipe."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self.pid = process.pid
+    def __init__(self, command: warm.Started, pipe: TextIO) -> None:
+        self._command = command
+        self._pipe = pipe
+        self.pid = command.pid
         self.seen: list[dict[str, Any]] = []
 
     def wait_for(self, kind: str, task: str | None = None) -> dict[str, Any]:
         """The next event of this kind; an AssertionError when the command ends before it."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in self._pipe:
             self.seen.append(json.loads(line))
             if self.seen[-1]["kind"] == kind and task in {None, self.seen[-1]["task"]}:
                 return self.seen[-1]
@@ -57,9 +57,10 @@ class Running:
 
     def end(self) -> int:
         """Read to the end and give the exit code."""
-        out, self.err = self._process.communicate(timeout=60)
-        self.seen += [json.loads(line) for line in out.splitlines()]
-        return self._process.returncode
+        self.seen += [json.loads(line) for line in self._pipe]
+        answer = self._command.wait()
+        self.err = answer.err
+        return answer.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,29 +119,12 @@ class Project:
         return answer
 
     @contextlib.contextmanager
-    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """A command that runs beside the test; when the block ends, it has ended too."""
-        process = subprocess.Popen(
-            [*IDUMB, *arguments],
-            cwd=self.start,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        with process:
-            try:
-                yield process
-            finally:
-                process.kill()
-
-    @contextlib.contextmanager
-    def beside(self, *arguments: str, terminal: str = "") -> Iterator[warm.Started]:
-        """The same, forked as by `idumb`, for half of the time; the process is no child of the test.
+    def beside(self, *arguments: str, terminal: str = "", pipe: Path | None = None) -> Iterator[warm.Started]:
+        """A command that runs beside the test, and has ended when the block ends; the process is no child of the test.
 
         The terminal of that name controls it, so that it gets SIGHUP when the other side of the terminal is closed.
         """
-        command = warm.start(self.start, *arguments, terminal=terminal)
+        command = warm.start(self.start, *arguments, terminal=terminal, pipe=pipe)
         try:
             yield command
         finally:
@@ -151,8 +135,11 @@ class Project:
     @contextlib.contextmanager
     def running(self, *arguments: str) -> Iterator[Running]:
         """The same with `--events`."""
-        with self.started(*arguments, "--events") as process:
-            yield Running(process)
+        with tempfile.TemporaryDirectory(prefix="idumb-tests-") as folder:
+            pipe = Path(folder, "events")
+            os.mkfifo(pipe)
+            with self.beside(*arguments, "--events", pipe=pipe) as command, pipe.open(encoding="utf-8") as stream:
+                yield Running(command, stream)
 
     def undoing(self) -> tuple[str, ...]:
         """Return the words that undo the newest operation without a question; `undo` names them when it refuses."""
