@@ -240,24 +240,27 @@ def bundle_command(phase: str) -> Result:
 
 
 @options.command("prove", text="prove.prove")
-@options.phase
+@click.argument("phase", required=False, shell_complete=completion.phases)
 @click.argument("task", required=False, shell_complete=completion.tasks)
-@click.option("--head", is_flag=True, help="Prove HEAD, and compare with no record.")
-@options.approve("Agree to run the commands of this contract, with --head.")
-def prove_command(phase: str, task: str | None, approve: tuple[str, ...], *, head: bool) -> Result:
+@click.option("--commit", metavar="COMMIT", help="Prove this commit, which is checked out, and compare with no record.")
+@options.approve("Agree to run the commands of this contract, with --commit.")
+def prove_command(phase: str | None, task: str | None, commit: str | None, approve: tuple[str, ...]) -> Result:
     """Rerun the evidence in a fresh clone of the commit.
 
     Shows the newest commit of the run in a checkout of its own, with the files that a fresh clone has, and runs the
     checks of every completed task and of the phase there, with a private home. With TASK, runs the checks of this task
     at its own commit. Compares each result with the recorded one. What a person or a model said cannot be rerun.
 
-    With --head, or if this working tree has no run of the phase (a colleague's clone, a CI job), runs the checks of
-    every task of the committed plan on HEAD instead, and needs no record.
+    With --commit HEAD, or if this working tree has no run of the phase (a colleague's clone, a CI job), runs the checks
+    of every task of the committed plan on HEAD instead, and needs no record. PHASE is then that of the newest task.
 
     It runs only commands that you consented to, and it changes nothing: no lock, no event, no ref, no file. The exit
     code is 1 if a check now fails, or if no commit has the work of a task.
     """
+    if phase is None and commit is None:
+        raise click.UsageError("Name a PHASE, or --commit HEAD.")
     from idumb.app.verify import prove
 
     with options.services(writes=True) as services:
-        return prove.prove(services, options.phase_id(phase, services.root), task, head=head, approved=approve)
+        phase = phase and options.phase_id(phase, services.root)
+        return prove.prove(services, phase, task, commit=commit or "", approved=approve)

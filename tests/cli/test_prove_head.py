@@ -64,8 +64,9 @@ def test_a_task_without_a_commit_is_not_proven(project: Project) -> None:
     first = project.repo.git("log", "--format=%H", "--grep=^Idumb-Task: T1-01$")
     project.repo.git("reset", "--soft", first)  # someone made one commit of the rest, without its trailers
     project.repo.git("commit", "--quiet", "-m", "the rest")
-    answer = project.quick("prove", "1", "--head", "--json")
+    answer = project.quick("prove", "--commit", "HEAD", "--json")
     assert {row["id"]: row["result"] for row in answer.data["tasks"]} == {"T1-01": "proven", "T1-02": "no_commit"}
+    assert project.quick("prove", "--commit", first, "--json").error["code"] == "prove.other-commit"
 
 
 @pytest.mark.parametrize("path", [PLAN, ".idumb/config.yaml"])

@@ -8,9 +8,9 @@ BUDGETS = {
     "domain": 9_136,
     "markdown": 6_740,
     "app, engine rooms": 7_692,
-    "app, use cases": 9_313,
+    "app, use cases": 9_325,
     "composition": 719,
-    "cli, views": 5_059,
+    "cli, views": 5_062,
     "see and steer": 942,
     "git": 4_615,
     "store": 1_829,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_084,
     "the root": 199,
 }
-TESTS = 69_469
+TESTS = 69_470
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 443_883  # bytes of README.md and docs/
+PAGES = 443_978  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -40,14 +40,18 @@ _OWN = ".idumb/"
 
 
 def prove(
-    services: Services, phase: str, task: str | None = None, *, head: bool = False, approved: tuple[str, ...] = ()
+    services: Services, phase: str | None, task: str | None = None, *, commit: str = "", approved: tuple[str, ...] = ()
 ) -> Result:
     """Rerun the evidence of the completed tasks of a phase's newest run, and say for each whether the commit proves it.
 
-    Without a run of the phase in this working tree, or with `head`, prove what is committed; `approved` are then hashes
-    of contracts whose commands may run. A `task` is proven at its own commit, and a phase at its newest one.
+    Without a run of the phase in this working tree, or with `commit`, prove what is committed; `approved` are then
+    hashes of contracts whose commands may run. A `task` is proven at its own commit, and a phase at its newest one.
+    Without a phase, it is that of the newest task in the history of `commit`.
     """
-    if head or run_lookup.recorded_phase(services, phase) is None:
+    if commit:
+        prove_head.require_checked_out(services, commit)
+    phase = phase or prove_head.newest_phase(services)
+    if commit or run_lookup.recorded_phase(services, phase) is None:
         return prove_head.prove(services, phase, task, approved)
     state = run_lookup.named_run(services, phase)
     contract = loading.locked_contract(services, state)

@@ -6,7 +6,7 @@ import shlex
 
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
-from idumb.app.core import actions
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.verify import outside_work, reruns
@@ -48,6 +48,21 @@ def prove(services: Services, phase: str, task: str | None, approved: tuple[str,
     return reruns.result(facts, rows, criteria, proof.notes, [Action.of("check-plan", contract.phase)])
 
 
+def require_checked_out(services: Services, commit: str) -> None:
+    """Refusal `prove.other-commit`: plan and configuration are read from the files that are checked out."""
+    head = services.history.head()
+    if commit not in ("HEAD", head.branch) and not (len(commit) >= 7 and str(head.commit).startswith(commit)):
+        words = f"{commit} is not checked out, and its plan and configuration may be other ones."
+        raise Refusal("prove.other-commit", words, hint=f"git switch --detach {shlex.quote(commit)}")
+
+
+def newest_phase(services: Services) -> str:
+    """Return the phase of the newest task that a commit in the history of HEAD has."""
+    for task in outside_work.commits_of_tasks(services.history.trailers_since(None)):
+        return run_lookup.find_task(task)[0]
+    raise Refusal("prove.no-commit", "No commit in the history of HEAD has the work of a task.", hint="idumb next")
+
+
 def _committed_contract(services: Services, phase: str) -> Contract:
     """Return the contract that HEAD has: plans and configuration may not differ from the files."""
     contract = loading.require_contract(services, phase)
@@ -82,7 +97,7 @@ def _require_consent(services: Services, contract: Contract, approved: tuple[str
     ]
     commands = list(dict.fromkeys(check.command for check in checks if check.command))
     why = f"Proving phase {contract.phase} runs {len(commands)} commands of this repository"
-    agree = Action.of("prove", contract.phase, "--approve", contract.hash)
+    agree = Action.of("prove", contract.phase, "--commit", "HEAD", "--approve", contract.hash)
     choices = [Choice("agree", "run them in a fresh clone", "nothing changes in this working tree", agree)]
     details = actions.offer(why, why, commands, choices, phase=contract.phase, contract_hash=contract.hash)
     raise Refusal("consent.missing", f"{why}. Nothing was run.", hint=agree, details=details)
