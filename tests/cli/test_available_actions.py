@@ -17,7 +17,6 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell, task, write
 
 EDITOR = "builder: editor\n"
-PERSON = "- **Builder:** human\n"
 
 
 def planned(sandbox: GitSandbox, *tasks: str, head: str = "", tail: str = "", settings: str = "") -> Project:
@@ -40,12 +39,6 @@ def two(**more: Any) -> tuple[str, str]:
 
 def nothing_planned(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox)
-
-
-def listed_in_the_roadmap(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    assert project.quick("roadmap", "--add", "Slugs").code == 0
-    return project
 
 
 def not_set_up(sandbox: GitSandbox) -> Project:
@@ -72,10 +65,6 @@ def consent_waits(sandbox: GitSandbox) -> Project:
     return project
 
 
-def work_of_a_person(sandbox: GitSandbox) -> Project:
-    return ran(sandbox, *two(fields=PERSON))
-
-
 def failed_and_asks(sandbox: GitSandbox) -> Project:
     tasks = failing_task("T1-01", "a.txt", fields="- **On failure:** ask\n"), making("T1-02", "b.txt", after="T1-01")
     return ran(sandbox, *tasks)
@@ -83,11 +72,6 @@ def failed_and_asks(sandbox: GitSandbox) -> Project:
 
 def failed_for_good(sandbox: GitSandbox) -> Project:
     return ran(sandbox, failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"))
-
-
-def failed_and_others_wait(sandbox: GitSandbox) -> Project:
-    tasks = failing_task("T1-01", "a.txt"), making("T1-02", "b.txt")
-    return ran(sandbox, *tasks, settings="run: {halt_after: 1, max_attempts: 1}\n")
 
 
 def undeclared(sandbox: GitSandbox) -> Project:
@@ -129,31 +113,8 @@ def editor_open(sandbox: GitSandbox) -> Project:
     return project
 
 
-def editor_refused(sandbox: GitSandbox) -> Project:
-    project = editor_open(sandbox)
-    assert project.quick("submit", "T1-01").code == 1
-    return project
-
-
-def editor_failed(sandbox: GitSandbox) -> Project:
-    project = editor_ready(sandbox, "run: {max_attempts: 1}\n")
-    assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
-    assert project.quick("submit", "T1-01").code == 1
-    return project
-
-
 def unproven_criterion(sandbox: GitSandbox) -> Project:
     return ran(sandbox, making("T1-01", "a.txt"), tail="\n## Success Criteria\n\n- [ ] It is fast\n")
-
-
-def criterion_for_a_person(sandbox: GitSandbox) -> Project:
-    tail = "\n## Success Criteria\n\n- [ ] It is fast — human\n"
-    return ran(sandbox, making("T1-01", "a.txt"), tail=tail)
-
-
-def criterion_fails(sandbox: GitSandbox) -> Project:
-    tail = "\n## Success Criteria\n\n- [ ] It is fast — check: `false`\n"
-    return ran(sandbox, making("T1-01", "a.txt"), tail=tail)
 
 
 def not_verified(sandbox: GitSandbox) -> Project:
@@ -167,12 +128,6 @@ def your_own_change_since(sandbox: GitSandbox) -> Project:
     project.repo.write("a.txt", "mine\n")
     project.repo.commit("mine", "a.txt")
     project.quick("verify-work", "1")
-    return project
-
-
-def rolled_back(sandbox: GitSandbox) -> Project:
-    project = ended_runs.done(sandbox)
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     return project
 
 
@@ -195,13 +150,6 @@ def plan_changed(sandbox: GitSandbox) -> Project:
     return project
 
 
-def verified_plan_changed(sandbox: GitSandbox) -> Project:
-    project = ended_runs.done(sandbox)
-    edit(project, "test -s a.txt", "test -f a.txt")
-    project.repo.commit("another check")
-    return project
-
-
 def another_branch(sandbox: GitSandbox) -> Project:
     project = ended_runs.failed(sandbox)
     project.repo.git("checkout", "-q", "-b", "elsewhere")
@@ -220,46 +168,30 @@ def archived(sandbox: GitSandbox) -> Project:
     return project
 
 
-def quick_task(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    project.quick("quick", "Fix it", "--files", "README.md", "--check", "false", "--builder", "human")
-    return project
-
-
 STATES: tuple[Callable[[GitSandbox], Project], ...] = (
     nothing_planned,
-    listed_in_the_roadmap,
     not_set_up,
     not_started,
     wrong_plan,
     strict_not_approved,
     consent_waits,
-    work_of_a_person,
     failed_and_asks,
     failed_for_good,
-    failed_and_others_wait,
     undeclared,
     skipped_and_blocked,
     paused,
     killed,
     editor_ready,
     editor_open,
-    editor_refused,
-    editor_failed,
     unproven_criterion,
-    criterion_for_a_person,
-    criterion_fails,
     not_verified,
     your_own_change_since,
-    rolled_back,
     dropped,
     plan_gone,
     plan_changed,
-    verified_plan_changed,
     another_branch,
     commits_gone,
     archived,
-    quick_task,
     ended_runs.done,
     ended_runs.failed,
     ended_runs.replaced,

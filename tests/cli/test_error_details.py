@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.choices import refused
@@ -113,35 +112,11 @@ def merging(prepared: Prepared) -> tuple[Project, Answer]:
     return project, project.json("execute-phase", "1", "--approve", approval)
 
 
-def rolled_back(prepared: Prepared) -> tuple[Project, Answer]:
-    project = prepared.get(ended_runs.done)
-    return project, project.json("rollback", "1", "--to", "T9-09")
-
-
-def unconfirmed(prepared: Prepared) -> tuple[Project, Answer]:
-    project = prepared.get(ended_runs.done)
-    return project, project.json("rollback", "1", "--to", "start")
-
-
-def without_run(prepared: Prepared) -> tuple[Project, Answer]:
-    project = prepared.get(planned)
-    return project, project.json("resume", "1")
-
-
-def amended(prepared: Prepared) -> tuple[Project, Answer]:
-    project = prepared.get(ended_runs.failed)
-    return project, project.json("amend", "1", "--drop-dependency", "T1-01", "T1-02")
-
-
 SITUATIONS = (
     (fresh, "state.not-initialised"),
     (without_plan, "phase.no-plan"),
     (dirty, "task.dirty-path"),
     (merging, "git.merge-in-progress"),
-    (rolled_back, "rollback.no-checkpoint"),
-    (unconfirmed, "rollback.not-confirmed"),
-    (without_run, "run.none"),
-    (amended, "amend.no-dependency"),
 )
 
 

@@ -34,6 +34,20 @@ with open("list.txt", "w" if told else "a") as file:
 CONFIG = "bindings:\n  builder:\n    adapter: command\n    argv: [python3, tools/builder.py]\n"
 
 
+CHAIN = (
+    making("T1-01", "sub/a.txt"),
+    task("T1-02", files="delete `old.txt`", check="! test -e old.txt", after="T1-01", steps=[delete("old.txt")]),
+    task(
+        "T1-03",
+        files="modify `sub/a.txt`",
+        check='test "$(wc -l < sub/a.txt)" -eq 2',
+        after="T1-02",
+        steps=[shell("echo more >> sub/a.txt")],
+    ),
+)
+"""A new file, a deletion, and an edit by a command that nobody may repeat."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bytes:
     """The final state of the project and of the user's own files."""
@@ -81,12 +95,15 @@ def template(place: Path) -> tuple[Path, str]:
             ),
         ]
     )
+    work_of_the_user(repo)
+    return place, project.approval()
+
+
+def work_of_the_user(repo: GitSandbox) -> None:
+    """A staged change, a later change, a change that is not staged, and an untracked file."""
     repo.write("staged.txt", "two\n")
     repo.git("add", "staged.txt")
-    repo.write("staged.txt", "three\n")
-    repo.write("dirty.txt", "two\n")
-    repo.write("mine.txt", "never committed\n")
-    return place, project.approval()
+    repo.write_all({"staged.txt": "three\n", "dirty.txt": "two\n", "mine.txt": "never committed\n"})
 
 
 def copy(place: Path, to: Path) -> Project:

@@ -18,7 +18,7 @@ from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTH
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
-from tests.support.project import Project, delete, making, shell, task
+from tests.support.project import Project
 from tests.support.warm import Warm
 
 CODES = (0, 1, 2, 3, 4, 5)
@@ -150,26 +150,11 @@ def _scene(
 
 
 def _project(folder: Path, *, commit: str) -> tuple[Project, str]:
-    """Three tasks (a new file, a deletion, an edit by a command) and work of the user's of every kind."""
     repo = GitSandbox.create(folder)
     project = projects.create(repo, files={"old.txt": "old\n", "staged.txt": "one\n", "dirty.txt": "one\n"})
     project.configure(f"git:\n  commit: {commit}\n")
-    project.plan(
-        [
-            making("T1-01", "sub/a.txt", "made\n"),
-            task("T1-02", files="delete `old.txt`", check="! test -e old.txt", steps=[delete("old.txt")]),
-            task(
-                "T1-03",
-                files="modify `sub/a.txt`",
-                check='test "$(wc -l < sub/a.txt)" -eq 2',
-                after="T1-01, T1-02",
-                steps=[shell("echo more >> sub/a.txt")],
-            ),
-        ]
-    )
-    repo.write("staged.txt", "two\n")
-    repo.git("add", "staged.txt")
-    repo.write_all({"staged.txt": "three\n", "dirty.txt": "two\n", "mine.txt": "never committed\n"})
+    project.plan(harness.CHAIN)
+    harness.work_of_the_user(repo)
     return project, project.approval()
 
 

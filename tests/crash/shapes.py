@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.crash import harness
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, delete, making, shell, task, write
+from tests.support.project import Project, making, shell, task, write
 
 CONSENT = ("--approve", "{consent}")
 EXECUTE = ("execute-phase", "1", *CONSENT)
@@ -53,13 +53,8 @@ def _project(place: Path, files: dict[str, str | bytes] | None = None) -> Projec
 
 
 def _work(project: Project) -> None:
-    repo = project.repo
-    repo.write("staged.txt", "two\n")
-    repo.git("add", "staged.txt")
-    repo.write("staged.txt", "three\n")
-    repo.write("dirty.txt", "two\n")
-    repo.write("mine.txt", "never committed\n")
-    repo.write("mine.log", "ignored\n")
+    harness.work_of_the_user(project.repo)
+    project.repo.write("mine.log", "ignored\n")
 
 
 def _chain(place: Path) -> Project:
@@ -113,21 +108,7 @@ def _uncommitted(place: Path) -> Project:
     """Without commits for the user."""
     project = _project(place, {"old.txt": "old\n"})
     project.configure("git: {commit: none}\n")
-    project.plan(
-        [
-            making("T1-01", "sub/a.txt"),
-            task(
-                "T1-02", files="delete `old.txt`", check="! test -e old.txt", after="T1-01", steps=[delete("old.txt")]
-            ),
-            task(
-                "T1-03",
-                files="modify `sub/a.txt`",
-                check="grep -q more sub/a.txt",
-                after="T1-02",
-                steps=[shell("echo more >> sub/a.txt")],
-            ),
-        ]
-    )
+    project.plan(harness.CHAIN)
     _work(project)
     return project
 

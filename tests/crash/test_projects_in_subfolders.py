@@ -10,20 +10,7 @@ from tests.crash import harness
 from tests.support import seed, subfolders
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import delete, making, shell, task
 from tests.support.subfolders import SubProject, unchanged
-
-TASKS = (
-    making("T1-01", "sub/a.txt"),
-    task("T1-02", files="delete `old.txt`", check="! test -e old.txt", after="T1-01", steps=[delete("old.txt")]),
-    task(
-        "T1-03",
-        files="modify `sub/a.txt`",
-        check='test "$(wc -l < sub/a.txt)" -eq 2',
-        after="T1-02",
-        steps=[shell("echo more >> sub/a.txt")],
-    ),
-)
 
 
 @pytest.fixture
@@ -39,7 +26,7 @@ def _both(sandbox: GitSandbox) -> tuple[SubProject, SubProject]:
     sandbox.commit()
     api, web = subfolders.create(sandbox, "api"), subfolders.create(sandbox, "web")
     for project in (api, web):
-        project.plan(TASKS)
+        project.plan(harness.CHAIN)
     _work_of_the_user(web)
     return api, web
 

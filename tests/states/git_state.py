@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tests.states.state import Scene, identified, state
+from tests.states.state import Scene, state
 from tests.support.gitrepo import GitSandbox
 
 
@@ -24,22 +24,10 @@ def a_merge_with_conflicts(scene: Scene) -> None:
     scene.repo.try_git("merge", "side")
 
 
-@state("F6", ends="refused:git.merge-in-progress")
-def a_merge_that_waits_for_its_commit(scene: Scene) -> None:
-    _two_sides(scene.repo)
-    scene.repo.git("merge", "--no-commit", "-s", "ours", "side")
-
-
 @state("F6", ends="refused:git.rebase-in-progress")
 def a_rebase_with_conflicts(scene: Scene) -> None:
     _two_sides(scene.repo)
     scene.repo.try_git("rebase", "side")
-
-
-@state("F6", ends="refused:git.rebase-in-progress")
-def a_rebase_by_patches(scene: Scene) -> None:
-    _two_sides(scene.repo)
-    scene.repo.try_git("rebase", "--apply", "side")
 
 
 @state("F6", ends="refused:git.cherry-pick-in-progress")
@@ -86,13 +74,6 @@ def a_detached_head(scene: Scene) -> None:
 @state("F8", ends="refused:run.waiting")
 def no_commits_yet(scene: Scene) -> None:
     scene.repo.git("update-ref", "-d", "HEAD")
-
-
-@state("F8", ends="refused:run.waiting")
-def no_commits_and_no_index(scene: Scene) -> None:
-    scene.repo.git("update-ref", "-d", "HEAD")
-    (scene.repo.git_dir / "index").unlink()
-    scene.repo.git("add", "app.txt", *(["old.txt"] if (scene.repo.root / "old.txt").exists() else []))
 
 
 @state("F9", environment={"GIT_DIR": "/nowhere", "GIT_WORK_TREE": "/", "GIT_INDEX_FILE": "/nowhere/index"})
@@ -240,11 +221,6 @@ def a_partial_clone(scene: Scene) -> GitSandbox:
     return partial
 
 
-@state("F14", elsewhere=True)
-def a_clone_that_borrows_objects(scene: Scene) -> GitSandbox:
-    return scene.other("borrowing", "--shared", str(scene.repo.root))
-
-
 @state("F15", ends="refused:git.unsupported-format", elsewhere=True)
 def sha_256(scene: Scene) -> GitSandbox:
     modern = GitSandbox.create(scene.case / "modern", options=("--object-format=sha256",))
@@ -261,25 +237,12 @@ def an_extension_nobody_knows(scene: Scene) -> None:
     scene.repo.git("config", "extensions.tomorrow", "true")
 
 
-@state("F15", ends="refused:git.unsupported-format")
-def refs_in_a_table(scene: Scene) -> None:
-    scene.repo.git("config", "core.repositoryFormatVersion", "1")
-    scene.repo.git("config", "extensions.refStorage", "reftable")
-
-
 @state("F17")
 def automatic_line_endings(scene: Scene) -> None:
     scene.repo.git("config", "core.autocrlf", "true")
     scene.repo.git("config", "core.safecrlf", "false")
     scene.repo.write("first.txt", "mine\r\n")
     scene.repo.write("bom.txt", b"\xef\xbb\xbfbom\r\nmixed\n")
-
-
-@state("F17")
-def line_endings_on_the_way_in(scene: Scene) -> None:
-    scene.repo.git("config", "core.autocrlf", "input")
-    scene.repo.git("config", "core.safecrlf", "true")
-    scene.repo.write("mine.txt", "mine\r\nmixed\n")
 
 
 @state("F18")
@@ -292,12 +255,6 @@ def names_that_differ_by_case(scene: Scene) -> None:
 def hooks_that_count(scene: Scene) -> None:
     for name in ("pre-commit", "post-commit", "reference-transaction", "post-index-change", "post-checkout"):
         _hook(scene, name, f"echo {name} >> {scene.case}/hooks-ran\n")
-
-
-@state("F22")
-def hooks_elsewhere(scene: Scene) -> None:
-    scene.repo.write(".hooks/pre-commit", "#!/bin/sh\nexit 0\n", mode=0o755)
-    scene.repo.git("config", "core.hooksPath", ".hooks")
 
 
 @state("F22", ends="fails:git.commit-refused")
@@ -384,12 +341,3 @@ def packed_and_replaced(scene: Scene) -> None:
     scene.repo.git("replace", first, other)
     scene.repo.git("gc", "--quiet", "--prune=now")
     scene.repo.git("pack-refs", "--all")
-
-
-@state("F13", elsewhere=True)
-def objects_that_were_never_packed_by_others(scene: Scene) -> GitSandbox:
-    """A bundle-like clone with everything in one pack and a commit graph."""
-    other = scene.other("packed", str(scene.repo.root))
-    other.git("commit-graph", "write", "--reachable")
-    other.git("repack", "--quiet", "-a", "-d")
-    return identified(other)

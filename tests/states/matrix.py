@@ -11,7 +11,6 @@ import os
 import random
 import shlex
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -252,47 +251,13 @@ def carry_out(case: Case, action: str) -> None:
         commit_refused(case, repo, case.state.code)
 
 
-# Tenths of a second of one core, measured on a quiet machine.
-COST = {"run": 3, "fail": 5, "cancel": 5, **dict.fromkeys(CRASHES, 5), "rollback": 5, "undo": 9, "late": 6}
-
-
 def pairs(size: int | None, seed: int) -> list[tuple[State, str]]:
-    """All pairs where there is no size; else each state with one action, then what brings an action to a new row.
-
-    The dearer an action the fewer states it is taken with, yet each is taken with some.
-    """
-    chance = random.Random(seed)
-    every = [(state, action) for state in ALL.values() for action in (*ACTIONS, LATE) if _possible(state, action)]
+    """All pairs where there is no size; else so many states, each with one action, which the seed chooses."""
+    able = {state.name: [action for action in (*ACTIONS, LATE) if _possible(state, action)] for state in ALL.values()}
     if size is None:
-        return every
-    every = [(state, action) for state, action in every if action not in CRASHES or _one_crash(state) == action]
-    states = list(ALL.values())
-    chance.shuffle(states)
-    possible = {(state.name, action) for state, action in every}
-    met: Counter[str] = Counter()
-    chosen: list[tuple[State, str]] = []
-    for state in states:
-        able = [action for action in COST if (state.name, action) in possible]
-        action = min(able, key=lambda name: (met[name] + 1) * COST[name] ** 2)
-        met[action] += len(able) > 1
-        chosen.append((state, action))
-    rows = {(row, _kind(action)) for state, action in chosen for row in state.rows}
-    chance.shuffle(every)
-    for state, action in every:
-        new = {(row, _kind(action)) for row in state.rows} - rows
-        if new:
-            chosen.append((state, action))
-            rows |= new
-    return chosen[:size]
-
-
-def _one_crash(state: State) -> str:
-    """A sample takes each state with one of the three crashes."""
-    return tuple(CRASHES)[len(state.name) % len(CRASHES)]
-
-
-def _kind(action: str) -> str:
-    return "crash" if action in CRASHES else action
+        return [(state, action) for state in ALL.values() for action in able[state.name]]
+    chance = random.Random(seed)
+    return [(state, chance.choice(able[state.name])) for state in chance.sample(list(ALL.values()), size)]
 
 
 def _possible(state: State, action: str) -> bool:

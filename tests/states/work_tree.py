@@ -103,24 +103,10 @@ def edits_under_skip_worktree(scene: Scene) -> None:
 
 
 @state("F5")
-def an_index_of_version_four(scene: Scene) -> None:
-    scene.repo.git("update-index", "--index-version", "4")
-    scene.repo.write("first.txt", "staged\n")
-    scene.repo.git("add", "first.txt")
-
-
-@state("F5")
 def a_split_index(scene: Scene) -> None:
     scene.repo.git("update-index", "--split-index")
     scene.repo.write("first.txt", "staged\n")
     scene.repo.git("add", "first.txt")
-
-
-@state("F5")
-def an_untracked_cache(scene: Scene) -> None:
-    scene.repo.git("config", "core.untrackedCache", "true")
-    scene.repo.git("update-index", "--untracked-cache")
-    scene.repo.write("mine.txt", "mine\n")
 
 
 @state("F11")
