@@ -412,5 +412,5 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
 
 LEAST = {"store.db: store.corrupt": 30}
 PROGRAMME = Programme(
-    "T11", "corruption of every file that is kept", 160, None, run, (TRACEBACK,), push=32, least=LEAST
+    "T11", "corruption of every file that is kept", 160, None, run, (TRACEBACK,), push=16, least=LEAST
 )

@@ -230,4 +230,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         shutil.rmtree(scene.folder)
 
 
-PROGRAMME = Programme("T1", "kill before and after everything durable", 28, None, run, ENDING, push=4)
+PROGRAMME = Programme("T1", "kill before and after everything durable", 28, None, run, ENDING, push=3)

@@ -352,5 +352,5 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = ""
 
 LEAST = {"rollback": 6, "undo": 6, "conflicts named": 6, "killed": 6}
 PROGRAMME = Programme(
-    "T9", "rollback and undo after a user's changes", 60, 2000, run, (LOST_BYTES, TRACEBACK), push=8, least=LEAST
+    "T9", "rollback and undo after a user's changes", 60, 2000, run, (LOST_BYTES, TRACEBACK), push=5, least=LEAST
 )

@@ -304,4 +304,4 @@ def false_positives(megabytes: int, seed: int, redactor: Redactor, tally: Tally)
 
 
 SECRETS = len(TOKENS) + VALUES
-PROGRAMME = Programme("T16", "secrets in every place", SECRETS, None, run, push=6, least={"cases": 101})
+PROGRAMME = Programme("T16", "secrets in every place", SECRETS, None, run, push=4, least={"cases": 101})

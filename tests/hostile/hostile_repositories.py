@@ -226,5 +226,5 @@ def case(template: Template, payload: Payload | Harm, commands: Sequence[str], t
 
 
 PROGRAMME = Programme(
-    "T13", "hostile repositories", len(ALL) + len(unpacked.HARMS), None, run, (FOREIGN, TRACEBACK), push=5
+    "T13", "hostile repositories", len(ALL) + len(unpacked.HARMS), None, run, (FOREIGN, TRACEBACK), push=3
 )

@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_084,
     "the root": 199,
 }
-TESTS = 69_470
+TESTS = 69_226
 
 
 def test_no_room_is_above_its_budget() -> None:
