@@ -52,7 +52,7 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
         raise click.UsageError("--attempt needs --transcript or --envelope.")
     if view != "debug" and (flags["approve"] or not flags["asks"]):
         raise click.UsageError("--facts-only and --approve need --debug.")
-    from idumb.app.reading import envelope_parts, show, usage
+    from idumb.app.reading import show, usage
 
     with options.services(writes=view == "debug") as services:
         if view == "debug":
@@ -60,7 +60,7 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
 
             return debug.debug(services, task, **flags)
         if view == "envelope":
-            return envelope_parts.show(services, task, attempt)
+            return show.envelope(services, task, attempt)
         if view == "transcript":
             return show.transcript(services, task, attempt)
         views = {None: show.show, "plan": show.plan, "diff": show.diff, "usage": usage.usage}

@@ -41,12 +41,11 @@ def rollback_command(phase: str, to: str | None, **flags: Any) -> Result:
 def undo_command(operation: str | None, accept_git: tuple[str, ...], yes: bool) -> Result:
     """Undo the newest rollback, undo or run.
 
-    Prints the phase, the operation and the files that will change, then asks. --yes needs the operation too: without a
+    Asks, with the phase, the operation and the files that will change. --yes needs the operation too: without a
     terminal, undo refuses and prints the whole command. Restores files exactly as they were before the operation; an
     operation that is undone already stays undone. To redo, undo the undo.
     """
     from idumb.app.history import undo
 
     with options.services(progress=True) as services:
-        request = undo.Request(yes, operation, accept_git, options.progress_writer())
-        return undo.undo(services, request)
+        return undo.undo(services, operation, yes=yes, accept_git=accept_git)

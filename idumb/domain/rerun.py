@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import contract as contracts
-from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, Condition, Criterion, Plan, Task
+from idumb.domain.plans.plan import CHECK, Condition, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.lazy_dataclass import dataclass
@@ -17,7 +17,6 @@ NOW_FAILS = "now_fails"
 NOW_PASSES = "now_passes"
 NOT_RUN = "not_run"
 CHANGED_COMMAND = "changed_command"
-_BY_BYTES = frozenset({STEPS, CHANGED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +63,6 @@ def checks_of_phase(plans: Sequence[Plan]) -> tuple[Check, ...]:
     ]
     first = {check.command: check for check in reversed(invariants)}
     return (*(c for c in criteria if c.command), *(i for i in invariants if first[i.command] is i))
-
-
-def proven_by_bytes(task: Task) -> tuple[Criterion, ...]:
-    """Return the criteria that idumb proves by comparing files, without a command."""
-    proofs = contracts.proofs(task)
-    return tuple(c for c in task.acceptance if proofs[c.id] in _BY_BYTES)
 
 
 def last_of_each(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -113,7 +113,7 @@ def test_at_a_terminal_skip_asks_before_it_blocks_other_tasks(project: Project) 
     words = ("skip", "T1-01", "--why", "no time")
     code, screen = at_terminal(project, words, "")
     assert code == 4, screen
-    assert "T1-02, T1-03 stay blocked" in screen
+    assert "leaves T1-02, T1-03 blocked" in screen
     assert "skip.not-confirmed" in screen
     assert project.statuses()["T1-01"] == "failed"
     assert at_terminal(project, words, "skip")[0] == 0

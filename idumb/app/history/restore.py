@@ -6,7 +6,7 @@ If the process is killed in between, the next command that continues the run fin
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import projections
@@ -61,29 +61,27 @@ class RestoreResult:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """How the user confirms. With `yes` there is no question, and `tell` receives what is about to happen.
+    """How the user confirms. With `yes` there is no question; `command` confirms without one.
 
-    `command` confirms without a question. `operation` is the one that an undo reverts. `facts` are shown too.
+    `operation` is the one that an undo reverts. `facts` are shown too.
     """
 
     yes: bool
     command: Action
     facts: tuple[str, ...] = ()
     operation: str | None = None
-    tell: Callable[[str], None] | None = None
 
 
 def confirm(services: Services, target: Target, word: Confirmation) -> None:
     """Require confirmation, by option or at the terminal. Refusal `rollback.not-confirmed`."""
     if word.yes:
-        if word.tell is not None:
-            word.tell(_effect(target, word))
         return
     question = _question(target, word)
     if not question.agreed(services.asker.ask(question)):
         raise Refusal(
             "rollback.not-confirmed",
-            f"Nothing was changed: {_target_with_operation(target, word)} needs your confirmation.",
+            f"Nothing was changed: {target.words}{f', {word.operation},' if word.operation else ''}"
+            " needs your confirmation.",
             hint=word.command,
             details={
                 "paths": list(target.paths),
@@ -92,22 +90,6 @@ def confirm(services: Services, target: Target, word: Confirmation) -> None:
                 **({"operation": word.operation} if word.operation else {}),
             },
         )
-
-
-def _target_with_operation(target: Target, word: Confirmation) -> str:
-    return f"{target.words}, {word.operation}," if word.operation else target.words
-
-
-def _effect(target: Target, word: Confirmation) -> str:
-    files = wording.listed(target.paths) or "none"
-    tasks = wording.listed(target.tasks) or "none"
-    lines = [
-        _target_with_operation(target, word).removesuffix(","),
-        f"tasks: {tasks}",
-        f"files that change: {files}",
-        *word.facts,
-    ]
-    return "\n  ".join(lines)
 
 
 def _question(target: Target, word: Confirmation) -> Decision:

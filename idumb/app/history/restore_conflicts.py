@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from idumb.app.core.services import Services, from_top, kept_at
 from idumb.app.ports.repository import Conflict, Snapshot
-from idumb.domain import paths, wording
+from idumb.domain import paths
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import Entry
 from idumb.lazy_dataclass import dataclass
@@ -52,7 +52,7 @@ def find(services: Services, before: Snapshot, target: Target, *, commits: bool)
     alone = _only_staged(services, before, staged)
     together = frozenset(staged).difference(alone)
     changed = [
-        Conflict(path, _CHANGED_AND_STAGED if path in together else _how_changed(services, before, path))
+        Conflict(path, _CHANGED_AND_STAGED if path in together else "was changed")
         for path in _changed(services, before, target)
     ]
     return [*changed, *(Conflict(path, _STAGED) for path in alone)]
@@ -81,13 +81,6 @@ def _changed(services: Services, before: Snapshot, target: Target) -> list[str]:
     ]
 
 
-def _how_changed(services: Services, before: Snapshot, path: str) -> str:
-    entry = services.trees.entry(before.tree, path)
-    if entry is None:
-        return "was deleted"
-    return "is empty; a crash may have truncated it" if services.trees.read(entry.oid) == b"" else "was changed"
-
-
 def refusal(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> Refusal:
     """Build the refusal, with commands that keep both versions of each file."""
     listed = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
@@ -95,7 +88,7 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     return Refusal(
         "rollback.conflict",
         f"Nothing was restored, because these files changed after the tasks: {listed}",
-        hint=_advice(services, target, conflicts, saves=any(keep for keep, _ in commands)),
+        hint="Save your version and restore that of the tasks with the listed commands, then run the command again",
         details={
             "paths": [c.path for c in conflicts],
             "kept": before.commit,
@@ -106,18 +99,6 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
             ],
         },
     )
-
-
-def _advice(services: Services, target: Target, conflicts: Sequence[Conflict], *, saves: bool) -> str:
-    """Return in words what the commands do."""
-    present = [c.path for c in conflicts if c.why != _STAGED]
-    deleted = [path for path in present if services.trees.entry(target.expected, path) is None]
-    steps = ["save your version"] if saves else []
-    steps += ["restore that of the tasks"] if len(deleted) < len(present) else []
-    steps += [f"delete {wording.listed(deleted)} (the tasks left no such file)"] if deleted else []
-    steps += ["unstage it"] if len(present) < len(conflicts) else []
-    words = ", ".join(steps)
-    return f"{words[0].upper()}{words[1:]}, and run the command again; the commands for it, in this folder, are listed"
 
 
 def _from_start(services: Services, path: str) -> str:

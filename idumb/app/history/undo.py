@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup
@@ -14,7 +14,7 @@ from idumb.app.history import restore, rollback
 from idumb.app.history.compensation import Effects
 from idumb.app.history.restore import Intent
 from idumb.app.history.restore_conflicts import Target
-from idumb.app.session import operation
+from idumb.app.session import operation as operations
 from idumb.app.worktree import preconditions
 from idumb.domain import wording
 from idumb.domain.action import Action
@@ -23,45 +23,39 @@ from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import START, RunState
 from idumb.domain.settings import COMMIT_TASK
-from idumb.lazy_dataclass import dataclass
 
 UNDOABLE = ("rollback.completed", "undo.completed", "work.dropped", "attempt.started", "task.completed")
 _OF_A_RUN = ("attempt.started", "task.completed")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Options of `undo`. `operation` names the operation to undo; None is the newest one, and `yes` needs a name."""
-
-    yes: bool
-    operation: str | None = None
-    accept_git: Sequence[str] = ()
-    tell: Callable[[str], None] | None = None
-
-
-def undo(services: Services, request: Request) -> Result:
-    """Undo the newest rollback, undo or run of this working tree, or the named operation.
+def undo(services: Services, operation: str | None, *, yes: bool, accept_git: Sequence[str] = ()) -> Result:
+    """Undo the newest rollback, undo or run of this working tree, or the named operation; `yes` needs a name.
 
     An undo that was cut short is finished. If the named operation is undone already, nothing changes.
     """
-    state = _run_of(services, request.operation)
+    state = _run_of(services, operation)
     contract = loading.locked_contract(services, state)  # what ran: the plan may be edited or gone by now
-    preconditions.require_guarded(services, state, request.accept_git)
+    preconditions.require_guarded(services, state, accept_git)
     preconditions.require_repository(services)
     preconditions.require_branch(services, state)
-    with operation.owned(services, restore.UNDO) as owned:
+    with operations.owned(services, restore.UNDO) as owned:
         journal = owned.journal(state)
-        preconditions.accept_guarded(services, journal, request.accept_git)
+        preconditions.accept_guarded(services, journal, accept_git)
         finished = rollback.finish_killed(services, journal, contract)
         event = _newest_undoable(services, state)
         if event is None:
             raise _nothing()
-        if _is_undo(event) and (finished or request.operation == event.payload["undone"]):
+        if _is_undo(event) and (finished or operation == event.payload["undone"]):
             return _repeat_answer(services, journal, contract, event)
-        if request.operation not in (None, *_names(event)):
-            raise _no_such(services, str(request.operation))  # another operation was finished first
+        if operation not in (None, *_names(event)):
+            raise _no_such(services, str(operation))  # another operation was finished first
         _require_same_tasks(services, state, event)
-        word = _confirmation(services, event, request)
+        # `yes` alone confirms nothing, because the user may mean another operation.
+        word = restore.Confirmation(
+            yes and operation is not None,
+            Action.of("undo", "--yes", "--operation", _operation(event)),
+            operation=_operation_name(services, event),
+        )
         if event.kind in _OF_A_RUN:
             return _undo_run(services, journal, contract, event, word)
         return _undo_restore(services, journal, contract, event, word)
@@ -69,16 +63,6 @@ def undo(services: Services, request: Request) -> Result:
 
 def _nothing() -> Refusal:
     return Refusal("undo.nothing", "There is nothing to undo in this working tree.", hint=Action("log"))
-
-
-def _confirmation(services: Services, event: Event, request: Request) -> restore.Confirmation:
-    """Return how the user confirms this undo: `yes` alone confirms nothing, because he may mean another operation."""
-    return restore.Confirmation(
-        request.yes and request.operation is not None,
-        Action.of("undo", "--yes", "--operation", _operation(event)),
-        operation=_operation_name(services, event),
-        tell=request.tell,
-    )
 
 
 def _names(event: Event) -> set[str | None]:

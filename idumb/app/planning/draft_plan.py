@@ -67,19 +67,12 @@ def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
 def already_planned(services: Services, where: PhaseLocation) -> Refusal:
     """Return the refusal to write a first plan for a phase that has one."""
     paths = [path for path, _ in services.plans.plans(where.folder)]
-    phase = where.phase
-    locked = services.log.latest_run(phase) is not None
-    hints = [
-        f"idumb plan add-task {phase} adds a task to it",
-        f"idumb amend {phase} --add-task FILE changes the plan, which is locked by a run"
-        if locked
-        else f"idumb check-plan {phase} checks it; edit it, or move it away",
-        f"idumb plan-phase {phase} --gaps plans what its verification found open",
-    ]
+    locked = services.log.latest_run(where.phase) is not None
     return Refusal(
         "plan.exists",
-        f"Phase {phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
-        hint="; ".join(hints),
+        f"Phase {where.phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
+        hint=f"idumb plan add-task {where.phase} adds a task to it; idumb plan-phase {where.phase} --gaps plans what its"
+        " verification found open",
         details={"plans": paths, "locked": locked},
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shlex
 from typing import Any
 
@@ -16,6 +17,7 @@ from idumb.app.worktree import rewritten
 from idumb.domain import contract as contracts
 from idumb.domain import paths
 from idumb.domain.action import Action
+from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import Task
@@ -167,18 +169,11 @@ def _worktree_of(services: Services, run: str | None) -> str:
 
 def diff(services: Services, task: str) -> Result:
     """Return what a task changed, from its task base to its last checkpoint, or to what it left."""
-    _, state, task_id = _find(services, task)
-    state = run_lookup.attempting_run(services, state, task_id) if state else None
-    task_state = state.tasks.get(task_id) if state else None
-    if state is None or task_state is None or task_state.work.base is None or task_state.work.left_tree is None:
-        raise Refusal(
-            "task.no-attempt",
-            f"{task_id} has not been attempted.",
-            hint=Action.of("show", task_id),
-            details={"task": task_id},
-        )
+    state, task_id, _ = _attempted(services, task, None)
+    if state.tasks[task_id].work.left_tree is None:
+        raise _no_attempt(task_id, "has no attempt that ended")
     kept_runs.require(services, state, [task_id])
-    return Result({"id": task_id, "run": state.id, **change_of(services, task_state)})
+    return Result({"id": task_id, "run": state.id, **change_of(services, state.tasks[task_id])})
 
 
 def change_of(services: Services, task_state: TaskState) -> dict[str, Any]:
@@ -197,13 +192,7 @@ def change_of(services: Services, task_state: TaskState) -> dict[str, Any]:
 
 def transcript(services: Services, task: str, attempt: int | None = None) -> Result:
     """Return what the agents of an attempt did, by default of the newest. Refusal if nothing is kept."""
-    _, state, task_id = _find(services, task)
-    state = run_lookup.attempting_run(services, state, task_id) if state else None
-    newest = state.tasks[task_id].attempt.number if state is not None and task_id in state.tasks else 0
-    number = newest if attempt is None else attempt
-    if state is None or not 1 <= number <= newest:
-        words = "has not been attempted" if attempt is None else f"has no attempt {attempt}"
-        raise Refusal("task.no-attempt", f"{task_id} {words}.", hint=f"idumb show {task_id}", details={"task": task_id})
+    state, task_id, number = _attempted(services, task, attempt)
     texts = services.transcripts(state.id, task_id, number)
     if not texts:
         raise Refusal(
@@ -214,6 +203,41 @@ def transcript(services: Services, task: str, attempt: int | None = None) -> Res
         )
     rows = [{"role": role, "output": text} for role, text in texts.items()]
     return Result({"id": task_id, "run": state.id, "attempt": number, "transcripts": rows})
+
+
+def envelope(services: Services, task: str, attempt: int | None = None) -> Result:
+    """Return each part of the envelope of an attempt, by default the newest: its value or hash, and the hashed text."""
+    state, task_id, number = _attempted(services, task, attempt)
+    started = services.log.events(run=state.id, task=task_id, kind="attempt.started")
+    event = next(event for event in started if event.attempt == number)
+    recorded, texts = event.payload["envelope"], dict[str, str]()
+    for kind in ("run.locked", "envelope.changed"):  # they keep the texts, by hash
+        for kept in services.log.events(run=state.id, kind=kind):
+            texts |= kept.payload["sources"] if kept.seq < event.seq else {}
+    parts = []
+    for name in envelopes.PARTS:
+        value = recorded.get(name)
+        source = texts.get(value) if isinstance(value, str) else None
+        if name == envelopes.CONTEXT and event.payload.get("context") is not None:
+            source = json.dumps(event.payload["context"], indent=1, sort_keys=True)
+        parts.append({"name": name, "value": value, "absent": value == envelopes.NOTHING, "source": source})
+    head = {"task": task_id, "run": state.id, "attempt": number, "at": event.at}
+    return Result({**head, "builder": event.payload["builder"], "digest": recorded.get("digest"), "parts": parts})
+
+
+def _attempted(services: Services, task: str, attempt: int | None) -> tuple[RunState, str, int]:
+    """Return the run with an attempt of a task, the task and the attempt, by default the newest."""
+    _, state, task_id = _find(services, task)
+    state = run_lookup.attempting_run(services, state, task_id) if state else None
+    newest = state.tasks[task_id].attempt.number if state is not None and task_id in state.tasks else 0
+    number = newest if attempt is None else attempt
+    if state is None or not 1 <= number <= newest:
+        raise _no_attempt(task_id, "has not been attempted" if attempt is None else f"has no attempt {attempt}")
+    return state, task_id, number
+
+
+def _no_attempt(task: str, words: str) -> Refusal:
+    return Refusal("task.no-attempt", f"{task} {words}.", hint=Action.of("show", task), details={"task": task})
 
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:

@@ -85,14 +85,8 @@ def amend(services: Services, request: Request, who: str) -> Result:
         "what": list(next_version.changes),
         "reset": list(next_version.reset),
         "completed_work": [
-            {
-                "task": overlap.task,
-                "verb": overlap.verb,
-                "path": overlap.path,
-                "of": overlap.completed,
-                "words": overlap.words,
-            }
-            for overlap in overlaps
+            {"task": one.task, "verb": one.verb, "path": one.path, "of": one.completed, "words": one.words}
+            for one in overlaps
         ],
         "path": next_version.path,
         **plan_diff.as_dict(difference.diff),
@@ -132,13 +126,9 @@ def _amended(
         try:
             amended = plan_checks.startable(services, loading.with_links(services, loaded))
         except InputError as problem:  # of the plan as it would be: check-plan does not show them
-            edited = Choice(
-                "edit", "change the plan in an editor", "then adopt it", Action.of("amend", state.phase, "--from-file")
-            )
-            problem.step, problem.details["choices"] = (
-                "Nothing was written; correct the options",
-                actions.rows([edited]),
-            )
+            edit = Action.of("amend", state.phase, "--from-file")
+            problem.step = "Nothing was written; correct the options"
+            problem.details["choices"] = actions.rows([Choice("edit", "edit the plan", "then adopt it", edit)])
             raise
     difference = since_lock(services, state, amended)
     refused = amendment.forbidden(difference.diff, difference.contract, amended, state)
@@ -156,21 +146,20 @@ def _amended(
                 "lines": list(plan_diff.lines(difference.diff)),
             },
         )
-    decided = [
-        f"decision: {' '.join(change.text.split())}" for change in request.amendments if change.kind == amendment.DECIDE
-    ]
-    written = rewrite.path if rewrite is not None else None
-    differences = (
-        ()
-        if decided and difference.diff.texts == (written,) and not difference.diff.changes_tasks
-        else plan_diff.lines(difference.diff)
-    )
-    summary = (*differences, *decided)
-    before = rewrite.before if rewrite is not None else b""
+    decisions = [change.text for change in request.amendments if change.kind == amendment.DECIDE]
+    changes_tasks = difference.diff.changes_tasks
+    differences = () if decisions and rewrite is not None and not changes_tasks else plan_diff.lines(difference.diff)
     next_version = NextVersion(
-        amended, sources, summary, "", path=written, before=before, changes_tasks=difference.diff.changes_tasks
+        amended,
+        sources,
+        (*differences, *(f"decision: {' '.join(text.split())}" for text in decisions)),
+        "",
+        path=rewrite.path if rewrite is not None else None,
+        before=rewrite.before if rewrite is not None else b"",
+        changes_tasks=changes_tasks,
+        reset=amendment.tasks_to_reset(difference.diff, state),
     )
-    return replace(next_version, reset=amendment.tasks_to_reset(difference.diff, state)), difference, overlaps
+    return next_version, difference, overlaps
 
 
 def _rewrite(services: Services, request: Request, state: RunState, contract: Contract) -> Rewrite:

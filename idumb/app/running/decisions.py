@@ -93,9 +93,7 @@ def decide(services: Services, answer: Answer) -> Result:
         preconditions.require_branch(services, state)
     if question["kind"] == HISTORY and answer.choice == questions.FRESH:
         return _effect(services, state, answer, _rolled_back(services, state, str(question["task"]), answer))
-    _require_open_task(state, question)
-    _require_complete(state, question)
-    _require_in_time(services, state, question)
+    _require_answerable(services, state, question)
     version = state.contract.version
     verified: str | None = None
     warnings: tuple[str, ...] = ()
@@ -115,45 +113,28 @@ def decide(services: Services, answer: Answer) -> Result:
     return Result(data, warnings=warnings)
 
 
-def _require_open_task(state: RunState, question: Mapping[str, Any]) -> None:
-    task = state.tasks.get(question.get("task") or "")
+def _require_answerable(services: Services, state: RunState, question: Mapping[str, Any]) -> None:
+    """Refuse an answer that comes too late, or about work that is not there."""
+    task, until = state.tasks.get(question.get("task") or ""), question.get("until")
+    why, hint = "", Action.of("resume", state.phase)
     if task is not None and task.status in outcome.ENDED and question["kind"] != HISTORY:
-        raise Refusal(
-            "decision.void",
-            f"{question['id']} is void: {task.id} is {task.status}. Nothing was recorded.",
-            hint=Action.of("show", task.id),
-        )
-
-
-def _require_complete(state: RunState, question: Mapping[str, Any]) -> None:
-    """Refuse an answer about the whole phase while its work is not all there: nobody can have judged it."""
-    if question.get("task") is not None or state.is_complete:
-        return
-    unfinished = [f"{id} ({task.status})" for id, task in state.tasks.items() if task.status not in outcome.ENDED]
-    if state.restoring is not None:
-        why = f"{state.restoring['words']} was interrupted"
-    else:
+        why, hint = f"{task.id} is {task.status}", Action.of("show", task.id)
+    elif question.get("task") is None and not state.is_complete:
+        unfinished = [f"{id} ({one.status})" for id, one in state.tasks.items() if one.status not in outcome.ENDED]
         verb = "is" if len(unfinished) == 1 else "are"
         why = f"it is about the work of phase {state.phase}, and {wording.listed(unfinished)} {verb} not done"
-    raise Refusal(
-        "decision.void",
-        f"{question['id']} is void: {why}. Nothing was recorded.",
-        hint=Action.of("resume", state.phase),
-    )
+        if state.restoring is not None:
+            why = f"{state.restoring['words']} was interrupted"
+    elif until is not None and not seconds_until(until, services.clock.now()):  # the next command records the no
+        why = f"it was open until {until}, and nobody answered, so the answer is no"
+        if task is None or task.status != outcome.WAITING:
+            hint = Action.of("show", question["task"])
+    if why:
+        raise _void(question["id"], why, hint)
 
 
-def _require_in_time(services: Services, state: RunState, question: Mapping[str, Any]) -> None:
-    """Refuse an answer after the time of the question is over: the answer is no, and the next command records it."""
-    until = question.get("until")
-    if until is None or seconds_until(until, services.clock.now()):
-        return
-    task = state.tasks.get(str(question["task"]))
-    waits = task is not None and task.status == outcome.WAITING
-    raise Refusal(
-        "decision.void",
-        f"{question['id']} was open until {until}. Nobody answered, so the answer is no. Nothing was recorded.",
-        hint=Action.of("resume", state.phase) if waits else Action.of("show", question["task"]),
-    )
+def _void(id: str, why: str, hint: Action | str) -> Refusal:
+    return Refusal("decision.void", f"{id} is void: {why}. Nothing was recorded.", hint=hint)
 
 
 def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], answer: Answer) -> Result:
@@ -161,11 +142,7 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
     if not questions.is_current(state, question) or question["id"] in state.answers:
         task = state.tasks.get(str(question["task"]))
         status = "no longer in the plan" if task is None else f"now {task.status}"
-        raise Refusal(
-            "decision.void",
-            f"{question['id']} is void: {question['task']} is {status}. Nothing was recorded.",
-            hint=Action.of("show", question["task"]),
-        )
+        raise _void(question["id"], f"{question['task']} is {status}", Action.of("show", question["task"]))
     return _effect(services, state, answer, _carry_out(services, state, str(question["task"]), answer))
 
 
@@ -226,11 +203,7 @@ def _answer_consent(services: Services, kept: Kept, answer: Answer) -> Result:
     why = ask_consent.why_void(services, kept)
     if why:
         services.consent.forget_question(answer.decision)
-        raise Refusal(
-            "decision.void",
-            f"{answer.decision} is void: {why}. Nothing was recorded.",
-            hint=f"{kept.command} asks again",
-        )
+        raise _void(answer.decision, why, f"{kept.command} asks again")
     _check_choice(kept.question.row(), answer.choice)
     agreed = answer.choice == asking.YES
     if agreed:

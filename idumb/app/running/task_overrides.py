@@ -36,7 +36,7 @@ def accept(
 
     `then` runs in the same operation.
     """
-    return _override(services, task, why, who, "task.accepted", then=then)
+    return _override(services, task, why, who, "task.accepted", then)
 
 
 def skip(
@@ -46,55 +46,41 @@ def skip(
     who: str,
     *,
     yes: bool = False,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
     then: Callable[[Journal], None] = lambda _: None,
 ) -> Result:
     """Skip a task. The tasks that depend on it stay blocked; `tell` gets their names first, or you confirm them."""
-
-    def confirm(contract: Contract, task_id: str, reason: str) -> None:
-        _confirm_skip(services, contract, task_id, reason, yes=yes, tell=tell)
-
-    return _override(services, task, why, who, "task.skipped", confirm, then)
+    return _override(services, task, why, who, "task.skipped", then, None if yes else tell)
 
 
-def _confirm_skip(
-    services: Services, contract: Contract, task: str, why: str, *, yes: bool, tell: Callable[[str], None] | None
-) -> None:
-    """Ask at the terminal to confirm that dependent tasks stay blocked; Refusal `skip.not-confirmed` on a no."""
+def _confirm_skip(services: Services, contract: Contract, task: str, why: str, tell: Callable[[str], None]) -> None:
+    """At a terminal, ask to confirm that dependent tasks stay blocked; Refusal `skip.not-confirmed` on a no."""
     blocked = schedule.dependents(contract, task)
-    if not blocked or yes:
+    what = f"Skipping {task} leaves {wording.listed(blocked)} blocked"
+    if not blocked:
         return
-    question = _skip_question(contract, task, why, blocked)
     if not services.asker.interactive:
-        if tell is not None:
-            tell(f"{question.what}.")
+        tell(f"{what}.")
         return
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "skip.not-confirmed",
-            f"Nothing was changed. {question.what}.",
-            hint=question.choices[0].command,
-            details=actions.details(question, tasks=list(blocked)),
-        )
-
-
-def _skip_question(contract: Contract, task: str, why: str, blocked: Sequence[str]) -> Decision:
-    stay = "stays" if len(blocked) == 1 else "stay"
     accept = Action.of("accept", task, "--why", REASON)
-    drop = f" or {Action.of('amend', contract.phase, '--drop-dependency', blocked[0], task)}"
-    ways = f"{accept}{drop if contract.plan_of(task).workflow is None else ''}"
-    means = f"{wording.listed(blocked)} {stay} blocked; {ways} lets them run"
-    return Decision.confirmation(
+    question = Decision.confirmation(
         f"{task}.skip",
         "skip",
-        f"Skipping {task} leaves {wording.listed(blocked)} blocked",
+        what,
         "A task that depends on a skipped task runs only after you accept that task or drop the dependency.",
         (f"{t} {contract.tasks[t].title} needs {task}" for t in blocked),
-        Choice("skip", "skip it", means, Action.of("skip", task, "--why", why, "--yes")),
+        Choice("skip", "skip it", f"they wait; {accept} lets them run", Action.of("skip", task, "--why", why, "--yes")),
         "do not skip it",
         "nothing changes",
         task=task,
     )
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal(
+            "skip.not-confirmed",
+            f"Nothing was changed. {what}.",
+            hint=question.choices[0].command,
+            details=actions.details(question, tasks=list(blocked)),
+        )
 
 
 def _override(
@@ -103,8 +89,8 @@ def _override(
     why: str,
     who: str,
     kind: str,
-    confirm: Callable[[Contract, str, str], None] = lambda *_: None,
-    then: Callable[[Journal], None] = lambda _: None,
+    then: Callable[[Journal], None],
+    tell: Callable[[str], None] | None = None,
 ) -> Result:
     preconditions.require_reason(why, task)
     contract, state, task_id = _find(services, task, begins=kind == "task.accepted")
@@ -118,8 +104,10 @@ def _override(
             hint=Action.of("show", task_id),
             details={"task": task_id},
         )
-    confirm(contract, task_id, why)
-    if kind == "task.accepted":
+    if tell is not None:
+        _confirm_skip(services, contract, task_id, why, tell)
+    accepts = kind == "task.accepted"
+    if accepts:
         preconditions.require_guarded(services, state)
         preconditions.require_repository(services)
         preconditions.require_branch(services, state)
@@ -127,12 +115,10 @@ def _override(
     with operation.owned(services, _WORDS[kind]) as owned:
         journal = owned.journal(state)
         fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}
-        guarded = failure_report.protected(services, state, task_id) if kind == "task.accepted" else ()
-        if kind == "task.accepted":
+        guarded = failure_report.protected(services, state, task_id) if accepts else ()
+        if accepts:
             fields |= _take_work(services, journal, contract, task_id, why, guarded)
-        handoffs = (
-            handoff_writer.of_accepted(services, journal, contract, task_id, why) if kind == "task.accepted" else ()
-        )
+        handoffs = handoff_writer.of_accepted(services, journal, contract, task_id, why) if accepts else ()
         journal.write(journal.event(kind, task_id, **fields), *handoffs)
         then(journal)
         projections.ending(services, contract, journal.state)

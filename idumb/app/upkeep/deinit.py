@@ -115,28 +115,20 @@ def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -
     words = "Nothing was removed"
     if not services.asker.interactive:  # a question at a terminal has just listed what would be removed
         copy = f"writes a backup to {backup} first" if backup else "writes no backup"
-        words += f": idumb deinit needs your confirmation. It removes {_summed(going)}, and {copy}."
+        words += f": idumb deinit needs your confirmation. It removes {', '.join(_removed(going))}, and {copy}."
         words += f" It keeps {'; '.join(going['stays'])}"
     details = {**going, "backup": backup}
     raise Refusal("deinit.not-confirmed", f"{words}.", hint=Action.of("deinit", "--yes"), details=details)
 
 
-def _refs(going: Mapping[str, Any]) -> str:
-    return f"{going['refs']} refs under refs/idumb/ (--json lists them)"
-
-
-def _summed(going: Mapping[str, Any]) -> str:
-    parts = [_refs(going)] if going["refs"] else []
+def _removed(going: Mapping[str, Any]) -> list[str]:
+    parts = [f"{going['refs']} refs under refs/idumb/ (--json lists them)"] if going["refs"] else []
     parts += [f"the {folder['what']} ({folder['path']})" for folder in going["folders"]]
-    parts += [f"{len(going['files'])} files in {FILES}/"] if going["files"] else []
-    return ", ".join(parts)
+    return [*parts, *([f"{len(going['files'])} files in {FILES}/"] if going["files"] else [])]
 
 
 def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
-    evidence = [f"removes {_refs(going)}"] if going["refs"] else []
-    evidence += [f"removes {folder['what']}: {folder['path']}" for folder in going["folders"]]
-    evidence += [f"removes {len(going['files'])} files in {FILES}/"] if going["files"] else []
-    evidence += [f"keeps {kept}" for kept in going["stays"]]
+    evidence = [*(f"removes {part}" for part in _removed(going)), *(f"keeps {kept}" for kept in going["stays"])]
     how = f"idumb first writes a backup to {backup}." if backup else "No backup is written."
     what = "Remove idumb from this repository"
     why = f"This removes snapshots, checkpoints and the history of runs. {how}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.contract import loading
@@ -14,11 +13,8 @@ from idumb.domain import canonical_json, errors
 from idumb.domain import contract as contracts
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
-from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
-
-BUNDLE_SCHEMA = 1
 
 
 def workspace(services: Services, phase: str) -> Result:
@@ -71,31 +67,24 @@ def bundle(services: Services, phase: str) -> Result:
     state = run_lookup.named_run(services, phase)
     chain = services.log.verify()
     content = {
-        "schema": BUNDLE_SCHEMA,
         "idumb": services.version,
         "made_at": services.clock.now(),
         "run": {
             "id": state.id,
             "phase": state.phase,
-            "number": state.number,
-            "state": state.state,
             "mode": state.mode,
             "started_at": state.started_at,
-            "branch": state.branch,
             "base_commit": state.base.commit,
             "head_commit": services.history.head().commit,
         },
         "contract": {
             "hash": state.contract.hash,
             "version": state.contract.version,
-            "chain": state.contract.chain,
-            "earlier": list(state.contract.earlier),
             "plans": [{"path": path, "sha256": digest} for path, digest in state.contract.plans],
         },
-        "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "tasks": [_task(services, state, task_state) for task_state in state.tasks.values()],
         "verification": None if state.verification is None else state.verification.get("status"),
-        "log": {"events": chain.count, "head": chain.head, "broken_at": chain.broken_at, "witnessed": chain.witnessed},
+        "log": {"events": chain.count, "head": chain.head, "broken_at": chain.broken_at},
     }
     data = {"bundle": content, "sha256": canonical_json.digest(content), "signed": False}
     words = "The bundle is not signed: it repeats the log of this machine, and proves nothing to others."
@@ -105,35 +94,20 @@ def bundle(services: Services, phase: str) -> Result:
     return Result(data, errors.EXIT_FAILED, (words,), ("audit.broken", broken, Action("doctor")))
 
 
-def _evidence(services: Services, state: RunState, task_state: TaskState) -> list[dict[str, Any]]:
-    """Return each check of the last attempt: command, tree, result, digest of its output, and level of its sandbox."""
-    names = ("subject", "result", "command", "exit_code", "output_sha256", "tree", "sandbox")
-    events = _of_last_attempt(services, state, task_state, "evidence.recorded")
-    return [{name: e.payload.get(name) for name in names} for e in events]
+_OF_CHECK = ("subject", "result", "command", "exit_code", "output_sha256", "tree", "sandbox")
 
 
-def _of_last_attempt(services: Services, state: RunState, task_state: TaskState, kind: str) -> Iterator[Event]:
-    """Yield the events of the attempt that the checkpoint keeps, else of the newest one."""
-    run = task_state.carried_from or state.id
-    number = task_state.checkpoint.attempt if task_state.checkpoint is not None else task_state.attempt.number
-    return (e for e in services.log.events(run=run, task=task_state.id, kind=kind) if e.attempt == number)
-
-
-def _task(services: Services, state: RunState, task_state: TaskState) -> Mapping[str, Any]:
-    checkpoint = task_state.checkpoint
-    builders = [
-        e.payload.get("builder") or {} for e in _of_last_attempt(services, state, task_state, "attempt.finished")
-    ]
+def _task(services: Services, state: RunState, task: TaskState) -> dict[str, Any]:
+    """Return a task with each check of the attempt that its checkpoint keeps, else of its newest one."""
+    kept = task.checkpoint
+    number = kept.attempt if kept is not None else task.attempt.number
+    events = services.log.events(run=task.carried_from or state.id, task=task.id, kind="evidence.recorded")
     return {
-        "id": task_state.id,
-        "digest": task_state.digest,
-        "status": task_state.status,
-        "attempts": task_state.progress.attempts,
-        "carried_from": task_state.carried_from,
-        "commit": None if checkpoint is None else checkpoint.commit,
-        "snapshot": None if checkpoint is None else checkpoint.snapshot,
-        "tree": None if checkpoint is None else checkpoint.tree,
-        "files": [] if checkpoint is None else list(checkpoint.files),
-        "sandbox": builders[-1].get("sandbox") if builders else None,
-        "evidence": _evidence(services, state, task_state),
+        "id": task.id,
+        "digest": task.digest,
+        "status": task.status,
+        "commit": None if kept is None else kept.commit,
+        "tree": None if kept is None else kept.tree,
+        "files": [] if kept is None else list(kept.files),
+        "evidence": [{name: e.payload.get(name) for name in _OF_CHECK} for e in events if e.attempt == number],
     }

@@ -21,7 +21,7 @@ from idumb.domain import outcome, rerun, wording
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, Criterion, Task
+from idumb.domain.plans.plan import HUMAN, OPINION, Task
 from idumb.domain.proof import evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 _WORD = "a person's or a model's word, which cannot be rerun"
 _COUNTED = "idumb counted this from the change itself"
 _NO_PROOF = "the plan names no check for it"
-_BY_ITSELF = "only the step's own result proves it, and running it again would do the work again"
-_LATER = "a later task changed {}; idumb prove PHASE TASK proves a task at its own commit"
 
 _SAID = ("validator", evidence.SECRET)
 _OWN = ".idumb/"
@@ -106,8 +104,7 @@ def _prove(
         notes = [f"{provided}; another clone does not have it"] if clone.provided else []
         notes += clone.missing
         proof = Proof(services, contract, contract.plan_by_task(), tree, clone, checks.given(contract.variables), notes)
-        newest = _newest(state) if whole else {}
-        rows = [_task(proof, state, task, place, newest) for task in tasks]
+        rows = [_task(proof, state, task, place, whole=whole) for task in tasks]
         criteria = list(_phase(proof, state)) if whole else []
         failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
         ignored = [path for path in services.trees.ignored() if not path.startswith(_OWN)] if failing else []
@@ -128,24 +125,14 @@ def _tree(services: Services, clone: Checkout, place: Place) -> str | None:
     return clone.committed(place.head, kept, place.paths)
 
 
-def _newest(state: RunState) -> Mapping[str, int]:
-    """Return by path the event of the newest checkpoint that changed it."""
-    kept = sorted((task.checkpoint for task in state.tasks.values() if task.checkpoint), key=lambda one: one.seq)
-    return {path: one.seq for one in kept for path in one.files}
-
-
-def _task(proof: Proof, state: RunState, task: TaskState, place: Place, newest: Mapping[str, int]) -> Row:
+def _task(proof: Proof, state: RunState, task: TaskState, place: Place, *, whole: bool) -> Row:
     declared = proof.contract.tasks[task.id]
-    if newest:
+    if whole:
         done = [id for id, one in state.tasks.items() if one.status in outcome.DONE]
         declared = contracts.without_replaced(proof.contract, declared, done)
     recorded = rerun.last_of_each(_recorded(proof.services, state, task))
     checks = rerun.checks_of_task(declared, proof.plans[task.id])
     rows = [reruns.run(proof, check, recorded.pop(check.subject, None)) for check in checks]
-    rows += [
-        _by_bytes(proof, task, criterion, recorded.pop(criterion.id, None), newest)
-        for criterion in rerun.proven_by_bytes(declared)
-    ]
     rows += _not_rerun(declared, recorded)
     return _row(task, place, reruns.result_of(rows), checks=rows)
 
@@ -168,47 +155,6 @@ def _recorded(services: Services, state: RunState, task: TaskState) -> list[Mapp
     number = task.checkpoint.attempt if task.checkpoint is not None else task.attempt.number
     events = services.log.events(run=made_in, task=task.id, kind="evidence.recorded")
     return [event.payload for event in events if event.attempt == number]
-
-
-def _by_bytes(
-    proof: Proof,
-    task: TaskState,
-    criterion: Criterion,
-    recorded: Mapping[str, Any] | None,
-    newest: Mapping[str, int],
-) -> Row:
-    """Compare the files of the commit, after git's filters, with those that the task left, or had to change."""
-    was = None if recorded is None else str(recorded["result"])
-
-    def not_run(why: str) -> Row:
-        return reruns.not_run(criterion.id, criterion.text, why, was)
-
-    kept = task.checkpoint
-    if kept is None or was not in (evidence.PASSED, evidence.TOLERATED):
-        return not_run(_NO_PROOF if was is None else _WORD)
-    if not kept.files:
-        return not_run(_BY_ITSELF)
-    later = [path for path in kept.files if newest.get(path, kept.seq) > kept.seq]
-    if later:
-        return not_run(_LATER.format(wording.listed(later)))
-    if criterion.proof == CHANGED:  # a hook may have rewritten what changed
-        base = task.work.base or ""
-        wrong = [] if any(not _is_stored(proof, base, path) for path in kept.files) else list(kept.files)
-        words = "the commit has the bytes from before the task"
-    else:
-        wrong = [path for path in kept.files if not _is_stored(proof, kept.tree, path)]
-        words = "the commit has other bytes than were judged"
-    if not wrong:
-        return {**not_run(""), "result": rerun.SAME, "now": was}
-    output = f"{words}: {wording.listed(wrong)}"
-    return {**not_run(""), "result": rerun.NOW_FAILS, "now": evidence.FAILED, "output": output}
-
-
-def _is_stored(proof: Proof, tree: str, path: str) -> bool:
-    entry = proof.services.trees.entry(tree, path)
-    if entry is None:
-        return proof.services.trees.entry(proof.tree, path) is None
-    return proof.clone.stored(path, proof.services.trees.read(entry.oid))
 
 
 def _not_rerun(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:

@@ -264,11 +264,6 @@ class Checkout:
         self._note_checked()
         return self._paths.all_shown(sorted(changed))
 
-    def stored(self, path: str, data: bytes) -> bool:
-        """Return whether the tree has these bytes at a path of the project, after git's filters."""
-        item = self._files.tracked.get(self._paths.stored(path))
-        return item is not None and item.oid == self._files.cleaned(self._paths.stored(path), data, mode=item.mode)
-
     def cleaned(self, path: str, data: bytes) -> str:
         self._require_folder()
         return self._files.cleaned(self._paths.stored(path), data)
