@@ -29,10 +29,6 @@ class LocalMachine:
         """Its path, and why its content cannot be trusted, if so."""
         return user_folders.path(), user_folders.problem()
 
-    def file_system(self, path: str) -> str:
-        """The type of a path's file system; "" if unknown."""
-        return file_systems.kind_of(path)
-
     def room(self, path: str) -> tuple[int, int | None]:
         """Free bytes and free inodes; None if the number of files is unlimited."""
         free = file_systems.room(path)

@@ -71,8 +71,8 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
     return Refusal(
         "plan.exists",
         f"Phase {where.phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
-        hint=f"idumb plan add-task {where.phase} adds a task to it; idumb plan-phase {where.phase} --gaps plans what its"
-        " verification found open",
+        hint=f"idumb plan add-task {where.phase} adds a task to it; idumb plan-phase {where.phase} --gaps plans what"
+        " its verification found open",
         details={"plans": paths, "locked": locked},
     )
 

@@ -15,7 +15,6 @@ from idumb.app.planning import draft_plan, phase_context, phase_research, plan_q
 from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.planning.phase_research import Tell
-from idumb.app.planning.plan_questions import Unsettled
 from idumb.app.planning.planning_rounds import Goal, Round
 from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
@@ -69,20 +68,16 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
         journal = owner.record()
         warnings, context = _refresh_research(services, context, request, owner, tell)
         first_round = _first_round(services, where, identity, path)
-        state = planning_rounds.run_rounds(
-            services, Goal(context, identity, path, gaps), owner, warnings, tell, first_round
-        )
-        return _finish(services, journal, request, where, path, state, warnings)
+        goal = Goal(context, identity, path, gaps)
+        state = planning_rounds.run_rounds(services, goal, owner, warnings, tell, first_round)
+        return _finish(services, journal, request, goal, state, warnings)
 
 
 def _first_round(services: Services, where: PhaseLocation, identity: str, path: str) -> Round:
     """Return the start of the rounds: the last draft and its guidance if it was sent back, else nothing."""
-    sent_back = plan_questions.sent_back(services, path)
-    if sent_back is None:
-        return Round()
-    draft = None if sent_back.text is None else draft_plan.judge(services, where, identity, path, sent_back.text)
-    guidance = f"A person read the last draft and says: {sent_back.guidance}" if sent_back.guidance.strip() else ""
-    return Round(0, draft, list(sent_back.objections), guidance)
+    text, state = plan_questions.sent_back(services, path) or (None, Round())
+    draft = None if text is None else draft_plan.judge(services, where, identity, path, text)
+    return replace(state, draft=draft)
 
 
 def _command(request: Request, where: PhaseLocation) -> Action:
@@ -156,56 +151,42 @@ _STALE = "The research is stale: its sources have changed, and no researcher is 
 
 
 def _finish(
-    services: Services,
-    journal: Journal,
-    request: Request,
-    where: PhaseLocation,
-    path: str,
-    state: Round,
-    warnings: Sequence[str],
+    services: Services, journal: Journal, request: Request, goal: Goal, state: Round, warnings: Sequence[str]
 ) -> Result:
-    draft = state.draft
+    where, draft = goal.context.location, state.draft
     if state.good and draft is not None:
         return _written(services, where, draft, state.number, warnings)
-    command = _command(replace(request, research=True), where)
-    take_command = replace(command, arguments=(*command.arguments, "--from", state.kept)) if state.kept else None
+    command, again = _command(replace(request, research=True), where), _command(request, where)
+    take = [replace(command, arguments=(*command.arguments, "--from", state.kept))] if state.kept else []
     data = _data(where, draft, rounds=state.number, written=False, kept=state.kept, objections=state.objections)
     if state.failed is not None:
-        failure = phase_research.failure_report(services, state.failed, agent.PLANNER, _command(request, where))
-        return Result({**data, "next": [take_command] if take_command else []}, EXIT_FAILED, tuple(warnings), failure)
-    unsettled = Unsettled(
-        where, path, state.number, draft, tuple(state.objections), state.problem, state.kept, _command(request, where)
-    )
-    question = plan_questions.question(journal, unsettled)
+        failure = phase_research.failure_report(services, state.failed, agent.PLANNER, again)
+        return Result({**data, "next": take}, EXIT_FAILED, tuple(warnings), failure)
+    question = plan_questions.question(journal, goal, state, again)
     answer = services.asker.ask(question)
     choice = answer.choice if answer is not None else None
     written = None
     if draft is not None and choice == plan_questions.TAKE:
         written = _written(services, where, draft, state.number, warnings)
-    plan_questions.record(journal, unsettled, question, answer, services.worktree)
+    plan_questions.record(journal, goal, state, again, question, answer, services.worktree)
+    following = [again] if choice == plan_questions.AGAIN else [*take, *([] if choice else [Action("decisions")])]
     return written or Result(
-        {**data, "decision": question.id, "next": _after(unsettled, take_command, choice)},
+        {**data, "decision": question.id, "next": following},
         EXIT_WAITING if choice is None else EXIT_FAILED,
         tuple(warnings),
-        _why_not(where, unsettled, choice),
+        _why_not(where, state, again, choice),
         {"choices": actions.rows(question.choices)} if choice is None else {},
     )
 
 
-def _after(unsettled: Unsettled, take_command: Action | None, choice: str | None) -> list[Action]:
-    if choice == plan_questions.AGAIN:
-        return [unsettled.command]
-    return [*([take_command] if take_command else []), *([Action("decisions")] if choice is None else [])]
-
-
-def _why_not(where: PhaseLocation, unsettled: Unsettled, choice: str | None) -> tuple[str, str, Action | str]:
+def _why_not(where: PhaseLocation, state: Round, again: Action, choice: str | None) -> tuple[str, str, Action | str]:
     """Return the error of rounds that wrote no plan."""
     template = Action.of("plan-phase", where.phase, "--template")
-    hint = {None: Action("decisions"), plan_questions.AGAIN: unsettled.command}.get(choice, template)
-    if unsettled.legal:
-        words = f"The plan-checker still objects after {unsettled.rounds} rounds. The plan is legal; you decide."
+    hint = {None: Action("decisions"), plan_questions.AGAIN: again}.get(choice, template)
+    if state.draft is not None and state.draft.legal:
+        words = f"The plan-checker still objects after {state.number} rounds. The plan is legal; you decide."
         return "plan.objections", words, hint
-    return "plan.not-legal", f"The planner wrote no legal plan in {unsettled.rounds} rounds; nothing was written.", hint
+    return "plan.not-legal", f"The planner wrote no legal plan in {state.number} rounds; nothing was written.", hint
 
 
 def _take_offered(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Result:

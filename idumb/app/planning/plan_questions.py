@@ -14,100 +14,73 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
-from idumb.app.planning.phase_context import PhaseLocation
+from idumb.app.planning.planning_rounds import Goal, Round
 from idumb.app.session import operation
 from idumb.domain import canonical_json
 from idumb.domain.action import Action
 from idumb.domain.decision import PLAN, Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
-from idumb.lazy_dataclass import dataclass
 
 MARK = "plan."
 TAKE, AGAIN, NO = "take", "again", "no"
 
 
-@dataclass(frozen=True, slots=True)
-class Unsettled:
-    """What the rounds left. `command` asks the planner again; `kept` is the path of a copy of the draft."""
-
-    where: PhaseLocation
-    path: str
-    rounds: int
-    draft: Draft | None
-    objections: tuple[str, ...]
-    problem: str
-    kept: str | None
-    command: Action
-
-    @property
-    def legal(self) -> bool:
-        return self.draft is not None and self.draft.legal
-
-
-@dataclass(frozen=True, slots=True)
-class SentBack:
-    """What a person sent back to the planner: the draft, the objections, and guidance."""
-
-    text: str | None
-    objections: tuple[str, ...]
-    guidance: str
-
-
-def question(journal: Journal, unsettled: Unsettled) -> Decision:
-    id = f"{MARK}{unsettled.where.phase}.{journal.operation}"
-    phase, rounds = unsettled.where.phase, unsettled.rounds
-    objections = [f"objection: {objection}" for objection in unsettled.objections]
-    if unsettled.draft is not None and not unsettled.draft.legal:
-        objections += unsettled.draft.feedback.splitlines()
-    kept = [f"the draft is kept in {unsettled.kept}"] if unsettled.kept else []
-    if unsettled.legal:
-        headline = f"The plan-checker objects to the plan of phase {phase} after {rounds} rounds"
+def question(journal: Journal, goal: Goal, state: Round, command: Action) -> Decision:
+    """Return the question about what the rounds left; `command` asks the planner again."""
+    phase, draft = goal.context.location.phase, state.draft
+    evidence = [f"objection: {objection}" for objection in state.objections]
+    if draft is not None and draft.legal:
+        headline = f"The plan-checker objects to the plan of phase {phase} after {state.number} rounds"
         why = "The plan is legal, and runs only with your consent. The plan-checker's objections are an opinion."
     else:
-        headline = f"The planner wrote no legal plan for phase {phase} in {rounds} rounds"
+        evidence += draft.feedback.splitlines() if draft is not None else []
+        headline = f"The planner wrote no legal plan for phase {phase} in {state.number} rounds"
         why = "Nothing was written. Without a plan, the phase cannot run."
-    text = unsettled.draft.text.split("\n") if unsettled.draft is not None else []
-    return Decision(
-        id=id,
-        kind=PLAN,
-        what=headline,
-        why=why,
-        evidence=(*objections, *([unsettled.problem] if unsettled.problem else []), *kept, *text),
-        choices=tuple(_choices(id, unsettled)),
-    )
+    evidence += [state.problem] if state.problem else []
+    evidence += [f"the draft is kept in {state.kept}"] if state.kept else []
+    evidence += draft.text.split("\n") if draft is not None else []
+    id = f"{MARK}{phase}.{journal.operation}"
+    return Decision(id, PLAN, headline, why, tuple(evidence), tuple(_choices(id, goal, state, command)))
 
 
-def _choices(id: str, unsettled: Unsettled) -> Iterator[Choice]:
-    if unsettled.legal:
-        yield Choice(TAKE, "write the plan as it is", f"{unsettled.path} is written", Action.of("decide", id, TAKE))
-    start = "from the last draft" if unsettled.draft is not None else "from nothing"
+def _choices(id: str, goal: Goal, state: Round, command: Action) -> Iterator[Choice]:
+    if state.draft is not None and state.draft.legal:
+        yield Choice(TAKE, "write the plan as it is", f"{goal.path} is written", Action.of("decide", id, TAKE))
+    start = "from the last draft" if state.draft is not None else "from nothing"
     yield Choice(
         AGAIN,
         "ask planner and checker again, with guidance",
-        f"{unsettled.command} runs more rounds, {start}, with the guidance in the prompt",
+        f"{command} runs more rounds, {start}, with the guidance in the prompt",
         Action.of("decide", id, AGAIN, "--guidance", "TEXT"),
     )
-    kept = "the draft is kept; you can edit and take it later" if unsettled.kept else "nothing was written"
+    kept = "the draft is kept; you can edit and take it later" if state.kept else "nothing was written"
     yield Choice(NO, "leave the phase without this plan", kept, Action.of("decide", id, NO))
 
 
-def record(journal: Journal, unsettled: Unsettled, decision: Decision, answer: Answer | None, worktree: str) -> None:
+def record(
+    journal: Journal,
+    goal: Goal,
+    state: Round,
+    command: Action,
+    decision: Decision,
+    answer: Answer | None,
+    worktree: str,
+) -> None:
     """Record the question, and the answer if it was given at once."""
-    text = unsettled.draft.text if unsettled.draft is not None else None
+    text = state.draft.text if state.draft is not None else None
     details = {
-        "phase": unsettled.where.phase,
+        "phase": goal.context.location.phase,
         "worktree": worktree,
-        "path": unsettled.path,
-        "go_on": str(unsettled.command),
-        "objections": list(unsettled.objections),
+        "path": goal.path,
+        "go_on": str(command),
+        "objections": state.objections,
         "draft": text,
         "draft_hash": None if text is None else canonical_json.digest(text),
-        "kept": unsettled.kept,
+        "kept": state.kept,
     }
     events = [journal.question_event(decision, **details)]
-    events += [] if answer is None else [journal.answer_event(answer)]
-    journal.write(*events)
+    journal.write(*events, *([] if answer is None else [journal.answer_event(answer)]))
 
 
 def open_questions(services: Services) -> list[dict[str, Any]]:
@@ -120,13 +93,15 @@ def open_questions(services: Services) -> list[dict[str, Any]]:
     ]
 
 
-def sent_back(services: Services, path: str) -> SentBack | None:
-    """Return what was sent back to the planner of the plan at `path`; None if nothing was."""
+def sent_back(services: Services, path: str) -> tuple[str | None, Round] | None:
+    """Return the draft and the objections that a person sent back to the planner of the plan at `path`, if he did."""
     for event, answer in _newest(services):
-        question = event.payload
-        if question["path"] == path and answer is not None and answer.payload["choice"] == AGAIN:
-            text = question["draft"] if _whole(question) else None
-            return SentBack(text, tuple(question["objections"]), str(answer.payload.get("guidance") or ""))
+        asked = event.payload
+        if asked["path"] == path and answer is not None and answer.payload["choice"] == AGAIN:
+            guidance = str(answer.payload.get("guidance") or "").strip()
+            problem = f"A person read the last draft and says: {guidance}" if guidance else ""
+            text = asked["draft"] if _whole(asked) else None
+            return text, Round(objections=list(asked["objections"]), problem=problem)
     return None
 
 

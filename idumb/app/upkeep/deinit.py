@@ -16,7 +16,7 @@ from idumb.app.core.services import Services
 from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import IdumbError, Refusal, StoreError
+from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs import project_key
 
 FILES = ".idumb"
@@ -80,11 +80,6 @@ def _going(services: Services, *, files: bool) -> dict[str, Any]:
         *STAYS,
         *([f"{FILES}/ with {len(present)} files (--files removes it too)"] if present and not files else []),
     ]
-    only_kept = _phases_without_files(services)
-    if only_kept:
-        how = "idumb report PHASE --write, before deinit, writes them"
-        lost = f"but not those that no file has ({how}): of phase {wording.listed(only_kept)}"
-        stays = [*stays[:1], f"{stays[1]}, {lost}", *stays[2:]]
     refs = sorted(services.kept_refs.list())
     folders = services.local_data.list()
     return {
@@ -94,18 +89,6 @@ def _going(services: Services, *, files: bool) -> dict[str, Any]:
         "files": list(present) if files else [],
         "stays": stays,
     }
-
-
-def _phases_without_files(services: Services) -> list[str]:
-    """Return the phases whose plan only a run keeps."""
-    phases: list[str] = []
-    with suppress(StoreError):
-        for phase in services.log.phases():
-            with suppress(IdumbError):
-                folder = services.plans.phase_folder(phase)
-                if any(services.plans.is_kept(path) for path, _ in services.plans.plans(folder)):
-                    phases.append(phase)
-    return phases
 
 
 def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -> None:

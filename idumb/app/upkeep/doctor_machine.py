@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from idumb.domain import health, paths
+from idumb.domain import health
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import sandbox
 from idumb.lazy_dataclass import dataclass
@@ -43,7 +43,6 @@ def repository_checks(machine: LocalMachine, owned: Callable[[], bool]) -> tuple
     """Return the checks. `owned` tells whether a live process owns a working tree; its processes are not orphaned."""
     look = _Look(machine, owned)
     return (
-        Check("disk.kind", "the file systems are local", look.kinds),
         Check("disk.space", "there is enough disk space for snapshots and the event log", look.space),
         Check("disk.writable", "the git folder is writable", look.writable),
         Check("store.private", "no other user can access the folder of the event log", look.modes, look.make_private),
@@ -55,20 +54,6 @@ def repository_checks(machine: LocalMachine, owned: Callable[[], bool]) -> tuple
 class _Look:
     machine: LocalMachine
     owned: Callable[[], bool]
-
-    def kinds(self) -> Iterator[Symptom]:
-        machine = self.machine
-        places = (machine.root, machine.git_dir, machine.state_directory()[0])
-        kinds = {path: machine.file_system(path) for path in places}
-        for path, kind in kinds.items():
-            if paths.is_network_file_system(kind):
-                yield health.warn(
-                    f"the file system is {kind}",
-                    path,
-                    means="locks and durable writes are unreliable there; use it from one machine at a time",
-                    fix="Move the repository to a local disk",
-                )
-        yield health.passed(", ".join(dict.fromkeys(kind for kind in kinds.values() if kind)))
 
     def space(self) -> Iterator[Symptom]:
         place = self.machine.git_dir

@@ -37,30 +37,34 @@ class Place:
 
 def install(places: Sequence[Place], texts: Mapping[str, str], version: str, *, dry_run: bool = False) -> Result:
     """Write the commands that are missing or of another version; report files that the user changed and keep them."""
-    return _result(places, [_install(place, texts, version, dry_run=dry_run) for place in places], dry_run=dry_run)
-
-
-def _install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: bool) -> list[Row]:
-    shipped = _shipped(place, texts, version)
-    rows = [_row(place, file, _action(_read(place, file), text)) for file, text in shipped.items()]
-    rows += [_row(place, f, REMOVE) for f in _ours(place) if f not in shipped and _state(_read(place, f)) == CURRENT]
-    if not dry_run:
-        for row, text in zip(rows, [*shipped.values(), *[""] * len(rows)], strict=False):
-            _carry_out(place, row, text)
-    return rows
+    rows = [row for place in places for row in _change(place, _shipped(place, texts, version), dry_run=dry_run)]
+    return _result(places, rows, dry_run=dry_run)
 
 
 def remove(places: Sequence[Place], *, dry_run: bool = False) -> Result:
     """Remove the unchanged files that idumb installed, and the folders that are empty then."""
-    return _result(places, [_remove(place, dry_run=dry_run) for place in places], dry_run=dry_run, removing=True)
+    rows = [row for place in places for row in _change(place, {}, dry_run=dry_run)]
+    return _result(places, rows, dry_run=dry_run, removing=True)
 
 
-def _remove(place: Place, *, dry_run: bool) -> list[Row]:
-    states = {file: _state(_read(place, file)) for file in _ours(place)}
-    rows = [_row(place, file, REMOVE if state == CURRENT else state) for file, state in states.items()]
-    if not dry_run:
-        for row in rows:
-            _carry_out(place, row, "")
+def _change(place: Place, shipped: Mapping[str, str], *, dry_run: bool) -> list[Row]:
+    """Make the files of a place those that are shipped, and return what was done with each."""
+    rows = []
+    for file in dict.fromkeys((*shipped, *_ours(place))):
+        path, text = f"{place.folder}/{file}", shipped.get(file)
+        try:
+            action = _action(place.files.read(path), text)
+            if action == REMOVE and not dry_run:
+                place.files.remove(path)
+            elif action in (CREATE, UPDATE) and not dry_run:
+                place.files.write(path, text or "")
+        except OSError as problem:
+            raise Refusal(
+                "install.refused",
+                f"{path} cannot be read or written: {problem.strerror or problem}. Earlier files were written.",
+                hint="Fix this and run the command again; links are not followed",
+            ) from problem
+        rows.append({"path": path, "action": action})
     return rows
 
 
@@ -76,52 +80,20 @@ def _ours(place: Place) -> tuple[str, ...]:
     return tuple(f for f in place.files.below(place.folder, depth) if hosts.is_named_like_ours(place.host, f))
 
 
-def _read(place: Place, file: str) -> str | None:
-    try:
-        return place.files.read(f"{place.folder}/{file}")
-    except OSError as problem:
-        raise _refused(f"{place.folder}/{file}", problem) from problem
-
-
-def _state(text: str | None) -> str:
-    if text is None or not hosts.is_marked(text):
-        return FOREIGN
-    return EDITED if hosts.version_of(text) is None else CURRENT
-
-
-def _action(present: str | None, shipped: str) -> str:
+def _action(present: str | None, shipped: str | None) -> str:
     if present is None:
         return CREATE
-    state = _state(present)
-    if state != CURRENT or present == shipped:
-        return state
-    return UPDATE
+    if not hosts.is_marked(present):
+        return FOREIGN
+    if hosts.version_of(present) is None:
+        return EDITED
+    if present == shipped:
+        return CURRENT
+    return REMOVE if shipped is None else UPDATE
 
 
-def _row(place: Place, file: str, action: str) -> Row:
-    return {"path": f"{place.folder}/{file}", "action": action}
-
-
-def _carry_out(place: Place, row: Row, text: str) -> None:
-    try:
-        if row["action"] in (CREATE, UPDATE):
-            place.files.write(row["path"], text)
-        elif row["action"] == REMOVE:
-            place.files.remove(row["path"])
-    except OSError as problem:
-        raise _refused(row["path"], problem) from problem
-
-
-def _refused(path: str, problem: OSError) -> Refusal:
-    return Refusal(
-        "install.refused",
-        f"{path} cannot be read or written: {problem.strerror or problem}. Earlier files were written.",
-        hint="Fix this and run the command again; links are not followed",
-    )
-
-
-def _result(places: Sequence[Place], by_place: Sequence[list[Row]], *, dry_run: bool, removing: bool = False) -> Result:
-    place, rows = places[0], [row for one in by_place for row in one]
+def _result(places: Sequence[Place], rows: Sequence[Row], *, dry_run: bool, removing: bool = False) -> Result:
+    place = places[0]
     unchanged = [row for row in rows if row["action"] in LEFT]
     again = "idumb install --host " + place.host.name + (" --user" if place.scope == "user" else "")
     hint = "" if removing else f". To replace it, move it away and run {again}"
@@ -131,7 +103,7 @@ def _result(places: Sequence[Place], by_place: Sequence[list[Row]], *, dry_run: 
         "scope": place.scope,
         "folder": place.folder,
         "dry_run": dry_run,
-        "files": rows,
+        "files": list(rows),
         "typed": place.host.typed.format(f"{hosts.PREFIX}next"),
         "next": [] if removing else [f"{again} --remove"],
         "folders": [one.folder for one in places],
