@@ -157,7 +157,7 @@ def list_handoffs_command(**filters: Any) -> Result:
     from idumb.app.reading import handoffs
 
     with options.services() as services:
-        return handoffs.listing(services, handoffs.HandoffFilter(**filters))
+        return handoffs.listing(services, **filters)
 
 
 @options.command("stats", group=handoff_command)
@@ -167,7 +167,7 @@ def count_handoffs_command(**filters: Any) -> Result:
     from idumb.app.reading import handoffs
 
     with options.services() as services:
-        return handoffs.stats(services, handoffs.HandoffFilter(**filters))
+        return handoffs.stats(services, **filters)
 
 
 @options.command("show", group=handoff_command)

@@ -47,7 +47,7 @@ def prepare(services: Services, phase: str) -> Result:
 def _prepared(
     services: Services, contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str
 ) -> dict[str, Any]:
-    brief = task_brief.in_run(services, contract, state, task, hands_over=True)
+    brief = task_brief.in_run(services, contract, state, task)
     builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
     prompt = brief["prompt"] if capabilities_of(builder or "").reads_prompt else ""
     return {**brief, "prompt": prompt, "status": shown[task], "agent": _agent(services, builder)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app.attempt import build, entry, pipeline, projections
+from idumb.app.attempt import entry, pipeline, projections
 from idumb.app.contract import run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
@@ -188,14 +188,7 @@ def _opened(services: Services, state: RunState, contract: Contract, attempt: At
             "run": state.id,
             "phase": state.phase,
             "open": None if open_now is None else open_now.as_dict(),
-            "task": task_brief.brief(
-                services,
-                contract,
-                task,
-                attempt=attempt.number,
-                feedback=attempt.feedback,
-                decided=build.decisions_made(state),
-            ),
+            "task": task_brief.in_run(services, contract, state, task.id),
             "root": services.root,
             "base": attempt.base,
             "snapshot": attempt.snapshot.commit,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from idumb.app.contract import plan_checks
@@ -87,9 +87,14 @@ def locate(services: Services, phase: str) -> PhaseLocation:
     try:
         folder = services.plans.phase_folder(phase)
     except InputError as problem:
-        if problem.code != "phase.not-found" or roadmap_number is None:
-            known_phases = dict.fromkeys([*titles, *(number for number, _ in services.plans.phases())])
-            raise _not_found(phase, problem, list(known_phases)) from problem
+        if problem.code != "phase.not-found" or not phase.strip():
+            raise
+        if roadmap_number is None:
+            raise InputError(
+                "phase.not-found",
+                f"There is no phase {phase}: it is neither in {ROADMAP} nor a folder of .planning/phases.",
+                hint="idumb roadmap lists the phases; idumb roadmap --add TITLE adds one",
+            ) from problem
         return PhaseLocation(
             roadmap_number, f".planning/phases/{roadmap_number}", exists=False, title=titles[roadmap_number]
         )
@@ -99,24 +104,9 @@ def locate(services: Services, phase: str) -> PhaseLocation:
             f"{phase} is a step plan, not a phase.",
             hint="idumb roadmap lists the phases; idumb help step-plans describes step plans",
         )
-    number = next((n for n, known_phases in services.plans.phases() if known_phases == folder), phase)
+    number = next((n for n, known in services.plans.phases() if known == folder), phase)
     roadmap_number = next((n for n in titles if services.plans.same_phase(n, number)), None)
     return PhaseLocation(number, folder, exists=True, title=titles[roadmap_number] if roadmap_number else "")
-
-
-def _not_found(phase: str, problem: InputError, phases: Sequence[str]) -> InputError:
-    if problem.code != "phase.not-found":
-        return problem
-    known_phases = (
-        f"there are {wording.listed(phases)}" if phases else f"neither {ROADMAP} nor .planning/phases names one yet"
-    )
-    return InputError(
-        "phase.not-found",
-        f"There is no phase {phase}: it is neither in {ROADMAP} nor a folder of .planning/phases."
-        if phase.strip()
-        else f"The name of the phase is empty; {known_phases}.",
-        hint="idumb roadmap lists the phases; idumb roadmap --add TITLE adds one",
-    )
 
 
 def gather(services: Services, where: PhaseLocation) -> PhaseContext:

@@ -18,28 +18,17 @@ from idumb.domain.runs import handoff
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.handoff import Document
 from idumb.domain.runs.run import RunState
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class HandoffFilter:
-    """Selects handoffs; None matches all. `run` may be a prefix of the id; `agent` is the receiver."""
-
-    run: str | None = None
-    phase: str | None = None
-    status: str | None = None
-    agent: str | None = None
-
-
-def listing(services: Services, selection: HandoffFilter) -> Result:
-    """Return the selected handoffs, oldest first, and those that failed."""
-    documents = _selected(services, selection)
+def listing(services: Services, *, run: str | None, phase: str | None, status: str | None, agent: str | None) -> Result:
+    """Return the selected handoffs, oldest first, and those that failed. `agent` is the receiver."""
+    documents = _selected(services, run, phase, status, agent)
     failed = [
         {"run": e.run, "task": e.task, "to_agent": e.payload["to_agent"], "reason": e.payload["reason"]}
         for e in services.log.events(kind="handoff.failed")
-        if (e.run or "").startswith(selection.run or "") and selection.agent in {None, e.payload["to_agent"]}
+        if (e.run or "").startswith(run or "") and agent in {None, e.payload["to_agent"]}
     ]
-    failures = failed if selection.phase is None and selection.status is None else []
+    failures = failed if phase is None and status is None else []
     return Result({"handoffs": [_row(d) for d in documents], "failed": failures})
 
 
@@ -66,9 +55,9 @@ def update(services: Services, name: str, status: str, who: str, why: str) -> Re
     return Result({"handoff": _details(services, document.handoff_id)})
 
 
-def stats(services: Services, selection: HandoffFilter) -> Result:
+def stats(services: Services, *, run: str | None, phase: str | None, status: str | None, agent: str | None) -> Result:
     """Count the selected handoffs by status, type, receiver and phase."""
-    documents = _selected(services, selection)
+    documents = _selected(services, run, phase, status, agent)
     counts = {
         "total": len(documents),
         "by_status": {s: sum(d.status == s for d in documents) for s in handoff.STATUSES},
@@ -83,16 +72,18 @@ def _counted(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
 
 
-def _selected(services: Services, selection: HandoffFilter) -> list[Document]:
-    def fits(document: Document) -> bool:
-        return (
-            document.run.startswith(selection.run or "")
-            and (selection.phase is None or services.plans.same_phase(selection.phase, document.workflow))
-            and selection.status in {None, document.status}
-            and selection.agent in {None, document.to_agent}
-        )
-
-    return [document for document in handoff_writer.all_handoffs(services) if fits(document)]
+def _selected(
+    services: Services, run: str | None, phase: str | None, status: str | None, agent: str | None
+) -> list[Document]:
+    """Return the handoffs that match; None matches all, and `run` may be a prefix of the id."""
+    return [
+        document
+        for document in handoff_writer.all_handoffs(services)
+        if document.run.startswith(run or "")
+        and (phase is None or services.plans.same_phase(phase, document.workflow))
+        and status in {None, document.status}
+        and agent in {None, document.to_agent}
+    ]
 
 
 def _row(document: Document) -> dict[str, Any]:

@@ -16,36 +16,13 @@ from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 
 
-def in_run(
-    services: Services, contract: Contract, state: RunState | None, task: str, *, hands_over: bool = False
-) -> dict[str, Any]:
-    """Return the brief of the open or next attempt; with `hands_over`, with what the agent left for its successor."""
-    task_state = state.tasks.get(task) if state is not None else None
-    if task_state is None:
-        return brief(services, contract, contract.tasks[task], attempt=1, feedback="")
-    return brief(
-        services,
-        contract,
-        contract.tasks[task],
-        attempt=task_state.attempt.number + (task_state.attempt.opened is None),
-        feedback=entry.feedback(task_state),
-        handover=task_state.context.handover if hands_over else "",
-        decided=build.decisions_made(state),
-    )
-
-
-def brief(
-    services: Services,
-    contract: Contract,
-    task: Task,
-    *,
-    attempt: int,
-    feedback: str,
-    handover: str = "",
-    decided: tuple[str, ...] = (),
-) -> dict[str, Any]:
-    """Return the brief as JSON-serialisable data. `attempt` is the open or next attempt; times are in seconds."""
-    plan = contract.plan_of(task.id)
+def in_run(services: Services, contract: Contract, state: RunState | None, task_id: str) -> dict[str, Any]:
+    """Return the brief of the open or next attempt as JSON-serialisable data; times are in seconds."""
+    task, plan = contract.tasks[task_id], contract.plan_of(task_id)
+    known = state.tasks.get(task_id) if state is not None else None
+    attempt = 1 if known is None else known.attempt.number + (known.attempt.opened is None)
+    feedback = "" if known is None else entry.feedback(known)
+    decided = () if state is None else build.decisions_made(state)
     settings, limits = services.settings, task.limits or plan.limits
     protected = (*plan.scope.protected, *settings.protected)
     filled = settings.role(agent.BUILDER, contracts.builder_of(plan, task, settings))
@@ -56,7 +33,7 @@ def brief(
         protected,
         feedback,
         attempt,
-        handover=handover,
+        handover="" if known is None else known.context.handover,
         decided=decided,
     )
     return {
@@ -95,13 +72,7 @@ def _proofs(task: Task, plan: Plan) -> dict[str, Any]:
     proof = contracts.proofs(task)
     return {
         "acceptance": [
-            {
-                "id": c.id,
-                "text": c.text,
-                "proof": proof[c.id],
-                "command": c.command,
-                "instructions": list(c.instructions),
-            }
+            {"id": c.id, "text": c.text, "proof": proof[c.id], "command": c.command, "instructions": [*c.instructions]}
             for c in task.acceptance
         ],
         "verify": list(task.verify),

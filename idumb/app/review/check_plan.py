@@ -36,13 +36,9 @@ def check(
     the plans have no error. `only` is the path of the plan whose findings are returned; its phase is read as a whole.
     """
     loaded = loading.load_phase(services, phase)
-    untracked = run_lock.uncommitted_inputs(services, loaded.paths, reports=services.settings.commits_reports_of(phase))
-    hashes = contracts.source_hashes(loaded.sources)
-    data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
-    data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
-    data["untracked"] = untracked
-    data["read"] = _read(loaded, only)
-    _require_hash(expected, phase, data, loaded.contract)
+    data = _read(loaded, phase, expected, only)
+    reports = services.settings.commits_reports_of(phase)
+    data["untracked"] = run_lock.uncommitted_inputs(services, loaded.paths, reports=reports)
     case = None if loaded.contract is None else plan_checks.case(services, loaded, loaded.contract, mode)
     present = None if case is None else case.present
     unsorted = [*plan_checks.findings(services, loaded, mode, present), *_unusable_agents(services, loaded.contract)]
@@ -69,20 +65,19 @@ def check(
 def check_file(services: Services, path: str, *, expected: str | None = None, mode: str | None = None) -> Result:
     """Return the findings of one plan that is in no phase folder, so that it cannot run where it is."""
     loaded = loading.load_file(services, path)
-    hashes = contracts.source_hashes(loaded.sources)
-    data: dict[str, Any] = {"phase": path, "folder": loaded.folder, "plans": list(loaded.paths)}
-    data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items()), "untracked": []}
-    data["read"] = _read(loaded, None)
-    _require_hash(expected, path, data, None)
+    data = {**_read(loaded, path, expected, None), "untracked": []}
     findings = sorted(plan_checks.findings(services, loaded, mode), key=lambda f: (f.path, f.line, f.column))
     return _result(path, data, findings)
 
 
-def _read(loaded: Loaded, only: str | None) -> list[dict[str, Any]]:
-    """Return how each plan was read, with its tasks and what each of them waits for."""
+def _read(loaded: Loaded, name: str, expected: str | None, only: str | None) -> dict[str, Any]:
+    """Return how each plan was read, with its tasks and what each of them waits for. Refuses another hash."""
+    hashes = contracts.source_hashes(loaded.sources)
     plans = loaded.contract.plans if loaded.contract is not None else loaded.drafts
     needed = contracts.effective_dependencies(plans)
-    return [
+    data: dict[str, Any] = {"phase": name, "folder": loaded.folder, "plans": list(loaded.paths)}
+    data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
+    data["read"] = [
         {
             "path": read.path,
             "dialect": read.dialect,
@@ -92,6 +87,8 @@ def _read(loaded: Loaded, only: str | None) -> list[dict[str, Any]]:
         for read in loaded.read
         if only in (None, read.path)
     ]
+    _require_hash(expected, name, data, loaded.contract)
+    return data
 
 
 def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[Finding]:
