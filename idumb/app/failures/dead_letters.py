@@ -1,9 +1,12 @@
-"""Dead letters: failed tasks and runs, read from the log. A retry is an attempt under the same checks."""
+"""Dead letters: failed tasks and runs, read from the log. A retry is an attempt under the same checks.
+
+A letter is a row as `dlq` answers it: `kind` is `task` or `run`, `class` one of `failures.CLASSES`, and
+`decision` the open question about a failed task, or None.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from idumb.app.core import questions, run_lookup
@@ -18,33 +21,9 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import project_key, replay, run
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
-from idumb.lazy_dataclass import dataclass
 
-TASK, RUN = "task", "run"
+Letter = dict[str, Any]
 _ENDS = {run.FAILED: "run.failed", run.HALTED: "run.halted"}
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """`kind` is `task` or `run`, `class_` one of `failures.CLASSES`; `cause` and `failure` are those of `AgentResult`.
-
-    `at` is when the failure was recorded. `decision` is the open question about a failed task; None if there is none.
-    """
-
-    id: str
-    kind: str
-    run: str
-    phase: str
-    worktree: str
-    task: str | None
-    class_: str
-    reason: str
-    attempts: int
-    agent: str | None
-    cause: str | None
-    failure: str | None
-    at: str
-    decision: str | None = None
 
 
 def listing(services: Services, *, class_: str | None, phase: str | None, agent: str | None) -> Result:
@@ -52,54 +31,59 @@ def listing(services: Services, *, class_: str | None, phase: str | None, agent:
     letters = [
         letter
         for letter in _letters(services)
-        if class_ in {None, letter.class_}
-        and agent in {None, letter.agent}
-        and (phase is None or services.plans.same_phase(phase, letter.phase))
+        if class_ in {None, letter["class"]}
+        and agent in {None, letter["agent"]}
+        and (phase is None or services.plans.same_phase(phase, letter["phase"]))
     ]
-    return Result({"dead_letters": [_row(services, letter) for letter in letters]})
+    return Result({"dead_letters": letters})
 
 
 def show(services: Services, name: str) -> Result:
     """Return one letter, with the newest events of its task or run."""
     letter = _find(services, name)
-    trail = list(services.log.events(run=letter.run, task=letter.task, newest_first=True, limit=20))
+    trail = list(services.log.events(run=letter["run"], task=letter["task"], newest_first=True, limit=20))
     events = [{"seq": e.seq, "kind": e.kind, "at": e.at, "task": e.task} for e in reversed(trail)]
-    return Result({"dead_letter": {**_row(services, letter), "events": events}})
+    return Result({"dead_letter": {**letter, "events": events}})
 
 
 def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     """Resume the run with one more attempt of the failed task, or of each failed task of the run."""
     letter = _find(services, name)
-    why = _retry_obstacle(services, letter)
-    if why:
-        raise Refusal("dead-letter.not-retryable", f"{letter.id} cannot be retried here: {why}.", hint=Action("status"))
-    again = Retry(failed=letter.task is None, only=(letter.task,) if letter.task else (), once=True)
-    return resume.resume(services, Request(letter.phase, approve=approve), again)
+    if not letter["retryable"]:
+        words = f"{letter['id']} cannot be retried here: {letter['why_not']}."
+        raise Refusal("dead-letter.not-retryable", words, hint=Action("status"))
+    task = letter["task"]
+    again = Retry(failed=task is None, only=(task,) if task else (), once=True)
+    return resume.resume(services, Request(letter["phase"], approve=approve), again)
 
 
 def remove(services: Services, name: str, why: str, who: str) -> Result:
     """Drop the failed task, or what is left of the run. The log keeps the failure."""
     letter = _find(services, name)
-    return drop.drop(services, letter.task or letter.phase, why, who)
+    return drop.drop(services, letter["task"] or letter["phase"], why, who)
 
 
-def _row(services: Services, letter: Letter) -> dict[str, Any]:
-    row = asdict(letter)
-    row["class"] = row.pop("class_")
-    why = _retry_obstacle(services, letter)
-    ways = [Action.of("show", letter.task, "--debug") if letter.task else Action("status")]
-    if not why:
-        ways += [Action("decisions")] if letter.decision else []
-        ways += [
-            Action.of("dlq", "retry", letter.id),
-            Action.of("drop", letter.task or letter.phase, "--why", REASON),
-        ]
-    return row | {"retryable": not why, "why_not": why, "next": ways}
-
-
-def _retry_obstacle(services: Services, letter: Letter) -> str:
-    here = letter.worktree == services.worktree
-    return "" if here else f"it belongs to the working tree {project_key.words(letter.worktree)}"
+def _letter(services: Services, state: RunState, tree: str, task: str | None, **facts: Any) -> Letter:
+    id = state.id if task is None else f"{state.id}.{task}"
+    here = tree == services.worktree
+    ways = [Action.of("show", task, "--debug") if task else Action("status")]
+    ways += [Action("decisions")] if here and facts.get("decision") else []
+    ways += [Action.of("dlq", "retry", id), Action.of("drop", task or state.phase, "--why", REASON)] if here else []
+    return {
+        "id": id,
+        "kind": "run" if task is None else "task",
+        "run": state.id,
+        "phase": state.phase,
+        "worktree": tree,
+        "task": task,
+        "agent": None,
+        "cause": None,
+        "decision": None,
+        **facts,
+        "retryable": here,
+        "why_not": "" if here else f"it belongs to the working tree {project_key.words(tree)}",
+        "next": ways,
+    }
 
 
 def _letters(services: Services) -> list[Letter]:
@@ -115,7 +99,7 @@ def _letters(services: Services) -> list[Letter]:
             _of_task(services, state, task, tree) for task in state.tasks.values() if task.status == outcome.FAILED
         ]
         letters += [*failed, *_of_run(services, state, tree, failed)]
-    return sorted(letters, key=lambda letter: letter.at)
+    return sorted(letters, key=lambda letter: str(letter["at"]))
 
 
 def _of_task(services: Services, state: RunState, task: TaskState, tree: str) -> Letter:
@@ -124,21 +108,19 @@ def _of_task(services: Services, state: RunState, task: TaskState, tree: str) ->
     builder: Mapping[str, Any] = last.get("builder") or {}
     started = services.log.events(run=state.id, task=task.id, kind="attempt.started", newest_first=True, limit=1)
     failed = next(iter(services.log.events(run=state.id, task=task.id, kind="task.failed", newest_first=True, limit=1)))
-    return Letter(
-        f"{state.id}.{task.id}",
-        TASK,
-        state.id,
-        state.phase,
+    return _letter(
+        services,
+        state,
         tree,
         task.id,
-        failures.class_of(last.get("outcome"), last.get("cause"), builder.get("failure")),
-        failed.payload.get("reason") or task.reason,
-        len({e.attempt for e in finished if replay.counts(e.payload)}),  # one that waited ends twice
-        next((e.payload["builder"] for e in started), None),
-        last.get("cause"),
-        builder.get("failure"),
-        failed.at,
-        questions.about_failure(state, task.id),
+        reason=failed.payload.get("reason") or task.reason,
+        attempts=len({e.attempt for e in finished if replay.counts(e.payload)}),  # one that waited ends twice
+        agent=next((e.payload["builder"] for e in started), None),
+        cause=last.get("cause"),
+        failure=builder.get("failure"),
+        at=failed.at,
+        decision=questions.about_failure(state, task.id),
+        **{"class": failures.class_of(last.get("outcome"), last.get("cause"), builder.get("failure"))},
     )
 
 
@@ -149,35 +131,29 @@ def _of_run(services: Services, state: RunState, tree: str, failed: Sequence[Let
         return
     for event in services.log.events(run=state.id, kind=kind, newest_first=True, limit=1):
         failure, stopped = event.payload.get("failure"), state.tasks.get(event.payload.get("task", ""))
-        classes = [
-            *(letter.class_ for letter in failed),
-            *([failures.class_of(None, None, failure)] if failure else []),
-        ]
-        yield Letter(
-            state.id,
-            RUN,
-            state.id,
-            state.phase,
+        classes = [letter["class"] for letter in failed] + ([failures.class_of(None, None, failure)] if failure else [])
+        hardest = max(classes, key=failures.CLASSES.index, default=failures.SYSTEM)
+        yield _letter(
+            services,
+            state,
             tree,
             None,
-            max(classes, key=failures.CLASSES.index, default=failures.SYSTEM),  # the hardest to fix
-            event.payload.get("reason") or f"{', '.join(letter.task or '' for letter in failed)} failed",
-            sum(letter.attempts for letter in failed) + (stopped.attempt.number if stopped is not None else 0),
-            None,
-            None,
-            failure,
-            event.at,
+            reason=event.payload.get("reason") or f"{', '.join(letter['task'] for letter in failed)} failed",
+            attempts=sum(letter["attempts"] for letter in failed) + (stopped.attempt.number if stopped else 0),
+            failure=failure,
+            at=event.at,
+            **{"class": hardest},
         )
 
 
 def _find(services: Services, name: str) -> Letter:
     """Find a letter by its id, a prefix of it, or a task."""
     letters = _letters(services)
-    exact = [letter for letter in letters if name.lower() in {letter.id.lower(), (letter.task or "").lower()}]
-    matches = exact or [letter for letter in letters if name and letter.id.startswith(name)]
+    exact = [letter for letter in letters if name.lower() in {letter["id"].lower(), (letter["task"] or "").lower()}]
+    matches = exact or [letter for letter in letters if name and letter["id"].startswith(name)]
     if len(matches) == 1:
         return matches[0]
     if not matches:
         raise InputError("dead-letter.unknown", f"There is no dead letter {name}.", hint=Action.of("dlq", "list"))
-    several = wording.listed(letter.id for letter in matches)
+    several = wording.listed(letter["id"] for letter in matches)
     raise InputError("dead-letter.ambiguous", f"{name} is ambiguous: {several}.", hint=Action.of("dlq", "list"))

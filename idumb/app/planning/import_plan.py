@@ -195,10 +195,15 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     if text == earlier.text:
         return Result({**data, "next": [Action.of("check-plan", plan.phase)]})
     _require_readable(services, draft, source)
-    data["diff"] = _difference(earlier.text, text, plan.path)
+    lines = (earlier.text.splitlines(keepends=True), text.splitlines(keepends=True))
+    data["diff"] = "".join(difflib.unified_diff(*lines, f"a/{plan.path}", f"b/{plan.path}"))
     agreeing = again(services, "--yes")
     what = f"Change {plan.path} as {source.path} changed?"
-    if not (request.yes or _agreed(services, what, data["diff"], agreeing)):
+    question = Decision.confirmation(
+        "source.change", "plan", what, "Nothing else changes.", wording.truncate(data["diff"]).split("\n"),
+        Choice("yes", "write it", "the file changes as shown", agreeing), "write nothing", "nothing changes",
+    )  # fmt: skip
+    if not (request.yes or question.agreed(services.asker.ask(question))):
         raise Refusal(
             "import.not-confirmed",
             "Nothing was written: the change needs your confirmation.",
@@ -237,21 +242,3 @@ def _write(services: Services, plan: Plan, before: str, text: str) -> None:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _difference(before: str, after: str, path: str) -> str:
-    """Return a unified diff."""
-    return "".join(
-        difflib.unified_diff(
-            before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{path}", f"b/{path}"
-        )
-    )
-
-
-def _agreed(services: Services, what: str, diff: str, command: Action) -> bool:
-    """Ask at the terminal whether a difference may be written; False if nobody agrees."""
-    question = Decision.confirmation(
-        "source.change", "plan", what, "Nothing else changes.", wording.truncate(diff).split("\n"),
-        Choice("yes", "write it", "the file changes as shown", command), "write nothing", "nothing changes",
-    )  # fmt: skip
-    return question.agreed(services.asker.ask(question))

@@ -28,15 +28,15 @@ def choose(services: Services, current: str, *, here: bool) -> str:
         if current and here:
             raise _inside(services, current)
         return ""
-    below = services.inner_projects
+    below, top = services.inner_projects, services.folder or "The top of the repository"
     if not current:
-        _refuse_around(services, [folder for folder, has_runs in below.items() if has_runs or not here])
+        _refuse_around(services, top, [folder for folder, has_runs in below.items() if has_runs or not here])
         return ""
     chosen = HERE if here else _ask(services, current)
     if chosen == HERE:
         require_folder(services, current, [path for path in below if path.startswith(f"{current}/")])
         return current
-    _refuse_around(services, tuple(below))
+    _refuse_around(services, top, tuple(below))
     return ""
 
 
@@ -69,8 +69,7 @@ def _ask(services: Services, current: str) -> str:
 
 def require_folder(services: Services, folder: str, below: Sequence[str]) -> None:
     """Refuse a folder that cannot be a project."""
-    if below:
-        raise _around(services, folder, below)
+    _refuse_around(services, folder, below)
     why = paths.problem(folder)
     if paths.protecting_rule(folder, ()) is not None:
         why = "belongs to git, to idumb, or to the settings of a tool"
@@ -87,20 +86,15 @@ def require_folder(services: Services, folder: str, below: Sequence[str]) -> Non
         )
 
 
-def _refuse_around(services: Services, below: Sequence[str]) -> None:
-    if below:
-        raise _around(services, services.folder or "The top of the repository", below)
-
-
-def _around(services: Services, folder: str, below: Sequence[str]) -> Refusal:
+def _refuse_around(services: Services, folder: str, below: Sequence[str]) -> None:
     inner = [from_top(services, path) for path in below]
-    what = "is a project" if len(inner) == 1 else "are projects"
-    return Refusal(
-        "init.nested",
-        f"{folder} cannot be a project: {wording.listed(inner)} below it {what} already.",
-        hint=f"cd {shlex.quote(inner[0])} and use idumb there, or run idumb init --here in a folder beside it",
-        details={"folder": services.folder or ".", "projects": inner},
-    )
+    if inner:
+        raise Refusal(
+            "init.nested",
+            f"{folder} cannot be a project: below it {'is' if len(inner) == 1 else 'are'} {wording.listed(inner)}.",
+            hint=f"cd {shlex.quote(inner[0])} and use idumb there, or run idumb init --here in a folder beside it",
+            details={"folder": services.folder or ".", "projects": inner},
+        )
 
 
 def _inside(services: Services, current: str) -> Refusal:
