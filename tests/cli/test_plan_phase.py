@@ -244,7 +244,7 @@ def test_without_a_planner_the_other_ways_to_a_plan_are_suggested(planning: Plan
     assert planning.project.quick("plan-phase", "9", "--json").error["code"] == "phase.not-found"
     empty = planning.project.quick("plan-phase", "", "--json")
     assert (empty.code, empty.error["code"]) == (3, "phase.not-found")
-    assert empty.error["message"] == "The name of the phase is empty; there are 1, 2."
+    assert empty.error["message"] == "No phase was given."
 
 
 def test_a_template_filled_with_roadmap_text_is_a_plan_without_errors(planning: PlanningProject) -> None:
