@@ -1,4 +1,4 @@
-"""Where an agent's program may write: the scope of its task, scratch, and the folders of its own state."""
+"""Where an agent's program may write: its checkout, scratch, and the folders of its own state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
 from idumb.agents.adapter import Equipment
-from idumb.domain import paths
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
@@ -32,20 +31,16 @@ class Opened:
 def opened(
     request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, scratch: str, state: Sequence[str]
 ) -> Opened:
-    """Prepare the sandbox of one call, and create the missing folders of the workspace that it may write.
+    """Prepare the sandbox of one call.
 
     `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the settings require a
     sandbox and none can be had, OSError if a folder cannot be made.
     """
-    root = os.path.realpath(request.workspace)
-    for path in chosen.write if request.role == BUILDER else ():
-        if not os.path.isabs(os.path.expanduser(path)) and _existing(root, path) is not None:
-            os.makedirs(os.path.join(root, path), exist_ok=True)
     fence = _fence(request, equipment, chosen, (scratch, *state))
     if equipment.sandboxes is None:
         raise AssertionError("agents that work have the port")
     sandboxes = equipment.sandboxes()
-    level, why = sandbox.choose(fence, sandboxes.support())
+    level, why = sandbox.choose(sandboxes.support())
     argv, words = sandboxes.launcher(level, fence), f"{level}: {why}" if why else level
     if level != sandbox.DETECTION:
         temporary = os.path.join(scratch, "tmp")
@@ -66,25 +61,18 @@ def opened_for_steps(request: AgentRequest, equipment: Equipment, chosen: Sandbo
 
 
 def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, own: Sequence[str]) -> Fence:
+    """Return where a program may write: in `own`, and a builder in its checkout and the configured absolute places."""
     root = os.path.realpath(request.workspace)
-    builds = request.role == BUILDER
-    allowed = request.allowed_paths if builds else ()
-    places = [place for folder in sandbox.scope_folders(allowed) if (place := _existing(root, folder)) is not None]
-    guarded = [*map(os.path.realpath, equipment.guarded)]
-    writable = [*_real(own, root, chosen.write), *(place for place in places if place != root)]
-    writable += [*_configured(chosen.write, root, guarded), git_folder(root)] if builds else []
-    read_only = []
-    if root in places:
-        writable.append(root)
-        read_only += _outside(root, request)
-    else:
-        read_only.append(root)
-    return Fence(
-        _present(writable),
-        tuple(path for path in _present(guarded) if path not in writable),
-        _present(path for path in read_only if path not in writable),
-        tuple(path for path in guarded if os.path.islink(path) and _is_in(path, writable)),
-    )
+    named = [place for path in chosen.write if os.path.isabs(place := os.path.expanduser(path))]
+    # An earlier attempt could have made a link in what a builder may write.
+    written = (root, *map(os.path.realpath, named))
+    guarded = _present(map(os.path.realpath, equipment.guarded))
+    writable = _real(own, written)
+    if request.role == BUILDER:
+        outside = (place for place in _real(named, written) if not any(sandbox.is_below(place, g) for g in guarded))
+        writable += [root, git_folder(root), *outside]
+    allowed = _present(writable)
+    return Fence(allowed, tuple(path for path in guarded if path not in allowed), () if root in allowed else (root,))
 
 
 def git_folder(workspace: str) -> str:
@@ -95,47 +83,10 @@ def git_folder(workspace: str) -> str:
     return os.path.join(workspace if place == os.path.dirname(place) else place, ".git")
 
 
-def _is_in(path: str, folders: Iterable[str]) -> bool:
-    return any(sandbox.is_below(os.path.dirname(path), folder) for folder in folders)
-
-
 def _present(places: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(places) if os.path.exists(path))
 
 
-def _existing(root: str, folder: str) -> str | None:
-    """Return a folder of the working tree, or the deepest one above it; None if a link or a file is on the way."""
-    place = root
-    for name in filter(None, folder.split("/")):
-        below = os.path.join(place, name)
-        if not os.path.lexists(below):
-            return place
-        if os.path.islink(below) or not os.path.isdir(below):
-            return None
-        place = below
-    return place
-
-
-def _configured(places: Sequence[str], root: str, guarded: Sequence[str]) -> list[str]:
-    """Return the configured places, without those in a folder that no agent may write."""
-    named = [os.path.join(root, os.path.expanduser(place)) for place in places]
-    return [place for place in _real(named, root, places) if not any(sandbox.is_below(place, g) for g in guarded)]
-
-
-def _real(named: Iterable[str], root: str, configured: Iterable[str]) -> list[str]:
-    """Return real paths, without those that lead through a link that an earlier attempt could have made."""
-    written = (root, *(os.path.realpath(os.path.join(root, os.path.expanduser(place))) for place in configured))
+def _real(named: Iterable[str], written: Sequence[str]) -> list[str]:
+    """Return real paths, without those that lead through a link below `written`."""
     return [real for path in named if (real := bubblewrap.real_path(path, written)) is not None]
-
-
-def _outside(root: str, request: AgentRequest) -> list[str]:
-    """Return what the task must not write at the top of the working tree."""
-    allowed = request.allowed_paths
-
-    def protected(name: str) -> bool:
-        return paths.protecting_rule(name, request.protected, allowed) is not None
-
-    with os.scandir(root) as listing:
-        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing if not entry.is_symlink()]
-    outside = sandbox.outside_scope([entry for entry in entries if entry[0] != ".git"], allowed, protected)
-    return [os.path.join(root, name) for name in outside]

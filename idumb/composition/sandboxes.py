@@ -84,7 +84,7 @@ class CheckSandbox:
         limits, words = tuple[str, ...](), list[str]()
         if self._chosen is not None:
             fence = self._fence(root, variables)
-            level, why = sandbox.choose(fence, self._sandboxes.support())
+            level, why = sandbox.choose(self._sandboxes.support())
             limits = self._sandboxes.launcher(level, fence)
             words.append(f"{level}: {why}" if why else level)
         if self._settings.network == NO_NETWORK:

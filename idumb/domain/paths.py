@@ -244,16 +244,6 @@ def repository_of(path: str, repositories: Iterable[str]) -> str | None:
     return next((folder for folder in repositories if path == folder or fixed.startswith(f"{folder}/")), None)
 
 
-def fixed_folders(glob: str) -> tuple[str, ...]:
-    """Return the deepest folders that contain everything that a glob or a literal path can match; "" is the top."""
-    folders = []
-    for choice in _choices(glob):
-        names = choice.rstrip("/").split("/") if choice.endswith("/") else choice.split("/")[:-1]
-        plain = next((n for n, name in enumerate(names) if has_wildcard(name)), len(names))
-        folders.append("/".join(names[:plain]))
-    return tuple(dict.fromkeys(folders))
-
-
 def below_rules(folders: Iterable[str]) -> tuple[str, ...]:
     """Return globs that match each folder and everything in it."""
     literal = (re.sub(r"[\[*]", r"[\g<0>]", re.sub(r"[{}]", "?", folder)) for folder in folders)

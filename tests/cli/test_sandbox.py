@@ -41,15 +41,16 @@ def recorded(project: Project) -> list[str | None]:
 
 
 @needs_bwrap
-def test_a_builder_writes_in_its_scope_only(project: Project, home: Path) -> None:
+def test_a_builder_writes_in_its_checkout_only(project: Project, home: Path) -> None:
     level = SANDBOX_BWRAP
-    elsewhere = ["top.txt", ".git/config", ".git/hooks/pre-commit", ".idumb/config.yaml", "$HOME/mine", "../mine"]
+    mine = project.folder
+    elsewhere = [f"{mine}/top.txt", f"{mine}/.git/config", f"{mine}/.idumb/config.yaml", "$HOME/mine", "../mine"]
     script = "\n".join(
         (
             "echo two > src/a.txt; mkdir -p src/deep; echo x > src/deep/new.txt",
             'echo x > "$TMPDIR/scratch" && cp "$TMPDIR/scratch" src/deep/copied.txt',
             *(f"echo x >> {path}" for path in elsewhere),
-            "rm -rf .git top.txt",
+            f"rm -rf {mine}/.git {mine}/top.txt",
         )
     )
     builder(project, script, "modify `src/a.txt`, create `src/deep/**`", "test -f src/deep/copied.txt", sandbox=level)
@@ -89,7 +90,7 @@ def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_s
     folder = {"tool": "make_directory", "intent": "make it", "arguments": {"path": "new/deep"}}
     steps = [
         folder,
-        shell("echo x > new/deep/x.txt; echo x > top.txt || echo x > $TMPDIR/y"),
+        shell(f"echo x > new/deep/x.txt; echo x > {project.folder}/top.txt || echo x > $TMPDIR/y"),
         write("new/y.txt", "y\n"),
     ]
     project.plan([task("T1-01", files="create `new/**`", steps=steps, check="test -f new/deep/x.txt")])

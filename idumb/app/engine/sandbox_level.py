@@ -9,7 +9,7 @@ from idumb.domain import wording
 from idumb.domain.agent import HUMAN, STEPS, capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.runs import sandbox
-from idumb.domain.runs.sandbox import Fence, Support
+from idumb.domain.runs.sandbox import Support
 
 
 def announce(context: RunContext) -> None:
@@ -19,7 +19,7 @@ def announce(context: RunContext) -> None:
         note("Sandbox: off. idumb detects what agents write elsewhere, but does not stop it.")
         return
     support = context.services.sandboxes.support()
-    level, why = sandbox.choose(Fence(()), support)
+    level, why = sandbox.choose(support)
     if settings.requires_sandbox and level == sandbox.DETECTION:
         hint = "idumb doctor shows what this machine supports, and which package would add more"
         raise Refusal("sandbox.none", f"No sandbox is available: {why}.", hint=hint)

@@ -12,7 +12,7 @@ from idumb.agents.adapter import Equipment
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs.sandbox import Fence, Support
-from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SandboxSettings, Settings
+from idumb.domain.settings import SANDBOX_AUTO, SandboxSettings, Settings
 
 
 class Recorder:
@@ -65,35 +65,6 @@ def fence_of(
     return place.level, names[0], names[1], names[2]
 
 
-def test_the_folders_of_declared_files_are_writable(root: Path) -> None:
-    level, writable, guarded, read_only = fence_of(root, "src/a.py", "docs/**")
-    assert level == SANDBOX_BWRAP
-    assert (writable, guarded, read_only) == (["../scratch", ".git", "docs", "src"], ["../user/.git"], ["."])
-
-
-def test_a_program_makes_a_missing_folder_itself(root: Path) -> None:
-    level, writable, _, read_only = fence_of(root, "new/deep/a.py")
-    assert (level, writable) == (SANDBOX_BWRAP, [".", "../scratch", ".git"])
-    assert "src" in read_only
-    assert fence_of(root, "src/new/a.py")[1] == ["../scratch", ".git", "src"]
-
-
-def test_a_file_at_the_top_opens_the_top_without_the_rest(root: Path) -> None:
-    level, writable, guarded, read_only = fence_of(root, "README.md", "src/a.py")
-    assert level == SANDBOX_BWRAP
-    assert (writable, guarded) == ([".", "../scratch", ".git", "src"], ["../user/.git"])
-    assert read_only == [".idumb", "AGENTS.md", "docs", "other.md", "scratch", "x.txt"]
-    assert fence_of(root, "*.md")[3] == [".idumb", "AGENTS.md", "docs", "scratch", "src", "x.txt"]
-
-
-@pytest.mark.parametrize("folder", ["out/**", "out/x/**", "src/out/**"])
-def test_a_link_in_the_scope_opens_nothing(folder: str, root: Path, tmp_path: Path) -> None:
-    (tmp_path / "outside/x").mkdir(parents=True)
-    for name in ("out", "src/out"):
-        (root / name).symlink_to(tmp_path / "outside")
-    assert fence_of(root, folder)[1] == ["../scratch", ".git"]
-
-
 def test_a_role_that_judges_writes_only_in_scratch(root: Path) -> None:
     assert fence_of(root, "src/a.py", role=VALIDATOR, write=("docs",))[1] == ["../scratch"]
 
@@ -101,9 +72,8 @@ def test_a_role_that_judges_writes_only_in_scratch(root: Path) -> None:
 def test_configured_places_are_writable(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cache").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert fence_of(root, "src/a", write=("~/cache", "docs", "/missing/x"))[1] == [
-        "../cache", "../scratch", ".git", "docs", "src",
-    ]  # fmt: skip
+    written = fence_of(root, "src/a", write=("~/cache", "docs", "/missing/x"))[1]
+    assert written == [".", "../cache", "../scratch", ".git"]
 
 
 def test_a_required_sandbox_that_is_not_there_starts_nothing(root: Path) -> None:
@@ -122,7 +92,7 @@ def test_a_configured_place_behind_a_link_that_a_builder_could_have_made_is_not_
     (tmp_path / "cache/pip").symlink_to(tmp_path / "keys")
     (tmp_path / "shortcut").symlink_to(root)
     written = fence_of(root, "src/a", write=(f"{tmp_path}/cache", place.format(home=tmp_path)))[1]
-    assert written == ["../cache", "../scratch", ".git", "src"]
+    assert written == [".", "../cache", "../scratch", ".git"]
 
 
 def test_a_configured_place_may_be_a_link_of_the_user(root: Path, tmp_path: Path) -> None:
@@ -135,4 +105,4 @@ def test_a_configured_place_may_be_a_link_of_the_user(root: Path, tmp_path: Path
 def test_no_configuration_opens_the_user_s_git_folder(place: str, root: Path) -> None:
     (root.parent / "user/.git/hooks").mkdir()
     _, writable, guarded, _ = fence_of(root, "src/a", write=(place,))
-    assert (writable, guarded) == (["../scratch", ".git", "src"], ["../user/.git"])
+    assert (writable, guarded) == ([".", "../scratch", ".git"], ["../user/.git"])
