@@ -165,8 +165,6 @@ def _runs(connection: sqlite3.Connection) -> Iterable[event_chain.Row]:
 
 def set_aside(path: str, word: str) -> str:
     """Rename a file or folder to the first free `NAME.WORD-N` beside it, and return that path."""
-    number = 1
-    while os.path.lexists(place := f"{path}.{word}-{number}"):
-        number += 1
+    place = atomic_write.free_name(path, f".{word}-")
     os.rename(path, place)
     return place

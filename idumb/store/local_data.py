@@ -71,11 +71,7 @@ class FileLocalData:
 
     def place_for_backup(self, name: str) -> str:
         """Return an unused folder below the state directory, named after the repository."""
-        for number in range(1, 10_000):
-            path = os.path.join(user_folders.path(), "backups", f"{name}-{self._id[:8]}-{number}")
-            if not os.path.lexists(path):
-                return path
-        raise FileExistsError(path)
+        return atomic_write.free_name(os.path.join(user_folders.path(), "backups", f"{name}-{self._id[:8]}"), "-")
 
     def begin_backup(self, folder: str) -> None:
         """Create the folder; Refusal `backup.exists` if it is not empty."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from idumb.system.files import file_systems, user_folders
 from idumb.system.processes import child_process, process_tree
-
-_LEFT_OUT = frozenset({"clones", "incoming", "legacy", "rehearsals", "set-aside"})
 
 
 class LocalMachine:
@@ -45,8 +43,13 @@ class LocalMachine:
         return not os.path.isdir(path) or os.access(path, os.W_OK | os.X_OK)
 
     def exposed(self) -> Sequence[tuple[str, int, int]]:
-        """(path, owner, mode) of entries in `folder` that other users own or can read or write."""
-        return list(_exposed(self.folder, os.geteuid()))
+        """(path, owner, mode) of `folder` if other users own it, or can reach what is in it."""
+        try:
+            status = os.lstat(self.folder)
+        except OSError:
+            return ()
+        mode = stat.S_IMODE(status.st_mode)
+        return [(self.folder, status.st_uid, mode)] if status.st_uid != os.geteuid() or mode & 0o077 else ()
 
     def make_private(self, path: str) -> int | None:
         """Remove the permissions of other users; return the mode, or None if the path no longer exists."""
@@ -76,38 +79,6 @@ class LocalMachine:
     def end(self, pid: int) -> None:
         """Kill one of `left_processes`."""
         process_tree.end(lambda: [pid] if self._is_ours(pid) else [], 2.0)
-
-
-def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Return the folder and its content without clones, incoming objects and backups; links are not followed."""
-    try:
-        yield folder, os.lstat(folder)
-    except OSError:
-        return
-    for here, names, files in os.walk(folder):
-        if here == folder:
-            names[:] = [name for name in names if name not in _LEFT_OUT]
-        for name in (*names, *files):
-            path = os.path.join(here, name)
-            try:
-                yield path, os.lstat(path)
-            except OSError:
-                continue
-
-
-def _exposed(folder: str, user: int) -> Iterator[tuple[str, int, int]]:
-    """Return what other users own or can reach; a folder that excludes others protects everything below it."""
-    shut: set[str] = set()
-    for path, status in _below(folder):
-        reached = os.path.dirname(path) not in shut
-        if not reached or (status.st_uid == user and not _open_bits(status)):
-            shut.add(path)
-        if status.st_uid != user or (reached and _open_bits(status)):
-            yield path, status.st_uid, stat.S_IMODE(status.st_mode)
-
-
-def _open_bits(status: os.stat_result) -> bool:
-    return not stat.S_ISLNK(status.st_mode) and bool(stat.S_IMODE(status.st_mode) & 0o077)
 
 
 def _run_of(pid: int) -> str:

@@ -97,6 +97,15 @@ def _entered(here: int, part: str, path: str, gained: set[str] | None) -> int:
     return os.open(part, _FOLDER, dir_fd=here)
 
 
+def free_name(path: str, mark: str = "~", first: str = "") -> str:
+    """Return `first`, if it is given and nothing is there, else `path` with the mark and the lowest free number."""
+    number, place = 1, first or f"{path}{mark}1"
+    while os.path.lexists(place):
+        number += 1
+        place = f"{path}{mark}{number}"
+    return place
+
+
 def sync_folder(path: str) -> None:
     """Force a folder's entries to disk."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -33,14 +33,11 @@ class FileBackupStore:
         """Move a file or folder here, within one file system, and return its new path."""
         folder = os.path.join(self._folder, kind)
         private_folders.make(folder)
-        name = os.path.basename(path)
-        for number in range(1, 10_000):
-            target = os.path.join(folder, name if number == 1 else f"{name}~{number}")
-            if not os.path.lexists(target):
-                os.rename(path, target)
-                atomic_write.sync_folder(folder)
-                return target
-        raise FileExistsError(path)
+        name = os.path.join(folder, os.path.basename(path))
+        target = atomic_write.free_name(name, first=name)
+        os.rename(path, target)
+        atomic_write.sync_folder(folder)
+        return target
 
 
 def _is(path: str, data: bytes) -> bool:
