@@ -42,9 +42,7 @@ class PermissionRequest:
     """
 
     kind: str
-    title: str
     paths: tuple[str, ...]
-    command: str = ""
     writes: bool = False
 
 
@@ -223,9 +221,7 @@ class Client:
         """Allow once or reject. Never allow always, because the agent would not ask about the next file."""
         call = params["toolCall"]
         record = self._note(call)
-        permission = PermissionRequest(
-            record.kind, record.title, record.paths, _command(call.get("rawInput")), record.writes
-        )
+        permission = PermissionRequest(record.kind, record.paths, record.writes)
         offered = [option.get("kind") for option in params["options"]]
         why = self.permits(permission) or ("" if _ONCE in offered else "it offers no option to allow this call once")
         self.calls[record.id] = replace(record, allowed=not why, why=why)
@@ -308,13 +304,6 @@ def _paths(update: Mapping[str, Any], kind: str) -> list[str]:
 
 def _differences(update: Mapping[str, Any]) -> list[Any]:
     return [part for part in update.get("content") or () if part.get("type") == "diff"]
-
-
-def _command(arguments: Any) -> str:
-    command = arguments.get("command") if isinstance(arguments, dict) else None
-    if isinstance(command, list):
-        return " ".join(map(str, command))
-    return command if isinstance(command, str) else ""
 
 
 def _structured(error: Mapping[str, Any], words: str) -> dict[str, Any]:

@@ -21,7 +21,6 @@ Heads = dict[str | None, str]
 """The hash that the next event of each run is chained to; None are the events of no run."""
 
 _NAMES = COLUMNS.split(", ")
-PLACE = {name: place for place, name in enumerate(_NAMES)}
 
 
 def own_fault(row: Row) -> str | None:

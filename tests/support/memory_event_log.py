@@ -77,7 +77,7 @@ class MemoryEventLog:
         row = event_chain.chain(
             [(new, text)], len(self.stored), heads, operation=operation, fence=self.worktree.fence, at=at
         )[0]
-        fields = dict(zip(event_chain.PLACE, row, strict=True))
+        fields = dict(zip(event_chain.COLUMNS.split(", "), row, strict=True))
         event = Event(**{**fields, "payload": json.loads(text)})
         self.stored.append(event)
         return event

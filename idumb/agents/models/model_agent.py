@@ -390,15 +390,9 @@ def _require_safe(address: str, *, plain: bool) -> None:
         sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         sound = False
-    if not sound or any(c.isspace() or not c.isprintable() for c in address):
-        hint = "Write it as https://host/v1."
-        raise AdapterError("agent.bad-address", f"`base_url` is not a server address: {address!r}", hint=hint)
-    if parts.username is not None or parts.query or parts.fragment:
-        raise AdapterError(
-            "agent.bad-address",
-            "`base_url` must not contain a user name, a key or a query.",
-            hint="List the variable that holds the key under `environment`.",
-        )
+    if not sound or any(c.isspace() or not c.isprintable() for c in address) or {*"@?#"} & {*address}:
+        hint = "Write it as https://host/v1, and list the variable that holds the key under `environment`."
+        raise AdapterError("agent.bad-address", "`base_url` is not the bare address of a server.", hint=hint)
     if parts.scheme == "http" and not plain and not _is_loopback(parts.hostname or ""):
         raise AdapterError(
             "agent.plain-http",

@@ -5,6 +5,7 @@ Edits are checked against the declared and protected files at the call; the engi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import Counter
@@ -95,7 +96,6 @@ class ModelTools:
         self._edits = ToolCalls(self._files, request, apply_patch or _no_patch, {}, None, redact)
         patches = (_PATCH,) if apply_patch is not None and request.role == BUILDER else ()
         self._offered = frozenset((*offered(request.role), *patches))
-        self._in_part: set[str] = set()
         self._own: set[str] = set()
         self.records: list[StepRecord] = []
         self.touched: dict[str, None] = {}
@@ -105,12 +105,6 @@ class ModelTools:
 
     def is_late(self) -> bool:
         return self._until is not None and time.monotonic() >= self._until
-
-    def declared_files(self) -> str:
-        """Return the texts of the declared files. A truncated file cannot be replaced as a whole afterwards."""
-        text, in_part = _declared(self._files, self._request, self._redact, self._hidden)
-        self._in_part.update(in_part)
-        return text
 
     def call(self, name: str, arguments: object) -> tuple[bool, str]:
         """Make one call. Return whether it succeeded, and the message for the model."""
@@ -171,7 +165,7 @@ class ModelTools:
             data, size = self._files.head(path, MOST_READ + 1)
         except FileProblem:
             return None  # the file does not exist, or the edit itself reports the problem
-        why = _unshowable(data, size) or ("only a part of it was shown" if path in self._in_part else None)
+        why = _unshowable(data, size)
         return None if why is None else f"{path} cannot be replaced as a whole: {why}, {_LOST}"
 
     def _mark_of(self, step: Step) -> str | None:
@@ -267,34 +261,23 @@ def _removed(step: Step) -> str:
 
 def declared_files(request: AgentRequest, redact: Redact) -> str:
     """Return the current, bounded texts of a task's files without secrets, for models without tools."""
-    files = WorkspaceFiles(request.workspace)
-    try:
-        return _declared(files, request, redact, Hidden(request))[0]
-    finally:
-        files.close()
-
-
-def _declared(
-    files: WorkspaceFiles, request: AgentRequest, redact: Redact, hidden: Hidden
-) -> tuple[str, tuple[str, ...]]:
-    """Return (the texts, the paths of texts that are truncated because all together are too long)."""
+    files, hidden = WorkspaceFiles(request.workspace), Hidden(request)
     declared_paths = [] if request.task is None else [claim.path for claim in request.task.files or ()]
     parts: list[str] = []
-    cut: list[str] = []
     remaining = MOST_READ
-    for path in dict.fromkeys(declared_paths):
-        if paths.has_wildcard(path) or paths.problem(path) or hidden.why(path):
-            continue
-        try:
-            text = _shown(files, path, redact)
-        except FileProblem:
-            continue
-        if len(text) > remaining:
-            cut.append(path)
-            text = f"{text[:remaining]}\n[only a part of this file is shown]"
-        remaining = max(0, remaining - len(text))
-        parts.append(f"### {path}\n\n````\n{text}\n````")
-    return "\n\n".join(parts), tuple(cut)
+    with contextlib.closing(files):
+        for path in dict.fromkeys(declared_paths):
+            if paths.has_wildcard(path) or paths.problem(path) or hidden.why(path):
+                continue
+            try:
+                text = _shown(files, path, redact)
+            except FileProblem:
+                continue
+            if len(text) > remaining:
+                text = f"{text[:remaining]}\n[only a part of this file is shown]"
+            remaining = max(0, remaining - len(text))
+            parts.append(f"### {path}\n\n````\n{text}\n````")
+    return "\n\n".join(parts)
 
 
 def _listed(

@@ -139,21 +139,6 @@ def test_an_altered_file_can_be_written_if_it_was_deleted_or_made_by_the_model(
         assert work.call("write_file", {"path": "new.txt", "content": text, "intent": "mine"})[0]
 
 
-def test_a_declared_file_that_was_truncated_is_not_overwritten(root: Path) -> None:
-    """R-ADAPT-2: for models that have no tools."""
-    (root / "conf.json").write_text("a" * 150_000, encoding="utf-8")
-    (root / "new.txt").write_text("b" * 150_000, encoding="utf-8")
-    work = at_work(root)
-    try:
-        listing = work.declared_files()
-        assert "[only a part of this file is shown]" in listing
-        assert work.call("write_file", {"path": "conf.json", "content": "all seen", "intent": "x"})[0]
-        succeeded, words = work.call("write_file", {"path": "new.txt", "content": "b", "intent": "x"})
-    finally:
-        work.close()
-    assert (succeeded, "only a part of it was shown" in words) == (False, True)
-
-
 def test_reads_and_edits_of_one_request_are_bounded(
     root: Path, work: model_tools.ModelTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,7 +241,7 @@ def test_ignored_files_are_shown_only_if_the_task_names_them(root: Path) -> None
     assert "ignored by git" in work.call("read_file", {"path": "own/key"})[1]
     assert work.call("write_file", {"path": "own/new", "content": "x"})[0]
     assert work.call("read_file", {"path": "own/new"}) == (True, "x")
-    assert "own/named" in work.declared_files()
+    assert "own/named" in model_tools.declared_files(request, str)
     work.close()
     assert (root / "own/key").read_text(encoding="utf-8") == "what is in it"
 
@@ -269,6 +254,5 @@ def test_a_secret_cannot_be_moved_to_a_name_that_is_shown(root: Path) -> None:
     work = model_tools.ModelTools(
         AgentRequest(BUILDER, plan.Task("T1-01", "Work", files=claims), "", str(root), names), str
     )
-    assert work.declared_files() == ""
     assert "cannot be moved" in work.call("move_file", {"from": ".env", "to": "moved.txt"})[1]
     work.close()

@@ -186,7 +186,7 @@ def test_a_line_and_a_hash_are_those_of_canonical_json() -> None:
     text = canonical_json.encode(payload).decode("ascii")
     event = NewEvent("step.finished", payload, run='r",', task="previous", attempt=2)
     (row,) = event_chain.chain([(event, text)], 6, {}, operation="o", fence=3, at="now")
-    fields = dict(zip(event_chain.PLACE, row, strict=True))
+    fields = dict(zip(event_chain.COLUMNS.split(", "), row, strict=True))
     covered = [value for name, value in fields.items() if name not in {"payload", "hash"}]
     assert fields["hash"] == hashlib.sha256(canonical_json.encode(covered) + b"\n" + text.encode()).hexdigest()
     line = canonical_json.encode({**fields, "payload": payload}) + b"\n"
