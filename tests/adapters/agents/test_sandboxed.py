@@ -12,7 +12,7 @@ from idumb.agents.adapter import Equipment
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs.sandbox import Fence, Support
-from idumb.domain.settings import SANDBOX_AUTO, SandboxSettings, Settings
+from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SandboxSettings, Settings
 
 
 class Recorder:
