@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from idumb.app.ports.agents import Agent, Agents
-from idumb.app.ports.checks import Checks
-from idumb.app.ports.repository import Snapshot, Trees, Workspace
+from idumb.app.ports.repository import Snapshot, Workspace
 from idumb.composition.container import Container
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
@@ -73,7 +73,7 @@ class UnchangedWorkspace:
 
     in_place = False
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: Any) -> None:
         self.trees = trees
 
     def show(self, tree: str, head: str | None) -> Mapping[str, str]:
@@ -129,7 +129,7 @@ class BareServices(Container):
         return MemoryRepository(trees=defaultdict(dict), commits=defaultdict(lambda: StoredCommit("", None, "")))
 
     @cached_property
-    def trees(self) -> Trees:  # type: ignore[override]
+    def trees(self) -> UnchangedTrees:  # type: ignore[override]
         return UnchangedTrees(self.root, self._memory)
 
     @cached_property
@@ -142,7 +142,7 @@ class BareServices(Container):
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         return ImmediateBuilder()
 
-    def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> Checks:
+    def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> MemoryChecks:  # type: ignore[override]
         return MemoryChecks(self._memory)
 
     def close(self) -> None:

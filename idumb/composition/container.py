@@ -35,11 +35,11 @@ from idumb.system.redaction import Redactor
 
 if TYPE_CHECKING:
     from idumb.app.ports.agents import Agents
-    from idumb.app.ports.checks import Checks
     from idumb.app.ports.process import Asker, Reporter
     from idumb.app.ports.repository import Workspace
     from idumb.composition.run_checks import RunChecks
     from idumb.composition.sandboxes import LocalSandboxes
+    from idumb.gates.checks import ShellChecks
     from idumb.gates.registry import StepGates
     from idumb.git.checkouts.checkout import Additions, Checkout
     from idumb.git.checkouts.opened import Checkouts
@@ -376,13 +376,13 @@ class Container:
         self._closing.callback(checks.close)
         return checks
 
-    def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> Checks:
+    def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> ShellChecks:
         """The checks of a run; `continued` if an attempt of it began in another process and has not ended."""
         return self._checks.open(workspace, run, continued=continued)
 
     def open_as_stranger(
         self, head: str | None, work: Collection[str]
-    ) -> AbstractContextManager[tuple[Checkout, Checks]]:
+    ) -> AbstractContextManager[tuple[Checkout, ShellChecks]]:
         """A checkout with files as in a fresh clone, and the checks that run in it, on top of the commit `head`.
 
         A check that changes a path of `work` fails.

@@ -1,4 +1,4 @@
-"""The `Checks` port: runs the project's commands and conditions on trees, or in the workspace."""
+"""Runs the project's commands and conditions on trees, or in the workspace."""
 
 from __future__ import annotations
 
@@ -74,6 +74,10 @@ class ShellChecks:
         return child_process.environment(self.allowed, self._cookies)
 
     def alone(self, subject: str, command: str, *, timeout: float | None, tree: str) -> Evidence:
+        """Run a command that sees nothing of earlier ones, where checks run.
+
+        A result of the same tree, command and environment is remembered as long as this object lives, never on disk.
+        """
         key = canonical_json.digest([tree, command, self._environment_for(timeout)])
         if key in self._remembered:
             return dataclasses.replace(self._remembered[key], subject=subject)
@@ -90,6 +94,7 @@ class ShellChecks:
         return canonical_json.digest([private, limits, list(self.prepare), dict(self._given)])
 
     def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+        """Run a fixed command string with `/bin/sh -c` on a tree or in the workspace. Codes 126 and 127 are errors."""
         self.guard()
         asked = Evidence(subject, text, NOT_RUN, command, tree=tree)
         root, variables, present = self._place(tree)
@@ -180,16 +185,22 @@ class ShellChecks:
             return self.shell.run(asked, root, {**conditions.variables, **own}, self.prepare_timeout)
 
     def renew(self) -> None:
+        """Make the next check not see what earlier ones left."""
         self._rewrites = ()
         if self.proving is not None:
             self.proving.renew()
 
     def given(self, variables: Mapping[str, str]) -> ShellChecks:
+        """Return the same checks, with these environment variables for every command."""
         checks = copy.copy(self)
         checks._given = dict(variables)  # noqa: SLF001 - its own class
         return checks
 
     def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float) -> None:
+        """Begin to run commands, each with its subject, on the tree before the work.
+
+        They run beside the builder, where checks run: no check may run before `end_controls`.
+        """
         if self.controls is None:
             return
         environment = self._environment_for(timeout)
@@ -198,6 +209,10 @@ class ShellChecks:
         self.controls.start(beside, commands, tree=tree, environment=environment, timeout=timeout)
 
     def end_controls(self, *, limit: float | None) -> Mapping[str, str]:
+        """Return the result of each control, by its command. After `limit` seconds, one that still runs is killed.
+
+        Nothing that they left takes part in a later check.
+        """
         if self.controls is None:
             return {}
         results = self.controls.end(limit=limit)

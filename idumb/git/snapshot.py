@@ -103,6 +103,7 @@ class Snapshots:
         self._head = head
 
     def store(self, data: bytes) -> str:
+        """Store bytes as a blob; return its id. `keep_blobs` then keeps it."""
         return str(self.repository.write(ObjectType.BLOB, data))
 
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
@@ -110,6 +111,7 @@ class Snapshots:
         return self._keep(ref, tree, reason, {WORKTREE: Entry(FOLDER, tree)})
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
+        """Keep blobs by file name under the name `ref`; return the id of their tree."""
         for name, oid in blobs.items():
             if "/" in name or not name:
                 message = f"a kept blob needs a plain name: {name!r}"
@@ -121,6 +123,7 @@ class Snapshots:
         return tree
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
+        """Return the blobs by name that `keep_blobs` stored under `ref`; empty if there are none."""
         kept = names.find(self.repository, ref)
         rows = {} if kept is None else tree_objects.rows(self.repository, kept)
         return {name: entry.oid for name, entry in rows.items()}

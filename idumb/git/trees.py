@@ -1,4 +1,4 @@
-"""The Trees port on a working tree: scan, snapshot, compare, restore; and the workspace `here`."""
+"""Trees of a working tree: scan, snapshot, compare, restore; and the workspace `here`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from idumb.app.ports.repository import Conflict, Snapshot, Trees
+from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
@@ -43,9 +43,14 @@ class GitTrees(Snapshots):
         self.root = self.paths.root(repository.root)
 
     def scan(self, also: Iterable[str] = ()) -> str:
+        """Store all tracked and untracked files that are not ignored; return the tree's id.
+
+        `also` are literal paths to include even if they are ignored. What cannot be saved is left out: see `omitted`.
+        """
         return self.shadow.scan(self.paths.all_stored(also))
 
     def save(self, paths: Iterable[str]) -> str:
+        """Store these files as they are, byte for byte; return a tree that has them, and perhaps others."""
         root, names = self._place.root, self.paths.all_own(paths)
         files = {path: path_state.entry_below(root, path) for path in names}
         self.repository.see_packs()
@@ -60,15 +65,19 @@ class GitTrees(Snapshots):
         return tree_objects.put(self.repository, tree_objects.EMPTY_TREE, files)
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
+        """Store a `scan`, the index and HEAD under the name `ref`, and read it back."""
         return self.take(ref, reason, self.paths.all_stored(also))
 
     def repositories(self) -> tuple[str, ...]:
+        """Return the submodules and nested repositories of the last scan."""
         return self.paths.kept(self.shadow.repositories)
 
     def outside_target(self, link: str) -> str | None:
+        """Return the target of the link that leads out of the workspace, directly or through others, or None."""
         return links.outside_target(self._place.root, self.paths.stored(link))
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
+        """Return the absolute paths in a file that exist now, and that only this machine is sure to have."""
         return links.places_of_machine(self._place.root, data)
 
     def omitted(self) -> Mapping[str, str]:
@@ -84,15 +93,18 @@ class GitTrees(Snapshots):
         }
 
     def ignored(self) -> tuple[str, ...]:
+        """Return the ignored paths of `omitted`, as they are now, without those inside submodules."""
         return self.paths.kept(self.shadow.ignored())
 
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        """Return each path that one of these `.gitignore` files hides, with that file and its rule."""
         files, shown = frozenset(self.paths.all_stored(rules)), self.paths.shown
         hidden = self.paths.all_stored(self.ignored()) if files else ()
         hiding = status.deciding(self._place.root, hidden, self._objects)
         return {shown(path): (shown(file), rule) for path, (file, rule) in hiding.items() if file in files}
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
+        """Return the paths that differ, sorted. A rename is a deletion and a creation."""
         return tree_objects.changes(self.repository, self._part(old), self._part(new))
 
     def _part(self, tree: str) -> str:
@@ -101,6 +113,7 @@ class GitTrees(Snapshots):
         return found.oid if found is not None and found.mode == FOLDER else tree_objects.EMPTY_TREE
 
     def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:
+        """Return the paths outside the project's folder that differ; each begins with `../`. None for the top."""
         if not self.paths.folder:
             return ()
         changed = tree_objects.changes(self.repository, old, new)
@@ -114,13 +127,19 @@ class GitTrees(Snapshots):
         return found is not None and found.mode == FOLDER
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
+        """Return `tree` with each of `paths` taken from `source`, or removed if `source` does not have it."""
         return self.overlay_each(tree, [(source, paths)])
 
     def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
+        """Return `tree` after an overlay of each (source, paths), one after the other."""
         own = [(source, self.paths.all_own(paths)) for source, paths in sources]
         return tree_objects.overlay(self.repository, tree, own)
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
+        """Return the tree that a commit of these paths, with their bytes of `source`, has on top of the commit `head`.
+
+        Git's filters and line endings are applied. `source` is the present tree of the workspace.
+        """
         tree = tree_objects.tree_of(self.repository, head)
         result = self.overlay(tree, source, paths)
         own = self.paths.all_own(paths)
@@ -144,12 +163,21 @@ class GitTrees(Snapshots):
         return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)
 
     def read(self, oid: str) -> bytes:
+        """Return an object's bytes. Refusal `git.object-missing` if it is missing or damaged."""
         return self.repository.read(oid)[1]
 
     def pieces(self, oid: str) -> Iterator[bytes]:
+        """Return a blob's bytes, in pieces if it is large."""
         return tree_objects.pieces(self.repository, self._objects.root, oid)
 
     def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
+        """Write each path as in `target` if its present bytes and mode are those in `expected`.
+
+        All paths are compared first; with a conflict, none is written. If a path changes while paths are written, or
+        on OSError, writing stops there: earlier paths are written, this one and the rest are not. It is safe to repeat:
+        a path that is as in `target` is no conflict. `force` skips the comparison. All writes are durable. A save of
+        another program at any moment stays at its path, or is displaced and named.
+        """
         from idumb.git.restore import write_back
 
         writing = write_back.Writing(self.repository, self._place.root, self._shelf(), self._objects.guard)
@@ -171,6 +199,7 @@ class GitTrees(Snapshots):
         return self.paths.kept(path for path, place in at.items() if os.path.isdir(place) and not os.path.islink(place))
 
     def force(self, paths: Iterable[str]) -> None:
+        """Flush these files and their parent folders to disk."""
         durable_files.force_below(self._place.root, self.paths.all_stored(paths))
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
@@ -229,7 +258,7 @@ class Here:
 
     in_place = True
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: GitTrees) -> None:
         self.trees = trees
 
     def show(self, tree: str, head: str | None) -> None:  # noqa: ARG002 - as in a checkout

@@ -150,6 +150,7 @@ class SqliteEventLog:
             lower, upper = (lower, page[-1][0]) if newest_first else (page[-1][0], upper)
 
     def head(self) -> tuple[int, str]:
+        """(last sequence number, its hash); (0, GENESIS) if the log is empty."""
         return self.database.read(connection.head, (0, GENESIS))
 
     def verify(self) -> ChainCheck:

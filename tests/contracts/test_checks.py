@@ -8,7 +8,6 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.checks import Checks
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates.checks import ShellChecks
@@ -19,7 +18,7 @@ from tests.support.memory_repository import MemoryRepository
 
 
 class Place(Protocol):
-    checks: Checks
+    checks: ShellChecks | MemoryChecks
     tree: str
 
     def write(self, path: str, data: bytes) -> None: ...
@@ -29,7 +28,7 @@ class Place(Protocol):
 class MemoryPlace:
     def __init__(self, _: Path) -> None:
         self.repository = MemoryRepository()
-        self.checks: Checks = MemoryChecks(self.repository)
+        self.checks = MemoryChecks(self.repository)
         self.tree = self.repository.store_tree({})
 
     def write(self, path: str, data: bytes) -> None:
@@ -42,7 +41,7 @@ class MemoryPlace:
 class ShellPlace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.checks: Checks = ShellChecks(root=os.fspath(folder), allowed=["PATH"], shell=Shell(str), run_id="run")
+        self.checks = ShellChecks(root=os.fspath(folder), allowed=["PATH"], shell=Shell(str), run_id="run")
 
     def write(self, path: str, data: bytes) -> None:
         (self.folder / path).write_bytes(data)

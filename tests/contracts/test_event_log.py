@@ -8,7 +8,6 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.process import EventLog
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, NewEvent
 from idumb.store import event_log, ownership
@@ -18,7 +17,7 @@ from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
 
 
 class Store(Protocol):
-    log: EventLog
+    log: event_log.SqliteEventLog | MemoryEventLog
     owner: ownership.FileOwnership | MemoryOwnership
     clock: FixedClock
 

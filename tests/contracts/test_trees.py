@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.repository import Conflict, Trees
+from idumb.app.ports.repository import Conflict
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts.checkout import Checkout
@@ -21,7 +21,7 @@ REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
 class Folder(Protocol):
     """A working tree with its two ports."""
 
-    trees: Trees
+    trees: GitTrees | MemoryTrees
     history: GitHistory | MemoryHistory
 
     def write(self, path: str, data: bytes) -> None: ...
@@ -34,7 +34,7 @@ class Folder(Protocol):
 class MemoryFolder:
     def __init__(self, _: GitSandbox | None = None) -> None:
         self.repository = MemoryRepository()
-        self.trees: Trees = MemoryTrees(self.repository)
+        self.trees = MemoryTrees(self.repository)
         self.history: GitHistory | MemoryHistory = MemoryHistory(self.repository)
 
     def write(self, path: str, data: bytes) -> None:
@@ -61,7 +61,7 @@ class GitFolder:
     def __init__(self, sandbox: GitSandbox) -> None:
         self.sandbox = sandbox
         repository = discover.find(str(sandbox.root))
-        self.trees: Trees = GitTrees(repository)
+        self.trees = GitTrees(repository)
         self.history: GitHistory | MemoryHistory = GitHistory(repository, proof=not_opened)
 
     def write(self, path: str, data: bytes) -> None:
@@ -94,7 +94,7 @@ class ProjectFolder(GitFolder):
         project = discover.Project(discover.find(str(sandbox.root)), self.NAME)
         project.key = "main"  # as in REF
         self.sandbox, self.root = sandbox, sandbox.root / self.NAME
-        self.trees: Trees = GitTrees(project.repository, folder=self.NAME)
+        self.trees = GitTrees(project.repository, folder=self.NAME)
         self.history: GitHistory | MemoryHistory = GitHistory(project.repository, project=project, proof=not_opened)
 
     def write(self, path: str, data: bytes) -> None:

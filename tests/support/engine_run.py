@@ -121,7 +121,9 @@ class EngineRun:
         owner = MemoryOwnership(self.worktree)
         services = self._services(owner)
         fence = owner.acquire("idumb execute-phase 1")
-        journal = Journal(self.log, services.reporter, operation=f"o{fence}", fence=fence, state=self.state)
+        journal = Journal(
+            cast("Any", self.log), services.reporter, operation=f"o{fence}", fence=fence, state=self.state
+        )
         if not journal.state.id:
             journal.write(self._started(services))
         self.place = self.copy
@@ -141,7 +143,7 @@ class EngineRun:
             self.contract,
             cast("Any", place),
             agents,
-            self.checks,
+            cast("Any", self.checks),
             services.gates,
             self.settings.git.commit,
             **values,

@@ -13,7 +13,7 @@ NOT_FOUND = 127
 
 
 class MemoryChecks:
-    """Implements the port `Checks`. `ran` has every command in order."""
+    """As `ShellChecks`. `ran` has every command in order."""
 
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository

@@ -14,7 +14,7 @@ from tests.support.memory_ownership import MemoryWorktree
 
 
 class MemoryEventLog:
-    """Implements the port `EventLog` for one working tree and one process."""
+    """As `SqliteEventLog`, for one working tree and one process."""
 
     def __init__(self, clock: Clock, worktree: MemoryWorktree) -> None:
         self.clock = clock

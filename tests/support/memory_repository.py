@@ -1,4 +1,4 @@
-"""A repository in memory, for tests of the engine: `Trees` and `History` over a dict of paths to bytes.
+"""A repository in memory, for tests of the engine: trees and history over a dict of paths to bytes.
 
 Every file is regular and not executable; there is no index, no nested repository and no ignore file. A method that no
 test of the engine needs is missing. `tests/contracts/` holds these fakes to what git does.
@@ -92,7 +92,7 @@ class MemoryRepository:
 
 
 class MemoryTrees:
-    """Implements `Trees` for files without links, filters and submodules."""
+    """As `GitTrees`, for files without links, filters and submodules."""
 
     root = "/workspace"
 

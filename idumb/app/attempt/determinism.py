@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.process import EventLog
-from idumb.app.ports.repository import Trees
+from idumb.app.core.services import EventLog, Trees
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from idumb.app.core import questions
 from idumb.app.core.attempt import MEASURED, Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.repository import Trees
+from idumb.app.core.services import Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract, outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task

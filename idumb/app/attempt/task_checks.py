@@ -10,8 +10,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from idumb.app.core.services import Services
-from idumb.app.ports.checks import Checks
+from idumb.app.core.services import Checks, Services
 from idumb.app.worktree import task_base
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, rerun

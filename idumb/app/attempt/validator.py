@@ -14,7 +14,7 @@ from idumb.app.attempt import agent_client, build
 from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.repository import Trees
+from idumb.app.core.services import Trees
 from idumb.domain import agent, contract, outcome, paths, reply, wording
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Decision

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.app.ports.process import Asker, EventLog, Reporter
+from idumb.app.core.services import EventLog
+from idumb.app.ports.process import Asker, Reporter
 from idumb.domain import canonical_json
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.runs import replay

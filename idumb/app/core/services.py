@@ -9,9 +9,15 @@ from idumb.domain.action import Action
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
+    from idumb.gates.checks import ShellChecks
+    from idumb.git.trees import GitTrees
+    from idumb.store.event_log import SqliteEventLog
 
 Services: TypeAlias = "Container"
-"""What a use case gets from outside. It is a type only: `app` imports no implementation when it runs."""
+"""What a use case gets from outside. These are types only: `app` imports no implementation when it runs."""
+Trees: TypeAlias = "GitTrees"
+Checks: TypeAlias = "ShellChecks"
+EventLog: TypeAlias = "SqliteEventLog"
 
 
 def run_ref(services: Services, run: str, name: str, worktree: str | None = None) -> str:

@@ -9,9 +9,9 @@ from idumb.app.consent import needs, phase_grants
 from idumb.app.core import actions, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
+from idumb.app.core.services import Checks
 from idumb.app.engine import moves, unfinished_attempts
 from idumb.app.engine.moves import Ending
-from idumb.app.ports.checks import Checks
 from idumb.app.worktree import rewritten, task_base
 from idumb.domain import agent, outcome
 from idumb.domain import contract as contracts

@@ -13,8 +13,7 @@ from idumb.app.consent import phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services
-from idumb.app.ports.checks import Checks
+from idumb.app.core.services import Checks, Services
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal, WorkFailed

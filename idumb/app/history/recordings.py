@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.core import run_lookup
-from idumb.app.core.services import Services
-from idumb.app.ports.repository import Conflict, Trees
+from idumb.app.core.services import Services, Trees
+from idumb.app.ports.repository import Conflict
 from idumb.domain import agent, failures, outcome, paths
 from idumb.domain.agent import AgentResult
 from idumb.domain.proof import evidence

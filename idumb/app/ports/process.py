@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from idumb.domain.runs.event import ChainCheck, Event, NewEvent
+from idumb.domain.runs.event import Event
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -32,35 +32,6 @@ class Sandboxes(Protocol):
 
     def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
         """Arguments before those of a program, which then writes only where `fence` allows it; () for no sandbox."""
-
-
-class EventLog(Protocol):
-    def append(
-        self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
-    ) -> tuple[Event, ...]:
-        """Append in one durable transaction. Refuses if `fence` is not the current one.
-
-        `expected` is the newest event of the run that the caller knows. Refusal `run.moved-on` if there are later ones.
-        """
-
-    def events(
-        self,
-        *,
-        run: str | None = None,
-        task: str | None = None,
-        kind: str | None = None,
-        operation: str | None = None,
-        since: str | None = None,
-        after: int = 0,
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> Iterator[Event]: ...
-
-    def head(self) -> tuple[int, str]:
-        """(last sequence number, its hash); (0, GENESIS) if the log is empty."""
-
-    def verify(self) -> ChainCheck:
-        """Recompute every hash and follow the chain to the first break."""
 
 
 @dataclass(frozen=True, slots=True)

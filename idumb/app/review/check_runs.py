@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from idumb.app.attempt import judge, negative_control
 from idumb.app.consent import phase_grants
 from idumb.app.core import run_lookup, schedule
-from idumb.app.core.services import Services
-from idumb.app.ports.checks import Checks
+from idumb.app.core.services import Checks, Services
 from idumb.app.worktree import task_base
 from idumb.domain import outcome
 from idumb.domain.contract import Contract

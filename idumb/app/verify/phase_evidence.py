@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from idumb.app.attempt import task_checks
 from idumb.app.core import projection_paths, questions, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services
-from idumb.app.ports.checks import Checks
+from idumb.app.core.services import Checks, Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services
-from idumb.app.ports.checks import Checks
+from idumb.app.core.services import Checks, Services
 from idumb.domain import errors, rerun, wording
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services
-from idumb.app.ports.repository import Trees
+from idumb.app.core.services import Services, Trees
 from idumb.domain import outcome, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services
-from idumb.app.ports.repository import Trees
+from idumb.app.core.services import Services, Trees
 from idumb.domain import tool_files
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.run import RunState

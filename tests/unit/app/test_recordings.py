@@ -43,7 +43,7 @@ def kept(*paths: str) -> recordings.Recordings:
     def changes(old: str, new: str) -> tuple[ledger.Change, ...]:
         return {("old", "new"): tuple(ledger.Change(path, ledger.MODIFIED, None, None) for path in paths)}[old, new]
 
-    trees = SimpleNamespace(changes=changes)
+    trees: Any = SimpleNamespace(changes=changes)
     return recordings.Recordings(cast("Any", SimpleNamespace(log=None)), trees)
 
 
