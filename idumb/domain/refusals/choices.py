@@ -162,7 +162,7 @@ ROWS: Mapping[str, tuple[Choice, ...]] = {
                                       "idumb approve {phase} --hash {contract_hash}")),
     "consent.other-hash": (Choice("again", "review what would run now", "you are asked for consent", "{again}"),),
     **{f"approval.{why}": _APPROVAL for why in ("bad-signature", "expired", "missing", "revoked", "void")},
-    "approval.other-contract": (CHECK, DIFF),
+    "approval.other-contract": (CHECK,),
     **{f"amend.{part}": _FORBIDDEN
        for part in ("assumptions", "attempted", "mode", "phase", "plan", "done", "plan-removed")},
     "amend.changed-meanwhile": (DIFF, _FROM_FILE),

@@ -191,8 +191,6 @@ def diff(data: phrases.Data) -> phrases.Lines:
 
 
 def _locked(since: phrases.Data) -> str:
-    if since["what"] == "approval":
-        return f"the approval by {since['by']} of {quantities.moment(since['at'])}"
     version = f", version {since['version']}" if since["version"] > 1 else ""
     return f"run {since['number']}{version}"
 
