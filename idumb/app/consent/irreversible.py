@@ -70,10 +70,6 @@ def _command(contract: Contract, tasks: Iterable[str]) -> Action:
 def _refusal(contract: Contract, tasks: list[Task], accepted: list[str]) -> Refusal:
     names = [t.id for t in tasks]
     commands = _command(contract, [*accepted, *names])
-    choices = [
-        Choice(ACCEPT, "accept each of them by name", "they run when their turn comes", commands),
-        Choice("no", "do not accept them", "nothing runs"),
-    ]
     return Refusal(
         "irreversible.not-accepted",
         f"Phase {contract.phase} has irreversible tasks that need your acceptance: {', '.join(names)}.",
@@ -82,7 +78,7 @@ def _refusal(contract: Contract, tasks: list[Task], accepted: list[str]) -> Refu
             f"Run {', '.join(names)}",
             "The effects of these tasks cannot be rolled back.",
             [f"{t.id} {t.title}: {t.rollback.reason}" for t in tasks],
-            choices,
+            [Choice(ACCEPT, "accept each of them by name", "they run when their turn comes", commands)],
             contract_hash=contract.hash,
             tasks=names,
         ),

@@ -355,51 +355,37 @@ def for_undeclared_changes(
     declares = "the plan declares them, the contract is locked again, and the task is retried"
     proven = "they are proven and delivered with it; the plan does not change"
     rest = "the rest is proven again without them, then delivered"
+    offers = [_look(task)]
+    if amend:
+        offers.append(Choice("amend", "they belong to the task", declares, Action.of("amend", phase, *flags)))
+    if keep:
+        offers.append(Choice("keep", "they belong to the task, this once", proven, _deviating(phase, "keep")))
+    if not any(map(paths.is_outside, changed)):
+        offers.append(Choice("leave-out", "go on without them", rest, _deviating(phase, "leave-out")))
     retried = "the builder does the task again, and learns why"
-    left_out = not any(map(paths.is_outside, changed))
-    offers = (
-        (
-            Choice("look", "see what the task changed", "nothing is written or run", Action.of("show", task, "--diff")),
-            True,
-        ),
-        (Choice("amend", "they belong to the task", declares, Action.of("amend", phase, *flags)), amend),
-        (
-            Choice(
-                "keep",
-                "they belong to the task, this once",
-                proven,
-                Action.of("resume", phase, "--on-deviation", "keep"),
-            ),
-            keep,
-        ),
-        (
-            Choice("leave-out", "go on without them", rest, Action.of("resume", phase, "--on-deviation", "leave-out")),
-            left_out,
-        ),
-        (Choice("retry", "they are wrong", retried, Action.of("resume", phase, "--retry-failed")), True),
-    )
-    return tuple(choice for choice, possible in offers if possible)
+    return (*offers, Choice("retry", "they are wrong", retried, Action.of("resume", phase, "--retry-failed")))
+
+
+def _deviating(phase: str, how: str) -> Action:
+    return Action.of("resume", phase, "--on-deviation", how)
+
+
+def _look(task: str) -> Choice:
+    return Choice("look", "see what it changed", "nothing is written or run", Action.of("show", task, "--diff"))
 
 
 def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
     """Choices after a task failed and used up its attempts."""
     again = Action.of("start", task, "--retry") if in_editor else Action.of("resume", phase, "--retry-failed")
+    taken = "its files are put into your working tree, and idumb submit judges them"
+    done = "the task counts as done because you accept it, and its files are committed"
+    accept, skip = (Action.of(verb, task, "--why", REASON) for verb in ("accept", "skip"))
     return (
-        Choice("look", "see what it changed", "nothing is written or run", Action.of("show", task, "--diff")),
+        _look(task),
         Choice("retry", "retry it", "a new attempt gets the reasons of the last failure", again),
-        Choice(
-            "take",
-            "correct it yourself",
-            "its files are put into your working tree, and idumb submit judges them",
-            Action.of("take", task),
-        ),
-        Choice(
-            "accept",
-            "accept its work as it is",
-            "the task counts as done because you accept it, and its files are committed",
-            Action.of("accept", task, "--why", REASON),
-        ),
-        Choice("skip", "skip it", "tasks that depend on it stay blocked", Action.of("skip", task, "--why", REASON)),
+        Choice("take", "correct it yourself", taken, Action.of("take", task)),
+        Choice("accept", "accept its work as it is", done, accept),
+        Choice("skip", "skip it", "tasks that depend on it stay blocked", skip),
         start_fresh(phase),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from idumb.app.core import actions, questions, run_lookup
@@ -40,19 +40,24 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
         before = services.log.events(run=state.id, kind=STEP, newest_first=True, limit=MOST_CALLS)
         trail = sorted([*(e for e in before if e.task != task), *trail], key=lambda e: e.seq)
     builder = contracts.builder_of(plan, contract.tasks[task], services.settings)
-    steps = contract.tasks[task].steps
-    return {
-        **_deviation(services, contract, state, task),
-        "status": outcome.WAITING if state.tasks[task].status == outcome.WAITING else outcome.FAILED,
-        "step_id": f"{task}.{calls[-1].payload['index']}" if calls and not of_steps else task,
-        "tool": calls[-1].payload["tool"] if calls else steps[0].tool if of_steps else builder,
-        "error": state.tasks[task].reason,
-        "plan_hash": plan.sha256,
-        **_could_not_work(services, state, task),
-        "run": state.id,
-        "phase": state.phase,
-        "audit_trail": [_entry(e) for e in trail],
-    }
+    steps, waits = contract.tasks[task].steps, state.tasks[task].status == outcome.WAITING
+    report = _report(
+        state,
+        state.tasks[task].reason,
+        trail,
+        waits=waits,
+        step_id=f"{task}.{calls[-1].payload['index']}" if calls and not of_steps else task,
+        tool=calls[-1].payload["tool"] if calls else steps[0].tool if of_steps else builder,
+        plan_hash=plan.sha256,
+    )
+    return {**_deviation(services, contract, state, task), **report, **_could_not_work(services, state, task)}
+
+
+def _report(state: RunState, error: str, trail: Iterable[Event], *, waits: bool, **step: str | None) -> dict[str, Any]:
+    """Return the structured failure of a run at a `step`: its `step_id`, `tool` and `plan_hash`."""
+    status = outcome.WAITING if waits else outcome.FAILED
+    found = {"status": status, "error": error, "run": state.id, "phase": state.phase}
+    return {**found, **step, "audit_trail": [_entry(e) for e in trail]}
 
 
 def of_run(
@@ -61,16 +66,7 @@ def of_run(
     """Return the same for a run that failed as a whole: its plan, and the newest events that belong to no task."""
     newest = services.log.events(run=state.id, newest_first=True, limit=MOST_CALLS)
     trail = sorted((e for e in newest if e.task is None), key=lambda e: e.seq)
-    return {
-        "status": outcome.WAITING if waits else outcome.FAILED,
-        "step_id": None,
-        "tool": None,
-        "error": words,
-        "plan_hash": contract.plans[0].sha256,
-        "run": state.id,
-        "phase": state.phase,
-        "audit_trail": [_entry(e) for e in trail],
-    }
+    return _report(state, words, trail, waits=waits, step_id=None, tool=None, plan_hash=contract.plans[0].sha256)
 
 
 def of_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
