@@ -171,7 +171,7 @@ def make_ready(context: RunContext) -> None:
 def run_tasks(context: RunContext) -> moves.Ending:
     """Run every task that can run, once the run is recovered and locked in."""
     make_ready(context)
-    if unseen := task_base.require_all_clean(context):
+    if unseen := task_base.unseen(context):
         words = "Agents do not see your uncommitted changes in"
         context.services.reporter.note(f"{words} {wording.listed(unseen)}")
     run_lock.lock_in(context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from idumb.app.core import projection_paths, questions, schedule
+from idumb.app.core import projection_paths, questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
@@ -60,12 +60,11 @@ def tree_between_attempts(services: Services, state: RunState, present: str, min
     return services.trees.overlay(tree, present, mine) if mine else tree
 
 
-def require_clean(context: RunContext, task: Task, ahead: Sequence[str] | None = None) -> tuple[str, ...]:
+def require_clean(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return the declared files with uncommitted changes of the user, which the task's commit would contain.
 
     He is asked about them before a program starts. Refuse where nobody is asked: in strict mode, in his own tree unless
-    he has begun the task already, and about a file that the task creates. With `ahead`, all that he has not committed,
-    a task is checked before its turn, when his changes may belong to another task that a person does first.
+    he has begun the task already, and about a file that the task creates.
     """
     if task.is_human or context.policy == COMMIT_NONE or not (declared := ledger.written_paths(task.files)):
         return ()
@@ -74,8 +73,8 @@ def require_clean(context: RunContext, task: Task, ahead: Sequence[str] | None =
     if in_place and state.tasks[task.id].work.base is not None:
         return ()
     again = Action.of("start", task.id) if in_place else Action.of("resume", context.contract.phase)
-    known = {*state.uncommitted(), *questions.of_user(state, task.id), *(_of_people(context, ahead) if ahead else ())}
-    theirs = tuple(path for path in _uncommitted(context, declared, ahead) if path not in known)
+    known = {*state.uncommitted(), *questions.of_user(state, task.id)}
+    theirs = tuple(path for path in _uncommitted(context, declared) if path not in known)
     existing = [path for path in _ignored(context, task) if path not in known]
     if existing:
         raise Refusal(
@@ -94,27 +93,13 @@ def require_clean(context: RunContext, task: Task, ahead: Sequence[str] | None =
     return theirs
 
 
-def _of_people(context: RunContext, changed: Sequence[str]) -> Sequence[str]:
-    """Return the uncommitted paths of tasks that people have begun and not finished."""
-    states, settings = context.journal.state.tasks, context.services.settings
-    begun = (
-        task
-        for task in context.contract.tasks.values()
-        if states[task.id].status in schedule.RUNNABLE
-        and states[task.id].work.base is not None
-        and contracts.in_place(context.plans[task.id], task, settings)
-    )
-    declared = [path for task in begun for path in ledger.written_paths(task.files)]
-    return _uncommitted(context, declared, changed)
-
-
-def _uncommitted(context: RunContext, declared: Sequence[str], known: Sequence[str] | None) -> tuple[str, ...]:
-    """Return what the declared paths match that is not committed; all of that is `known`, or git is asked.
+def _uncommitted(context: RunContext, declared: Sequence[str]) -> tuple[str, ...]:
+    """Return what the declared paths match that is not committed.
 
     A wide glob covers plans and reports too, which no task may write, leftovers of tools, and other repositories.
     """
     services = context.services
-    found = services.history.uncommitted(declared) if known is None else filter(paths.cover(declared), known)
+    found = services.history.uncommitted(declared)
     changed = (p for p in found if not paths.matches_any(p, paths.OWN_FILES))
     uncommitted = tool_leftovers.work_only(services, context.journal.state, changed, declared=declared)
     others = services.history.repositories(p.rstrip("/") for p in uncommitted) if uncommitted else ()
@@ -166,15 +151,10 @@ def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...
     )
 
 
-def require_all_clean(context: RunContext) -> tuple[str, ...]:
-    """Refuse a task as `require_clean` does; return what the user has not committed and programs do not see."""
-    if context.policy == COMMIT_NONE:
+def unseen(context: RunContext) -> tuple[str, ...]:
+    """Return what the user has not committed and programs do not see."""
+    if context.policy == COMMIT_NONE or context.workspace.in_place:
         return ()
     state, changed = context.journal.state, context.services.history.uncommitted(("**",))
-    for task in (context.contract.tasks[id] for id in context.contract.order):
-        if state.tasks[task.id].status in schedule.RUNNABLE and not state.tasks[task.id].intended:
-            require_clean(context, task, changed)
-    if context.workspace.in_place:
-        return ()
     ours = {*state.uncommitted(), *(path for task in state.tasks for path in questions.of_user(state, task))}
     return tuple(p for p in changed if p not in ours and not paths.matches_any(p, paths.OWN_FILES))
