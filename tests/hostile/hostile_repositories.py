@@ -24,7 +24,6 @@ from tests.crash.programme import FOREIGN, OTHER, TRACEBACK, Programme, Tally
 from tests.hostile import payloads, unpacked
 from tests.hostile.fuzzing import everything
 from tests.hostile.payloads import Payload, Scene
-from tests.hostile.unpacked import Harm
 from tests.support import project as projects
 from tests.support import warm
 from tests.support.answer import Answer
@@ -110,13 +109,13 @@ class Template:
         return Scene(GitSandbox(place / "repo"), place / "marker")
 
 
-def planted(template: Template, payload: Payload | Harm) -> Scene:
+def planted(template: Template, payload: Payload) -> Scene:
     scene = template.copy()
     payload.plant(scene)
     return scene
 
 
-def ask(scene: Scene, payload: Payload | Harm, command: str) -> Answer:
+def ask(scene: Scene, payload: Payload, command: str) -> Answer:
     """One command in the repository, without a terminal."""
     argv = COMMANDS[command]
     environment = payload.environment(scene)
@@ -143,7 +142,7 @@ def bounded(seconds: int) -> None:
 
 
 def problems(
-    scene: Scene, payload: Payload | Harm, commands: Sequence[str]
+    scene: Scene, payload: Payload, commands: Sequence[str]
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
     """Every forbidden effect of a command: (kind of failure, message)."""
     before = _ledger(scene)
@@ -188,12 +187,12 @@ def chosen(number: int, count: int) -> list[str]:
     return [*(others + others)[at : at + count - 1], "execute-phase"]
 
 
-def in_turn(chance: random.Random) -> list[Payload | Harm]:
+def in_turn(chance: random.Random) -> list[Payload]:
     """All payloads and harms, one of each kind and then the next."""
-    harms: dict[str, list[Payload | Harm]] = {}
+    harms: dict[str, list[Payload]] = {}
     for harm in unpacked.HARMS:
         harms.setdefault(" ".join(harm.name.split()[:2]), []).append(harm)
-    kinds: list[Sequence[Payload | Harm]] = [payloads.GIT, payloads.PROGRAMS, unpacked.PAYLOADS]
+    kinds: list[Sequence[Payload]] = [payloads.GIT, payloads.PROGRAMS, unpacked.PAYLOADS]
     kinds += _shuffled(chance, harms.values())
     rounds = itertools.zip_longest(*(_shuffled(chance, kind) for kind in kinds))
     return [payload for one in rounds for payload in one if payload is not None]
@@ -206,19 +205,19 @@ def _shuffled(chance: random.Random, things: Iterable[Thing]) -> list[Thing]:
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     """Each payload with all commands; with a size, that many payloads with a sample of them."""
     template = Template(folder)
-    every: list[Payload | Harm] = [*ALL, *unpacked.HARMS] if size is None else in_turn(random.Random(seed))[:size]
+    every: list[Payload] = [*ALL, *unpacked.HARMS] if size is None else in_turn(random.Random(seed))[:size]
     for number, payload in enumerate(every):
         commands = list(COMMANDS) if size is None else chosen(number + seed, 3 if payload.alone else 5)
         case(template, payload, commands, tally)
 
 
-def case(template: Template, payload: Payload | Harm, commands: Sequence[str], tally: Tally) -> None:
+def case(template: Template, payload: Payload, commands: Sequence[str], tally: Tally) -> None:
     scene = planted(template, payload)
     tally.cases += 1
     tally.note("commands run", len(commands))
     for kind, words in problems(scene, payload, commands):
         tally.fail(kind, payload.name, words)
-    if isinstance(payload, Payload):
+    if payload.fire is not None:
         payload.fire(scene)
         tally.note("payloads that went off when they were set off", scene.marker.exists())
         if not scene.marker.exists():

@@ -66,14 +66,14 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """`fire` shows that the program runs if a command is careless.
+    """`fire` shows that the program runs if a command is careless; without it, the repository harms otherwise.
 
     `alone` payloads hit a program while it starts, so commands run as separate processes, in `environment`.
     """
 
     name: str
     plant: Callable[[Scene], None]
-    fire: Callable[[Scene], None]
+    fire: Callable[[Scene], None] | None = None
     alone: bool = False
     environment: Callable[[Scene], Mapping[str, str]] = field(default=lambda _: {})
 

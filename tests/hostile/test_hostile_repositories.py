@@ -13,7 +13,6 @@ from tests.hostile import hostile_repositories as hostile
 from tests.hostile import payloads
 from tests.hostile.hostile_repositories import Template
 from tests.hostile.payloads import Payload, Scene
-from tests.hostile.unpacked import Harm
 from tests.support.answer import Answer
 
 
@@ -41,6 +40,7 @@ def test_no_command_starts_the_program_that_checks_signatures(template: Template
     (payload,) = (payload for payload in hostile.ALL if payload.name == "gpg.program")
     scene = hostile.planted(template, payload)
     assert list(hostile.problems(scene, payload, commands)) == []
+    assert payload.fire is not None
     payload.fire(scene)
     assert scene.marker.exists(), "it cannot go off, so it proves nothing"
 
@@ -50,7 +50,7 @@ def test_every_command_is_tried_or_is_meant_to_write() -> None:
     assert sorted(command for command in listed if " " not in command) == sorted(main.COMMANDS)
 
 
-def _careless(scene: Scene, payload: Payload | Harm, command: str) -> Answer:
+def _careless(scene: Scene, payload: Payload, command: str) -> Answer:
     scene.shell("git", "status")
     scene.repo.write("README.md", "written\n")
     return Answer(0, "\x1b[2J", "")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 from idumb.domain.consent import grant as grants
@@ -18,16 +17,6 @@ from tests.support.project import Project, making, plan_text, shell, task, write
 PLAN = ".planning/phases/1/01-PLAN.md"
 BIG = 3 * 1024**3
 ESCAPES = "\x1b[2J\x1b]52;c;aGk=\x07\u202egnp.exe\u202c\u200b\x9b31m"
-
-
-@dataclass(frozen=True, slots=True)
-class Harm:
-    """A repository that runs nothing, but could make a careless program hang, swell, write elsewhere or mislead."""
-
-    name: str
-    plant: Callable[[Scene], None]
-    alone: bool = False
-    environment: Callable[[Scene], Mapping[str, str]] = field(default=lambda _: {})
 
 
 def _project(scene: Scene) -> Project:
@@ -268,22 +257,16 @@ def _foreign_owner(scene: Scene) -> None:
             os.chown(place, 65534, 65534)
 
 
+_OWN = (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)
+_READ = (".planning/ROADMAP.md", ".planning/phases/1/1-SUMMARY.md", "deploy.yaml")
+_FOLDERS = (".planning", ".planning/phases", ".planning/phases/1", ".idumb", ".idumb/brain")
 HARMS = (
-    *(Harm(f"a pipe as {path}", _pipe(path)) for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)),
-    *(Harm(f"a pipe as {path}", _pipe(path)) for path in (".planning/ROADMAP.md", ".planning/phases/1/1-SUMMARY.md")),
-    *(Harm(f"a pipe as {path}", _pipe(path)) for path in ("deploy.yaml", ".gitattributes")),
-    *(Harm(f"a huge {path}", _huge(path)) for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)),
-    *(Harm(f"a huge {path}", _huge(path)) for path in (".planning/ROADMAP.md", ".planning/phases/1/1-SUMMARY.md")),
-    *(Harm(f"a huge {path}", _huge(path)) for path in ("deploy.yaml", "data.bin")),
-    *(
-        Harm(f"a link out as {path}", _linked(path))
-        for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)
-    ),
-    *(Harm(f"a link out as {path}", _linked(path)) for path in (".planning", ".idumb", ".idumb/brain", "deploy.yaml")),
-    *(Harm(f"a link out as {path}", _linked(path)) for path in (".planning/phases", ".planning/phases/1")),
-    *(Harm(f"an endless {path}", _endless(path)) for path in (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)),
-    *(Harm(f"an endless {path}", _endless(path)) for path in (".planning/ROADMAP.md", "deploy.yaml")),
-    Harm("a circle of links", _circle),
-    Harm("characters that steer and hide", _steering),
-    Harm("an owner who is somebody else", _foreign_owner),
+    *(Payload(f"a pipe as {path}", _pipe(path)) for path in (*_OWN, *_READ, ".gitattributes")),
+    *(Payload(f"a huge {path}", _huge(path)) for path in (*_OWN, *_READ, "data.bin")),
+    *(Payload(f"a link out as {path}", _linked(path)) for path in (*_OWN, *_FOLDERS, "deploy.yaml")),
+    *(Payload(f"an endless {path}", _endless(path)) for path in (*_OWN, ".planning/ROADMAP.md", "deploy.yaml")),
+    Payload("a circle of links", _circle),
+    Payload("characters that steer and hide", _steering),
+    Payload("an owner who is somebody else", _foreign_owner),
 )
+"""They run nothing, but could make a careless program hang, swell, write elsewhere or mislead."""

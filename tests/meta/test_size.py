@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_019,
     "the root": 199,
 }
-TESTS = 69_149
+TESTS = 69_131
 
 
 def test_no_room_is_above_its_budget() -> None:
