@@ -40,17 +40,8 @@ _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 
 def load(root: str) -> settings.Settings:
     """Return the settings of the repository at `root`; defaults without a file. Raises InputError with findings."""
-    try:
-        data = named_files.read(os.path.join(root, PATH), MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return settings.Settings(prompts=prompt_files.load(root))
-    except OSError as problem:
-        raise InputError(
-            "config.unreadable", f"{PATH} cannot be read: {problem.strerror}", hint=f"ls -l {PATH}"
-        ) from problem
-    chosen, findings = read(data)
-    if chosen is None:
-        raise rows.rejected("config.invalid", findings, f"Fix {PATH}; idumb help configuration explains every key.")
+    hint = f"Fix {PATH}; idumb help configuration explains every key."
+    chosen = rows.of_file(os.path.join(root, PATH), PATH, MAX_BYTES, CONFIG, read, hint) or settings.Settings()
     chosen = dataclasses.replace(chosen, prompts=prompt_files.load(root))
     _require_templates(chosen)
     return chosen

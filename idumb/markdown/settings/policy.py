@@ -12,11 +12,10 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
 from idumb.domain.settings import Policy
 from idumb.markdown.plans import step_tools
-from idumb.markdown.settings.setting_values import parsed, rejected
+from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record
 from idumb.markdown.syntax.problems import POLICY, Place
 from idumb.markdown.syntax.record import choice, list_of, section
-from idumb.system.files import named_files
 
 PATH = ".idumb/policy/tools.yaml"
 MAX_BYTES = 64 * 1024
@@ -27,34 +26,21 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
 
     Raises InputError `policy.unreadable` or `policy.invalid`: an unreadable policy must not allow anything.
     """
-    policies = [_read_policy(path, path, required=required) for path, required in system]
-    policies.append(_read_policy(os.path.join(root, PATH), PATH, required=False))
-    return settings.narrow(tuple(policy for policy in policies if policy is not None))
-
-
-def _read_policy(place: str, shown: str, *, required: bool) -> Policy | None:
-    try:
-        data = named_files.read(place, MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError) as problem:
-        if required:
-            raise _unreadable(shown, "the file does not exist") from problem
-        return None
-    except OSError as problem:
-        raise _unreadable(shown, problem.strerror or str(problem)) from problem
-    policy, findings = read(data, shown)
-    if policy is None:
-        raise rejected("policy.invalid", findings, "idumb help configuration shows a policy")
-    return policy
-
-
-def _unreadable(shown: str, why: str) -> InputError:
-    return InputError("policy.unreadable", f"The policy {shown} cannot be read: {why}.", hint=f"ls -l {shown}")
+    policies = []
+    for path, required in (*system, (PATH, False)):
+        policy = rows.of_file(
+            os.path.join(root, path), path, MAX_BYTES, POLICY, read, "idumb help configuration shows a policy"
+        )
+        if policy is None and required:
+            raise InputError("policy.unreadable", f"The policy {path} does not exist.", hint=f"ls -l {path}")
+        policies += [policy] if policy is not None else []
+    return settings.narrow(tuple(policies))
 
 
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
     """Return a policy from the bytes of its file; None if a finding is an error."""
-    node, problems = parsed(data, path, MAX_BYTES, POLICY)
+    node, problems = rows.parsed(data, path, MAX_BYTES, POLICY)
     tools = record.value(_POLICY, node, Place("", problems, kind=POLICY, key="policy")) if node is not None else {}
     if problems.any_error:
         return None, problems.sorted()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from idumb import lazy_pattern
 from idumb.domain import paths
@@ -14,6 +16,9 @@ from idumb.markdown.syntax.problems import Kind, Place, Problems
 from idumb.markdown.syntax.record import BadValue, Key, is_null, list_of, matching, pattern, scalar, whole
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_text
+from idumb.system.files import named_files
+
+T = TypeVar("T")
 
 _SIZE = lazy_pattern.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -41,6 +46,28 @@ def parsed(data: bytes, path: str, most: int, kind: Kind) -> tuple[Node | None, 
         return None, problems
     node = tree.read(problems.source.text, lambda at: at, problems, kind.prefix)
     return (None if node is None or is_null(node) else node), problems
+
+
+def of_file(
+    path: str,
+    shown: str,
+    most: int,
+    kind: Kind,
+    read: Callable[[bytes, str], tuple[T | None, tuple[Finding, ...]]],
+    hint: str,
+) -> T | None:
+    """Return what `read` makes of a file, None without it. InputError with findings if it is wrong or unreadable."""
+    try:
+        data = named_files.read(path, most + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        message = f"{shown} cannot be read: {problem.strerror or problem}"
+        raise InputError(f"{kind.prefix}.unreadable", message, hint=f"ls -l {shown}") from problem
+    value, findings = read(data, shown)
+    if errors(findings):
+        raise rejected(f"{kind.prefix}.invalid", findings, hint)
+    return value
 
 
 def rejected(code: str, findings: tuple[Finding, ...], hint: str) -> InputError:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 
 from idumb.domain import notice
-from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
 from idumb.domain.notice import Notify
 from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record
 from idumb.markdown.syntax.problems import CONFIG, Place
 from idumb.markdown.syntax.record import BOOLEAN, choice, list_of, matching, section
-from idumb.system.files import named_files, user_folders
+from idumb.system.files import user_folders
 
 NAME = "config.yaml"
 _MAX_BYTES = 64 * 1024
@@ -38,17 +37,7 @@ def path() -> str:
 
 def notify() -> Notify | None:
     """Return the user's settings of notices, None without any. InputError `config.invalid` with findings."""
-    try:
-        data = named_files.read(path(), _MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as problem:
-        words = f"{path()} cannot be read: {problem.strerror}"
-        raise InputError("config.unreadable", words, hint=f"ls -l {path()}") from problem
-    chosen, findings = read(data, path())
-    if findings:
-        raise rows.rejected("config.invalid", findings, f"Fix {path()}")
-    return chosen
+    return rows.of_file(path(), path(), _MAX_BYTES, CONFIG, read, f"Fix {path()}")
 
 
 def read(data: bytes, shown: str) -> tuple[Notify | None, tuple[Finding, ...]]:
