@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from idumb.domain import contract
 from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan, Setup, Task
 from idumb.markdown.plans import foreign_formats, plan_parser
-from idumb.markdown.plans.dialects import checks
 from tests.support.cases import every
 from tests.support.growth import assert_linear
 
@@ -98,20 +96,6 @@ def decision(options: str) -> str:
 @pytest.mark.parametrize("kind", LONG)
 def test_a_long_plan_is_read_in_linear_time(kind: str) -> None:
     assert_linear(lambda text: plan_parser.parse(text, PATH), lambda n: LONG[kind](n).encode())
-
-
-@pytest.mark.parametrize("tags", ["<a>\n", "<a>1</a>\n", "<a><b></a>"])
-def test_elements_are_found_in_linear_time(tags: str) -> None:
-    any_tag = re.compile(r"<([\w-]+)>")
-    assert_linear(lambda text: list(checks.elements(text, any_tag)), lambda n: tags * n + "</b>")
-
-
-def test_an_element_ends_at_the_first_closing_tag_of_its_name() -> None:
-    any_tag = re.compile(r"<([\w-]+)>")
-    text = "<c>a<a>1<b>2</a>3</a><b></b></c-d><a"
-    found = [(one.opening[1], one.text, text[one.after :][:2]) for one in checks.elements(text, any_tag)]
-    assert found == [("a", "1<b>2", "3<"), ("b", "", "</")]
-    assert checks.blanked(text, any_tag) == "<c>a" + " " * 12 + "3</a>" + " " * 7 + "</c-d><a"
 
 
 def test_tasks_of_one_plan_run_in_document_order_with_stable_ids() -> None:

@@ -15,9 +15,8 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects.drafts import Part
 from idumb.markdown.syntax import inline
 
-_CLOSING = lazy_pattern.compile(r"</([\w-]+)>")
-_AUTOMATED = lazy_pattern.compile("<(automated)>")
-_BY_HAND = lazy_pattern.compile("<(human-check|human|manual)>")
+# An element without others of its name in it. What opens and never closes is text; time is linear.
+_ELEMENT = lazy_pattern.compile(r"<(automated|human-check|human|manual)>((?:(?!</?\1>).)*+)</\1>", re.DOTALL)
 _FENCE = lazy_pattern.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh"})
 _BETWEEN = lazy_pattern.compile(r"\s*(?:[,;]|&&)?\s*")
@@ -28,42 +27,6 @@ _LONGEST = 120
 _PREFIX = lazy_pattern.compile(
     r"^(?:\*\*)?(?:Task|Step)\s+(?:[^\W\d]|[.-])*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """`opening` is the match of its opening tag, `text` its content, and `after` the place behind its closing tag."""
-
-    opening: re.Match[str]
-    text: str
-    after: int
-
-
-def elements(text: str, opening: re.Pattern[str]) -> Iterator[Element]:
-    """Yield the elements that are not inside one another. The first group of `opening` is the name of the tag.
-
-    An element ends at the first closing tag of its name. An opening tag that nothing closes is text, and costs no
-    search, so time is linear.
-    """
-    last_closing = {closing[1]: closing.start() for closing in _CLOSING.finditer(text)}
-    at = 0
-    while opened := opening.search(text, at):
-        at = opened.end()
-        if last_closing.get(opened[1], -1) >= at:
-            end = text.index(f"</{opened[1]}>", at)
-            after = end + len(opened[1]) + 3
-            yield Element(opened, text[at:end], after)
-            at = after
-
-
-def blanked(text: str, opening: re.Pattern[str]) -> str:
-    """Return a text with spaces instead of its elements."""
-    pieces, at = [], 0
-    for element in elements(text, opening):
-        begin = element.opening.start()
-        pieces += [text[at:begin], " " * (element.after - begin)]
-        at = element.after
-    return "".join([*pieces, text[at:]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +43,20 @@ def read(part: Part) -> Verification:
     text, at = part
     marked: list[str] = []
     prose: list[Part] = []
-    for element in elements(text, _AUTOMATED):
-        commands = list(_commands(element.text))
+    by_hand: list[Part] = []
+    for element in _ELEMENT.finditer(text):
+        said, inner = element[2].strip(), (element[2], at + element.start(2))
+        commands = list(_commands(element[2])) if element[1] == "automated" else []
         marked += commands
-        if not commands and not _MISSING.match(element.text.strip()):
-            prose += items((element.text, at + element.opening.end()))
-    asked = (element for element in elements(text, _BY_HAND) if element.text.strip())
-    by_hand = tuple((flat(element.text), at + element.opening.end()) for element in asked)
-    rest = blanked(blanked(text, _AUTOMATED), _BY_HAND)
+        if element[1] != "automated":
+            by_hand += [(flat(said), inner[1])] if said else []
+        elif not commands and not _MISSING.match(said):
+            prose += items(inner)
+    rest = _ELEMENT.sub(lambda element: " " * len(element[0]), text)
     alone = _only_commands(rest) if rest.strip() and not marked else None
     if alone is None and rest.strip():
         prose += items((rest, at))
-    return Verification((*marked, *(alone or ())), by_hand, tuple(prose))
+    return Verification((*marked, *(alone or ())), tuple(by_hand), tuple(prose))
 
 
 def _commands(text: str) -> Iterator[str]:

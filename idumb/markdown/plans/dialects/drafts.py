@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from idumb import lazy_pattern
 from idumb.domain import paths
@@ -22,18 +22,19 @@ _MAY_CHANGE = frozenset({"", "new", "create", "created", "edit", "edits", "modif
 _NOTHING = lazy_pattern.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
 _BULLET = lazy_pattern.compile(r"^(?:[-*+]|\d+[.)])\s+")
 _VERB = lazy_pattern.compile(
-    r"(create|modify|delete|remove|read|inspect|edit|update|new|add|test)\s*:?\s+(?=\S)", re.IGNORECASE
+    r"(create|modify|delete|remove|read|inspect|edit|update|new|add|test)(?: ?: ?| )", re.IGNORECASE
 )
 # A word or two before a path in backticks, such as `Optional:` or `Create/Modify:`.
-_LABEL = lazy_pattern.compile(r"\(?[A-Za-z][\w/, -]{0,40}[):]?\s+(?=`(?:[^`\s(]*/[^`\s(]*|[^`\s(]*\.[A-Za-z]\w{0,5})`)")
+_LABEL = lazy_pattern.compile(r"^\(?[A-Za-z][\w/, -]{0,40}[):]? (?=`(?:[^` (]*/[^` (]*|[^` (]*\.[A-Za-z]\w{0,5})`)")
+# A path in quotes, or one before notes in brackets and a remark.
+_QUOTED = lazy_pattern.compile(r"\*{0,2}([`\"'])(?P<path>[^`\"']+)\1(?P<notes>.*)")
+_BARE = lazy_pattern.compile(r"(?P<path>.+?)(?P<notes>(?: \([^()]*\)){0,3})(?: (?:—|–|--?|#) .*)?")
 _VERBS = {"delete": "delete", "remove": "delete", "read": "read", "inspect": "read"}
 _BETWEEN = lazy_pattern.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
-_REMARK = lazy_pattern.compile(r"(?<!\s)\s+(?:—|–|--?|#)\s")
-_DELETED = frozenset({"delete", "deleted", "remove", "removed"})
+_DELETED = lazy_pattern.compile(r"\( ?(?:deleted?|removed?) ?\)", re.IGNORECASE)
 _NUMBER = lazy_pattern.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
 _ABOUT = lazy_pattern.compile(r"(?<=\S)\s+(?:—|–|--)\s")
 _TASK_ID = lazy_pattern.compile(r"T[\w.]+-\d{2,9}[a-z]?")
-_QUOTED = lazy_pattern.compile(r"\*{0,2}([`\"'])([^`\"']+)\1")
 _PLAIN = lazy_pattern.compile(r"[.*/]|^[A-Z][A-Za-z]*file$|^[A-Z]+$|^\w+$")
 _is_protected = paths.cover(paths.ALWAYS_PROTECTED)
 _KINDS = {
@@ -43,22 +44,13 @@ _KINDS = {
 
 
 @dataclass(slots=True)
-class CriterionDraft:
-    """`proof` None: proven by the commands of the task if it has any."""
-
-    text: str
-    at: int
-    proof: str | None = None
-    command: str | None = None
-
-
-@dataclass(slots=True)
 class TaskDraft:
     """One task as its author wrote it.
 
     - `id`: the author's id, "" if the format has none. `depends_on` None: after the task before it.
     - `files` None: the task does not say which files it changes.
     - `commands`: executable checks. `done`: its author ticked it.
+    - `criteria` have no ids yet. Without a proof of its own, one is proven by the commands if there are any.
     """
 
     start: int
@@ -69,7 +61,7 @@ class TaskDraft:
     description: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
     files: list[Part] | None = None
-    criteria: list[CriterionDraft] = field(default_factory=list)
+    criteria: list[Criterion] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     depends_on: list[Part] | None = None
     options: list[Option] = field(default_factory=list)
@@ -166,12 +158,11 @@ def _task(
 def _criteria(draft: TaskDraft, problems: Problems, *, human: bool) -> Iterator[Criterion]:
     stated = draft.criteria
     if not stated and not human:
-        stated = [CriterionDraft("The checks of this task pass" if draft.commands else draft.title, draft.start)]
+        text = "The checks of this task pass" if draft.commands else draft.title
+        stated = [Criterion("", text, "", span=problems.source.span(draft.start, draft.start))]
     usual = plans.HUMAN if human else plans.VERIFY if draft.commands else plans.UNPROVEN
     for number, each in enumerate(stated, 1):
-        span = problems.source.span(each.at, each.at)
-        proof = each.proof or (plans.CHECK if each.command else usual)
-        yield Criterion(f"AC-{number}", each.text, proof, each.command, span=span)
+        yield replace(each, id=f"AC-{number}", proof=each.proof or usual)
 
 
 def claims(stated: Iterable[Part], task: str, problems: Problems) -> tuple[FileClaim, ...]:
@@ -200,33 +191,19 @@ def _split(part: Part) -> Iterator[Part]:
                 begin = index + 1
 
 
-def _without_notes(text: str) -> tuple[str, list[str]]:
-    """Return a text without a remark after a dash and without the notes in brackets at its end, and these notes."""
-    bare, notes = text.rstrip(), list[str]()
-    remark = _REMARK.search(bare)
-    if remark and not (bare.endswith(")") and -1 < bare.rfind(" (") < remark.start()):
-        bare = bare[: remark.start()]
-    while bare.endswith(")") and (at := bare.rfind(" (")) >= 0 and not {"(", ")"}.intersection(bare[at + 2 : -1]):
-        notes.append(bare[at + 2 : -1].strip().casefold())
-        bare = bare[:at].rstrip()
-    return bare, notes
-
-
 def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | None:
-    path = _BULLET.sub("", text.strip(), count=1)
+    path = " ".join(_BULLET.sub("", text.strip(), count=1).split())
     if path.startswith("<!--") or path.strip("()").casefold() in _MAY_CHANGE or _NOTHING.fullmatch(path + " "):
         return None
     verb = CHANGE
     if stated := _VERB.match(path):
-        verb = _VERBS.get(stated[1].lower(), CHANGE)
-        path = path[stated.end() :]
-    if label := _LABEL.match(path):
-        path = path[label.end() :]
+        verb, path = _VERBS.get(stated[1].lower(), CHANGE), path[stated.end() :]
+    path = _LABEL.sub("", path, count=1)
     quoted = _QUOTED.match(path)
-    rest, notes = _without_notes(path[quoted.end() :] if quoted else path)
-    verb = verb if _DELETED.isdisjoint(notes) else "delete"
-    path = (quoted[2] if quoted else rest.strip("*")).strip().removeprefix("./").rstrip(",;")
-    why = paths.problem(path) or ("contains a space" if re.search(r"\s", path) and not quoted else None)
+    if match := quoted or _BARE.fullmatch(path):
+        verb = "delete" if _DELETED.search(match["notes"]) else verb
+        path = (match["path"] if quoted else match["path"].strip("*")).strip().removeprefix("./").rstrip(",;")
+    why = paths.problem(path) or ("contains a space" if " " in path and not quoted else None)
     if why is None and path.startswith(".") and _is_protected(path):
         why = "belongs to idumb or git, and no task may write it"
     if why is None and not _PLAIN.search(path):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from idumb import lazy_pattern
-from idumb.domain.plans.plan import CHECK, HUMAN
-from idumb.markdown.plans.dialects import checks, drafts
-from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
-from idumb.markdown.syntax import inline, outline
+from idumb.markdown.plans.dialects import checks, fields
+from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
+from idumb.markdown.syntax import outline
 from idumb.markdown.syntax.outline import Outline
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
@@ -24,10 +22,6 @@ _BOLD = lazy_pattern.compile(
 _BARE = lazy_pattern.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
 _BOXED = lazy_pattern.compile(r"[ \t]*[-*+][ \t]+\[.\]")
 _NOTE = lazy_pattern.compile(r"(?<![ \t])[ \t]*\([^()]*\)")
-_CHECK = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+check:\s*(`.*`)\s*$")
-_BY_HAND = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+human\s*$")
-_AN_ID = lazy_pattern.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
-_ESTIMATE = lazy_pattern.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
 # Labels without notes in brackets, in lower case, and what they mean.
 _FIELDS = {
     "files": ("file", "files", "files involved", "files to create", "files to modify", "files to edit", "files created",
@@ -41,11 +35,6 @@ _FIELDS = {
     "type": ("type", "kind"),
 }  # fmt: skip
 _BY_LABEL = {label: name for name, labels in _FIELDS.items() for label in labels}
-_PRIORITIES = {
-    word: name
-    for name, words in {"critical": "critical p0", "high": "high p1", "normal": "medium p2", "low": "low p3"}.items()
-    for word in words.split()
-}
 
 
 class Line(NamedTuple):
@@ -77,27 +66,10 @@ def read(draft: TaskDraft, rows: list[Line], problems: Problems) -> set[int]:
     Return where the lines of its criteria begin.
     """
     criteria: set[int] = set()
-    for name, label_at, part in _fields(rows):
-        draft.spans.setdefault(name, (part[1], part[1] + len(part[0])))
-        if name == "files":
-            draft.files = [*(draft.files or ()), _first_list(part)]
-        elif name == "verify":
-            verification = checks.read(part)
-            draft.commands += verification.commands
-            if not verification.commands:
-                draft.criteria += [CriterionDraft(words, at) for words, at in verification.prose]
-        elif name == "acceptance":
-            draft.criteria += [_criterion(words, at) for words, at in checks.items(part)]
+    for name, at, part in _fields(rows):
+        fields.read(draft, name, _first_list(part) if name == "files" else part, problems, at)
+        if name == "acceptance":
             criteria.update(row.at for row in rows if part[1] <= row.at < part[1] + len(part[0]))
-        elif name == "depends_on":
-            _depends_on(draft, part, problems)
-        elif name == "estimate" and (time := _ESTIMATE.search(part[0])):
-            draft.estimate = (int(time[1]) * (3600 if time[2][0] in "hH" else 60)) or None
-        elif name == "priority":
-            word = part[0].strip(" `*\n").casefold()
-            draft.priority = "normal" if word == "normal" else _PRIORITIES.get(word, draft.priority)
-        elif name == "type":
-            draft.kind = drafts.kind_of(checks.flat(part[0]).strip("`* "), label_at, problems)
     return criteria
 
 
@@ -175,27 +147,3 @@ def _first_list(part: Part) -> Part:
             break
         end += len(line) + 1
     return text[:end].rstrip("\n"), at
-
-
-def _criterion(words: str, at: int) -> CriterionDraft:
-    """Read a criterion; `— check:` with a command and `— human` prove it, as in idumb's own plans."""
-    if (check := _CHECK.search(words)) and (command := inline.code(check[1])) is not None:
-        return CriterionDraft(words[: check.start()], at, CHECK, command.strip())
-    by_hand = _BY_HAND.search(words)
-    return CriterionDraft(words[: by_hand.start()], at, HUMAN) if by_hand else CriterionDraft(words, at)
-
-
-def _depends_on(draft: TaskDraft, part: Part, problems: Problems) -> None:
-    text = checks.flat(part[0]).strip("[]` ")
-    ids: list[Part] = []
-    none = text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
-    for match in () if none else re.finditer(r"[^,;]+", part[0].rstrip()):
-        word = checks.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
-        id = _AN_ID.fullmatch(word)
-        at = part[1] + match.start()
-        if id is None:
-            found = checks.flat(match[0])
-            problems.report("dialect.unread-dependency", at, found, field="Depends on", what="task")
-            return
-        ids.append((id[1], at))
-    draft.depends_on = ids

@@ -12,20 +12,16 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from idumb import lazy_pattern
-from idumb.domain.plans.plan import HUMAN, Option
-from idumb.markdown.plans.dialects import checks, drafts, labels
-from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
+from idumb.markdown.plans.dialects import checks, fields, labels
+from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 _OPEN = lazy_pattern.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
 _TAG = lazy_pattern.compile(r"</?([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
 _ATTRIBUTE = lazy_pattern.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_OPTION = lazy_pattern.compile(r"<(option)\b([^<>]*)>")
-_ANY = lazy_pattern.compile(r"<([\w-]+)>")
 _BLANK = lazy_pattern.compile(r"\s*")
 _FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
-_TASKS = lazy_pattern.compile(r"^[ \t]*<tasks>", re.MULTILINE)
 _LONGEST_LINE = 64 * 1024
 _TASK_LINES = lazy_pattern.compile(r"(?m)^[ \t]*<(task|feature)(?:\s[^<>]*)?>")
 _COMMENT = lazy_pattern.compile(r"<!--.*?-->", re.DOTALL)
@@ -49,7 +45,6 @@ _FIELDS = {
     "verify": "verify", "acceptance_criteria": "acceptance", "done": "acceptance", "options": "options",
 }  # fmt: skip
 _OF_TASK = frozenset({*_FIELDS, *_TEXTS})
-_PRIORITIES = {"p0": "critical", "p1": "high", "p2": "normal", "p3": "low"}
 
 
 class Tag(NamedTuple):
@@ -127,24 +122,19 @@ def task_tag(text: str) -> str | None:
 def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     """Return the tasks, whose tag is `name`, in document order, and the texts of the plan's other tags by name.
 
-    With `<tasks>`, all tasks are in it, and its fences do not count; without it, tasks can be anywhere.
+    Tasks can be anywhere; text beside those in `<tasks>` is reported.
     """
-    region, tasks = _region(tags, start, end), list[TaskDraft]()
-    outside = [(start, end)] if region is None else [(start, region.start), (region.end, end)]
-    rest = [part for first, last in outside for part in tags.parts(first, last, _TASK_TAGS, fences=True)]
-    inside = list(tags.parts(region.content, region.close, _TASK_TAGS)) if region is not None else rest
-    rest = [] if region is None else rest
-    for part in inside:
-        if isinstance(part, Tag) and part.name == name:
-            tasks.append(_task(tags, part, len(tasks) + 1))
-        elif isinstance(part, Tag):
-            rest.append(part)
-        elif region is not None:
-            _report_stray(part, tags.problems)
-    others: dict[str, list[Part]] = {}
-    for part in rest:
-        if isinstance(part, Tag):
-            others.setdefault(part.name.lower(), []).append((tags.text[part.content : part.close], part.content))
+    tasks, others = list[TaskDraft](), dict[str, list[Part]]()
+    for part in tags.parts(start, end, (*_TASK_TAGS, "tasks"), fences=True):
+        whole = isinstance(part, Tag) and part.name.lower() == "tasks"
+        for inner in tags.parts(part.content, part.close, _TASK_TAGS) if isinstance(part, Tag) and whole else [part]:
+            if isinstance(inner, Tag) and inner.name == name:
+                tasks.append(_task(tags, inner, len(tasks) + 1))
+            elif isinstance(inner, Tag):
+                text = tags.text[inner.content : inner.close]
+                others.setdefault(inner.name.lower(), []).append((text, inner.content))
+            elif whole:
+                _report_stray(inner, tags.problems)
     return tasks, others
 
 
@@ -163,18 +153,6 @@ def _fenced(line: str, fence: str) -> tuple[str, bool]:
     return (mark[1], True) if mark else ("", False)
 
 
-def _region(tags: Tags, start: int, end: int) -> Tag | None:
-    """Return `<tasks>`, which runs to the end of the document if it never closes; None without it."""
-    match = _TASKS.search(tags.text, start, end)
-    if match is None:
-        return None
-    at = match.end() - len("<tasks>")
-    if (found := tags.tag(at, end)) is not None:
-        return found
-    tags.problems.report("dialect.never-closed", at, "<tasks>", accepted="</tasks>")
-    return Tag("tasks", "", at, match.end(), end, end)
-
-
 def _attributes(text: str) -> dict[str, str]:
     return {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(text)}
 
@@ -182,8 +160,8 @@ def _attributes(text: str) -> dict[str, str]:
 def _task(tags: Tags, tag: Tag, number: int) -> TaskDraft:
     attributes, problems = _attributes(tag.attributes), tags.problems
     draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
-    draft.kind = drafts.kind_of(attributes.get("type", ""), tag.start, problems)
-    draft.priority = _PRIORITIES.get(attributes.get("priority", "").lower(), "normal")
+    for name in attributes.keys() & {"type", "priority"}:
+        fields.read(draft, name, (attributes[name], tag.start), problems, tag.start)
     for name in attributes.keys() - _KNOWN:
         problems.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
     draft.notes += [f"gate: {attributes['gate']}"] if attributes.get("gate") else []
@@ -222,7 +200,7 @@ def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
     field = _FIELDS.get(name, "")
     draft.spans.setdefault(field or name, (tag.content, tag.close))
     if field:
-        _field(draft, field, part)
+        fields.read(draft, field, part, tags.problems, tag.start)
     elif name in _TEXTS:
         text = checks.block(part[0])
         draft.description += [f"{_TEXTS[name]}\n{text}".strip("\n")] if text else []
@@ -232,35 +210,4 @@ def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
         then = "keeps it as text of the task"
         tags.problems.report("dialect.unknown-tag", tag.start, f"<{tag.name}>", accepted=known, then=then)
     if name == "behavior":
-        _field(draft, "acceptance", part)
-
-
-def _field(draft: TaskDraft, field: str, part: Part) -> None:
-    if field == "title":
-        draft.title = checks.clean(part[0])
-    elif field == "files":
-        draft.files = [*(draft.files or ()), part]
-    elif field == "read_first" and (text := checks.block(part[0])):
-        draft.references.append(f"Read first:\n{text}")
-    elif field == "verify":
-        _verify(draft, part)
-    elif field == "acceptance":
-        draft.criteria += [CriterionDraft(words, at) for words, at in checks.items(part)]
-    elif field == "options":
-        for option in checks.elements(part[0], _OPTION):
-            words = "; ".join(
-                f"{one.opening[1]}: {checks.flat(one.text)}" for one in checks.elements(option.text, _ANY)
-            )
-            id = _attributes(option.opening[2]).get("id") or f"option-{len(draft.options) + 1}"
-            draft.options.append(Option(id, words.removeprefix("name: ") or checks.flat(option.text) or id))
-
-
-def _verify(draft: TaskDraft, part: Part) -> None:
-    verification = checks.read(part)
-    draft.commands += verification.commands
-    draft.criteria += [CriterionDraft(words, at, HUMAN) for words, at in verification.by_hand]
-    if verification.commands:
-        prose = "\n".join(f"- {words}" for words, _ in verification.prose)
-        draft.description += [f"Verification:\n{prose}"] if prose else []
-    else:
-        draft.criteria += [CriterionDraft(words, at) for words, at in verification.prose]
+        fields.read(draft, "acceptance", part, tags.problems, tag.start)
