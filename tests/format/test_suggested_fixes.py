@@ -9,7 +9,6 @@ import pytest
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
-from tests.support.growth import assert_linear
 
 HEAD = """---
 type: plan
@@ -123,19 +122,6 @@ def test_a_field_next_to_its_checklist_task_belongs_below_it() -> None:
     assert findings[1].fix == "indent it below its task"
 
 
-@every(
-    "key, fix",
-    [
-        ("protected: [a]", "if it belongs to scope, indent it"),
-        ("scope:\n  mode: strict", "if it is a key of the plan, remove its indentation"),
-    ],
-)
-def test_a_misplaced_frontmatter_key_gets_its_place_suggested(key: str, fix: str) -> None:
-    head = f'---\ntype: plan\nphase: "2"\nplan: "01"\ntitle: T\ngoal: G\n{key}\n---\n\n'
-    (finding,) = errors(found_in(HEADINGS, head))
-    assert (finding.code, finding.fix.partition(",")[0]) == ("plan.unknown-key", fix.partition(",")[0])
-
-
 OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Acceptance Criteria:**\n  - [ ] C\n"
 
 
@@ -175,31 +161,3 @@ def test_front_matter_that_is_not_at_the_start_makes_no_plan_of_another_tool(mar
 def test_a_misspelt_key_is_unknown_and_near_the_right_one() -> None:
     findings = found_in(HEADINGS, HEAD.replace("title: T", "titel: T"))
     assert ("plan.unknown-key", "did you mean `title`?") in {(f.code, f.fix) for f in findings}
-
-
-def test_an_indented_task_section_is_reported_once_per_task_in_linear_time() -> None:
-    """The line is looked for once, however many tasks stand outside."""
-
-    def given(count: int) -> str:
-        tasks = "".join(f"- [ ] T2-{number:02d} A\n" for number in range(1, count + 1))
-        return f"Text.\n\n\t## Tasks\n\n## Other\n\n{tasks}\n## Tasks\n\n{FIRST}"
-
-    outside = [f for f in errors(found_in(given(150))) if f.code == "task.outside-section"]
-    assert len(outside) == 100
-    assert {f.fix for f in outside} == {"remove the tab before ## Tasks on line 18"}
-    assert_linear(found_in, given)
-
-
-@every(
-    "phase, id, number",
-    [("01-math", "T1-01", "1"), ("06.2-more", "T06.2-01a", "06.2"), ("01-math", "T2-01", ""), ("1a", "T1-01", "")],
-)
-def test_an_id_without_the_name_of_the_phase_may_mean_its_number(phase: str, id: str, number: str) -> None:
-    heads = {spelled: HEAD.replace('phase: "2"', f'phase: "{spelled}"') for spelled in (phase, number)}
-    for line in (f"### {id}: First", f"- [ ] {id} First"):
-        body = f"## Tasks\n\n{line}\n"
-        (finding,) = (f for f in found_in(body, heads[phase]) if f.code == "task.bad-id")
-        assert ("write `phase: " in finding.fix, f"write T{phase}-, " in finding.fix) == (bool(number), True)
-        if number:
-            assert f"write `phase: {number}` in the frontmatter" in finding.fix
-            assert "task.bad-id" not in {f.code for f in found_in(body, heads[number])}

@@ -14,7 +14,7 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, values
 from idumb.markdown.syntax import inline, record, tree
 from idumb.markdown.syntax.problems import Place, Problems
-from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, Keys, choice, list_of, section
+from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, choice, list_of, section
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
@@ -75,14 +75,9 @@ def _limits(node: Node, place: Place) -> Any:
     return values.limits(tree.as_bullets(node), place)
 
 
-def _is_of_plan(name: str, _: Keys) -> dict[str, str]:
-    """Return what to do with an unknown key of a map."""
-    return {"where": "if it is a key of the plan, remove its indentation; otherwise "} if name in KEYS else {}
-
-
 def _many(make: Callable[..., Any], accepted: str, **keys: Key) -> Key:
     """Return the row of a list of maps, whose ids must be unique."""
-    row = list_of(section(make, keys, accepted, hint=_is_of_plan), accepted)
+    row = list_of(section(make, keys, accepted), accepted)
 
     def read(node: Node, place: Place) -> tuple[Any, ...]:
         made: tuple[Any, ...] = row.read(node, place)
@@ -128,7 +123,6 @@ KEYS: dict[str, Key] = {
     ).says("Ids with their texts, or a list of ids of REQUIREMENTS.md."),
     "scope": section(
         Scope, {"root": TEXT.says("A folder of the repository."), "protected": TEXTS}, "{root, protected: [globs]}",
-        hint=_is_of_plan,
     ).says("The folder that tasks may write, and globs that they may not."),
     "non_goals": _many(
         NonGoal, "a list of {id, text, paths?, symbols?}", id=TEXT.must, text=TEXT.must,
@@ -176,7 +170,7 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
             head.values.setdefault("extra", {})[key.text.s] = tree.plain(below)
     own = [key for key in node.items if not record.is_own(key.text.s)]
     whole = Node(tree.MAP, node.text, source.starts[0], node.end, own)
-    given = record.record(whole, KEYS, Place("", problems), "the frontmatter", hint=_belongs)
+    given = record.record(whole, KEYS, Place("", problems), "the frontmatter")
     given.pop("type", None)
     head.criteria = given.pop("success_criteria", None)
     head.values |= given
@@ -203,22 +197,11 @@ def nodes(source: Source, problems: Problems) -> tuple[Node | None, int | None]:
 def closing(source: Source, problems: Problems) -> int | None:
     """Return the line that closes the frontmatter; None, with a problem, if there is none."""
     lines = source.lines
-    margin = "remove any tab and spaces before --- on line"
     if lines[0].rstrip(" \t") != "---":
-        words: dict[str, Any] = {"fix": f"{margin} 1"} if lines[0].strip() == "---" else {}
-        problems.report("plan.no-frontmatter", source.starts[0], lines[0], **words)
+        problems.report("plan.no-frontmatter", source.starts[0], lines[0])
         return None
     for n in range(1, len(lines)):
         if lines[n].startswith("---") and not lines[n][3:].strip(" \t"):
             return n
-    indented = next((n for n, line in enumerate(lines[1:], 2) if line.strip() == "---"), 0)
-    words = {"fix": f"{margin} {indented}"} if indented else {}
-    problems.report("plan.frontmatter-never-closed", source.starts[0], "---", **words)
+    problems.report("plan.frontmatter-never-closed", source.starts[0], "---")
     return None
-
-
-def _belongs(name: str, _: Keys) -> dict[str, str]:
-    """Return what to do with an unknown key, which may belong to another one."""
-    owner = next((parent for parent, key in KEYS.items() if name in key.keys), "")
-    where = {"where": f"if it belongs to {owner}, indent it; otherwise "} if owner else {}
-    return {**where, "fix": f"remove it, or rename it to x-{name}"}

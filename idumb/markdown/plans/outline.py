@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
-from functools import cached_property
 from typing import Any
 
 from idumb import lazy_pattern
@@ -22,8 +21,6 @@ _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
 _HEADING = lazy_pattern.compile(rf"(?:Task\s+)?({_ID})\s*{_DASH}\s*(.*)", re.DOTALL)
 _BOX_TASK = lazy_pattern.compile(rf"({_ID})(?:\s*{_DASH}\s*|\s+|$)(.*)", re.DOTALL)
 _WITHOUT_COLON = lazy_pattern.compile(rf"({_ID})\s+(.*)")
-_PHASE_NUMBER = lazy_pattern.compile(r"T(\d{1,6}(?:\.\d{1,6})?)-\d{2,}[a-z]?\b")
-_TASKS = lazy_pattern.compile(r"[ \t]+##\s+tasks\s*$", re.IGNORECASE)
 
 HEADING, CHECKLIST, FENCE, LIST = "heading", "checklist", "fence", "list"
 
@@ -168,27 +165,11 @@ class Outline:
         elif heading.indent:
             self.sweep.report("task.indented", at, text)
         else:
-            self._outside(at, text)
+            self.sweep.report("task.outside-section", at, text)
 
     def _bad_id(self, at: int, text: str, colon: str = "") -> None:
-        """Report how to correct an id. A phase such as `01-math` may only be the name of the folder."""
         form = f"{self.sweep.prefix}, two or more digits, optionally a lower-case letter{colon} and a title"
-        number = _PHASE_NUMBER.match(text)
-        if number and re.match(rf"0*{re.escape(number[1].lstrip('0'))}[-_][^\W\d]", self.phase or ""):
-            form = f"`phase: {number[1]}` in the frontmatter, because {self.phase} is the folder, or write {form}"
         self.sweep.report("task.bad-id", at, text, form=form)
-
-    @cached_property
-    def _indented_section(self) -> int | None:
-        """Return the line of an indented `## Tasks`, which Markdown may not read as a heading."""
-        return next((n for n, line in enumerate(self.source.lines) if _TASKS.match(line)), None)
-
-    def _outside(self, at: int, text: str) -> None:
-        words: dict[str, Any] = {}
-        if (line := self._indented_section) is not None:
-            indentation = "tab" if "\t" in self.source.lines[line] else "spaces"
-            words = {"fix": f"remove the {indentation} before ## Tasks on line {line + 1}"}
-        self.sweep.report("task.outside-section", at, text, **words)
 
     # Items
 
@@ -213,7 +194,7 @@ class Outline:
             if item.ordered:
                 self.sweep.report("box.numbered", item.start, text)
         elif self.sweep.like_id(text[box.end() :]):
-            self._outside(item.start, text)
+            self.sweep.report("task.outside-section", item.start, text)
         elif self.section == "tasks" or self._in_free_task:
             self.sweep.report("task.box-without-id", item.start, text)
         return ""
@@ -221,7 +202,7 @@ class Outline:
     def _near_miss(self, item: Item, text: str) -> str:
         """Report a bullet that looks like a task or a checkbox. Return the code."""
         if sweep.YAML_ID.match(text):
-            self._outside(item.start, text)
+            self.sweep.report("task.outside-section", item.start, text)
             return "task.outside-section"
         if self._unread(item, text):
             self.sweep.report("task.unread", item.start, text)
@@ -256,7 +237,7 @@ class Outline:
     def _fence(self, fence: Fence) -> None:
         if fence.info == sweep.TASK:
             if self.section != "tasks":
-                self._outside(fence.start, fence.info)
+                self.sweep.report("task.outside-section", fence.start, fence.info)
             self._begin(Draft(FENCE, "", "", fence.start, fence.line, fence.end_line, fence=fence))
         elif self.task:
             self.task.body.append(fence)

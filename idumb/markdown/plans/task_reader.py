@@ -19,12 +19,6 @@ from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import MAP, TEXT, Node, is_list, is_map, is_text
 
 _BOLD_LINE = lazy_pattern.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*(?:[:\uff1a]\s*)?\1")
-_STEPS = frozenset({"step", "steps"})
-_WRITE_STEPS = "write steps in a fence ```yaml steps below the fields, each as - {tool: …, intent: …, arguments: {…}}"
-_ACCEPTANCE_IN_YAML = {
-    "accepted": "acceptance: with a list of criteria",
-    "fix": "add acceptance: [{text: what must be true, check: a command}]",
-}
 
 
 def read(draft: Draft, context: Place) -> list[Task]:
@@ -43,8 +37,7 @@ def finished(draft: Draft, context: Place) -> Task:
     place = Place("Acceptance", problems)
     human = given.get("kind", plan.BUILD) in plan.HUMAN_KINDS
     if draft.criteria is None and not human and not draft.bad:
-        yaml = {} if draft.notation in {HEADING, CHECKLIST} else _ACCEPTANCE_IN_YAML
-        place.report("task.no-acceptance", draft.start, id=draft.called or draft.id, **yaml)
+        place.report("task.no-acceptance", draft.start, id=draft.called or draft.id)
     given["acceptance"] = criteria.settle(draft.criteria or [], place, given.get("verify", ()))
     spans = {name: problems.source.span(*range) for name, range in draft.spans.items()}
     span = problems.source.span(draft.start, draft.end)
@@ -199,9 +192,8 @@ class Body:
 
     def _unknown(self, item: Item, text: Text, label: Label) -> None:
         code, shown = ("task.unknown-label", label.shown) if label.colon else ("task.not-a-field", text.s)
-        near = LABELS if len(shown) <= 60 and shown.casefold() not in _STEPS else ()
-        words = {"fix": _WRITE_STEPS} if shown.casefold() in _STEPS else {}
-        self.problems.report(code, item.start, shown, near, field="task", accepted=", ".join(LABELS), **words)
+        near = LABELS if len(shown) <= 60 else ()
+        self.problems.report(code, item.start, shown, near, field="task", accepted=", ".join(LABELS))
 
     def _other(self, block: Block) -> None:
         """Report what looks like a field in the description."""
