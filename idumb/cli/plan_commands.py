@@ -384,13 +384,13 @@ def graph_command(phase: str, form: str) -> Result:
 def import_command(path: str, kind: str | None, **flags: Any) -> Result:
     """Import the plan of another tool.
 
-    Reads a file or folder of spec-kit, OpenSpec, task-master, Backlog.md, GSD, Claude Code or Cursor, or a
+    Reads a file or folder of spec-kit, OpenSpec, task-master, Backlog.md, spec-kitty, GSD, Claude Code or Cursor, or a
     plain checklist. Keeps ids and marks of the source, names what it inferred, and lists what you must add before
     check-plan passes. Never changes the source.
 
     Import the same path again after its source changed: it shows the difference and asks; your files and checks stay.
 
-    KIND is one of spec-kit, openspec, task-master, backlog, gsd, claude, cursor and checklist.
+    KIND is one of spec-kit, openspec, task-master, backlog, spec-kitty, gsd, claude, cursor and checklist.
     """
     from idumb.app.planning import import_plan
 

@@ -15,7 +15,7 @@ from tests.format import test_importers
 from tests.hostile.mutating import mutated
 from tests.support.cases import every
 
-SPEC, OPEN = "specs/001-a/tasks.md", "openspec/changes/x/tasks.md"
+SPEC, OPEN, KITTY = "specs/001-a/tasks.md", "openspec/changes/x/tasks.md", "kitty-specs/001-a/tasks.md"
 CHECK = "TODO.md"
 
 
@@ -96,14 +96,6 @@ def test_the_sections_of_a_document_are_its_phases_whatever_they_are_called(head
     assert waits(read(SPEC, phases(heading, "- [ ] T004 [P] d\n")))["T004"] == ("T002", "T003")
     deeper = phases(heading, "- [ ] T004 [P] d\n").replace("## ", "### ").replace("# Tasks", "# T\n\n## Tasks")
     assert waits(read(SPEC, deeper))["T004"] == ("T002", "T003")
-
-
-def test_sentences_outside_of_tasks_are_dependencies_too_if_they_say_nothing_else() -> None:
-    text = phases(
-        "Phase", "- [ ] T004 [P] d\n- [ ] T005 [P] e\n\n## Order\n\n- T005 depends on T004 (uses it)\n- T001 → T005\n"
-    )
-    plan = read(SPEC, text)
-    assert (waits(plan)["T005"], listed(plan)) == (("T004", "T002", "T003"), [17])
 
 
 def test_a_statement_is_stronger_than_the_order() -> None:
@@ -247,6 +239,46 @@ def test_subtasks_wait_for_what_their_parent_needs_and_ids_are_compared_as_texts
     assert list(waits(read("t.json", '{"tasks": [{"id": 4.10, "title": "a"}, {"id": 4.1, "title": "b"}]}'))) == [
         "4.10",
         "4.1",
+    ]
+
+
+def test_packages_wait_for_what_their_sections_name_and_for_nothing_else() -> None:
+    text = (
+        "# W\n\n## Work Package WP01: A\n\n- [x] T001 a\n\n### Dependencies\n\n- None (WP02 builds on this).\n\n"
+        "## Work Package WP02: B\n\n- [ ] T002 b\n\n### Dependencies\n\n- Depends on WP01 (`make()`).\n"
+        "- Blocks WP03\n\n## WP03 — C\n\n**Dependencies**: WP01 (schema), WP02 (api)\n\n- [ ] T003 c\n\n"
+        "## Work Package 4 — D\n\n**Depends on**: WP2-WP3.\n"
+    )
+    plan = read(KITTY, text)
+    assert waits(plan) == {"WP01": (), "WP02": ("WP01",), "WP03": ("WP01", "WP02"), "WP04": ("WP02", "WP03")}
+    assert (done(plan), listed(plan)) == (["WP01"], [18])
+
+
+def prompt(id: str, needs: str = "[]", more: str = "") -> str:
+    return f"---\nwork_package_id: {id}\ntitle: {id}\ndependencies: {needs}\n{more}---\n\nDo it.\n"
+
+
+def test_prompt_files_are_stronger_than_sections_and_events_than_both() -> None:
+    sections = "".join(
+        f"## Work Package {id}: {id}\n\n- [ ] T00{n} x\n\n" for n, id in enumerate(("WP01", "WP02", "WP03"), 1)
+    )
+    files = {
+        "tasks.md": f"# W\n\n{sections}", "tasks/WP01-a.md": prompt("WP01", more="lane: done\n"),
+        "tasks/WP02-b.md": prompt("WP02", "WP01", "lane: planned\n"),
+        "tasks/done/WP03-c.md": prompt("WP03", '"WP01, WP02"'),
+        "tasks/WP04-d.md": prompt("WP04", "[WP03, the team]", "lane: lost\n"),
+        "status.events.jsonl": '{"wp_id": "WP02", "to_lane": "x"}\n{"wp_id": "WP02", "to_lane": "done"}\n{"x": 1}\n{'
+    }  # fmt: skip
+    plan = registry.read("kitty-specs/001-a", files, None)
+    assert waits(plan) == {"WP01": (), "WP02": ("WP01",), "WP03": ("WP01", "WP02"), "WP04": ("WP03",)}
+    assert done(plan) == ["WP01", "WP02", "WP03"]
+    files["tasks.md"] += "### Dependencies\n\n- WP01\n"  # of WP03, whose own file may say nothing of it
+    files["tasks/done/WP03-c.md"] = "---\nwork_package_id: WP03\n---\nx\n"
+    assert waits(registry.read("kitty-specs/001-a", files, None))["WP03"] == ("WP01",)
+    assert sorted(text for _, _, text in plan.unread) == [
+        "dependencies: the team",
+        "no event: {",
+        "the lane lost of WP04",
     ]
 
 

@@ -84,6 +84,21 @@ Shorten `src/links.py`.
 - [x] #2 It is safe — check: the tests
 <!-- AC:END -->
 """
+SPEC_KITTY = """# Work packages
+
+## Work Package WP01: Read (Priority: P0)
+
+- [x] T001 Parse it
+- [x] T002 Test it
+
+## Work Package WP02: Write (Priority: P1)
+
+- [ ] T003 Write it
+
+### Dependencies
+
+- WP01
+"""
 CURSOR = """---
 name: Links
 overview: Short links
@@ -112,6 +127,7 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     "openspec": ("openspec/changes/add-it/tasks.md", OPENSPEC),
     "task-master": (".taskmaster/tasks/tasks.json", TASK_MASTER),
     "backlog": ("backlog/tasks/back-12 - Short-links.md", BACKLOG),
+    "spec-kitty": ("kitty-specs/001-a/tasks.md", SPEC_KITTY),
     "cursor": (".cursor/plans/links.plan.md", CURSOR),
     "checklist": ("TODO.md", CHECKLIST),
     "claude": ("/home/me/.claude/plans/a.md", CLAUDE),
@@ -122,12 +138,13 @@ IDS = {
     "openspec": ["1.1", "1.2", "1.2.1", "2.1", "without-a-number"],
     "task-master": ["1", "2.1", "2.2", "2"],
     "backlog": ["back-12"],
+    "spec-kitty": ["WP01", "WP02"],
     "cursor": ["make", "show"],
     "checklist": ["first", "second-in-src-a-py", "third"],
     "claude": ["1", "2"],
     "gsd": ["T1-0101", "T1-0102"],
 }
-DONE = {"spec-kit": ["T001"], "openspec": ["1.1"], "task-master": ["1"], "cursor": ["make"],
+DONE = {"spec-kit": ["T001"], "openspec": ["1.1"], "task-master": ["1"], "spec-kitty": ["WP01"], "cursor": ["make"],
         "checklist": ["first"]}  # fmt: skip
 
 
@@ -170,6 +187,7 @@ def test_dependencies_follow_what_the_source_says_or_its_order() -> None:
     assert needs["openspec"]["2.1"] == ("1.2.1",)
     assert needs["task-master"] == {"1": (), "2.1": ("1",), "2.2": ("2.1", "1"), "2": ("1", "2.1", "2.2")}
     assert needs["backlog"] == {"back-12": ()}
+    assert needs["spec-kitty"]["WP02"] == ("WP01",)
     assert needs["cursor"]["show"] == ("make",)
 
 
@@ -290,6 +308,11 @@ def test_a_file_without_tasks_is_refused(text: str) -> None:
 
 
 def test_a_folder_is_read_as_its_tool_would() -> None:
+    kitty = {
+        "tasks.md": SPEC_KITTY,
+        "tasks/WP02-write.md": "---\nwork_package_id: WP02\nowned_files: [src/w.py]\n---\nx\n",
+    }
+    assert [task.files for task in registry.read("kitty-specs/001-a", kitty, None).tasks] == [(), ("src/w.py",)]
     backlog = {f"tasks/back-{n} - A.md": BACKLOG.replace("back-12", f"back-{n}") for n in (12, 9)}
     assert [task.id for task in registry.read("backlog", backlog, None).tasks] == ["back-9", "back-12"]
 
@@ -371,6 +394,10 @@ def test_only_what_looks_like_a_file_of_the_repository_is_one() -> None:
 
 
 def test_what_tools_write_in_several_ways_is_read() -> None:
+    bold = SPEC_KITTY.replace(
+        "### Dependencies\n\n- WP01", "**Dependencies**: WP01 (needs WP09 later) · **Risks**: WP03"
+    )
+    assert registry.read("tasks.md", {"": bold}, None).tasks[1].depends_on == ("WP01",)
     twice = BACKLOG.replace("#1 It", "#1 #1 It")
     assert registry.read("b.md", {"": twice}, None).tasks[0].criteria[0].text == "It is short"
     archived = registry.read("openspec/changes/archive/2026-01-02-add-it/tasks.md", {"": OPENSPEC}, None)

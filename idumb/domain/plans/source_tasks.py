@@ -76,8 +76,7 @@ def unproven(texts: Iterable[str]) -> tuple[Criterion, ...]:
 class SourcePlan:
     """The plan of another tool at `path`. `unread` lists what was not understood.
 
-    `tag` is the one that was read, if the file has several lists of tasks. `stated` are pairs of tasks, of which the
-    first needs the second. `criteria` are those of the whole plan.
+    `tag` is the one that was read, if the file has several lists of tasks. `criteria` are those of the whole plan.
     """
 
     kind: str
@@ -87,7 +86,6 @@ class SourcePlan:
     tasks: tuple[SourceTask, ...]
     unread: tuple[Unread, ...] = ()
     tag: str = ""
-    stated: tuple[tuple[Need, Need], ...] = ()
     criteria: tuple[Criterion, ...] = ()
 
 
@@ -101,17 +99,14 @@ def resolved(plan: SourcePlan, key: Callable[[str], str]) -> SourcePlan:
     graph = _Graph(tasks, key)
     for task in (task for task in tasks if task.parent and key(task.parent) not in graph.known):
         unread.append((task.path, task.line, f"the parent {task.parent} of {task.id}, no task of this source"))
-    rows = [(task.id, [place], need) for place, task in enumerate(tasks) for need in task.needs]
-    rows += [(who.text, graph.places(who), need) for who, need in plan.stated]
-    for who, places, need in rows:
+    for place, need in ((place, need) for place, task in enumerate(tasks) for need in task.needs):
         found = graph.places(need)
-        if not found or not places or places == found:
-            why = "" if found and places else ", no task of this source"
-            text = f"the dependency of {who} on {need.text}{why}".replace(RANGE, " to ")
+        if found in ([], [place]):
+            why = "" if found else ", no task of this source"
+            text = f"the dependency of {tasks[place].id} on {need.text}{why}".replace(RANGE, " to ")
             unread.append((need.path, need.line, text))
-        for place in places:
-            for other in found:
-                graph.add(place, other)
+        for other in found:
+            graph.add(place, other)
     for place, other in graph.inferred():
         graph.add(place, other, inferred=True)
     after = [tuple(dict.fromkeys(tasks[other].id for other in row)) for row in graph.rows]

@@ -60,7 +60,6 @@ def of_file(file: SourceFile, last: str = "") -> SourceTask:
     done = done or posixpath.basename(posixpath.dirname(file.path)) == "completed"
     criteria, without = _criteria(file, done=done)
     lines = {*range(front.last + 1, len(file.outline.lines) + 1)} - without
-    file.taken |= lines
     file.carry(lines)
     about = file.outline.text(front.last + 1, len(file.outline.lines) + 1, 0, without)
     for name in ("status", "dependencies", "parent_task_id", "parent", "subtasks"):

@@ -41,7 +41,7 @@ _LABEL = lazy_pattern.compile(
     r"(?P<value>\S.*)",
     re.IGNORECASE,
 )
-_NOTHING = lazy_pattern.compile(
+NOTHING = lazy_pattern.compile(
     r"[\W_]*(?:none|nothing|no\b.{0,20}\bdependenc(?:y|ies)|n/?a|\[\])\b[\W_]*|[-—–\[\]\s.]*\Z",
     re.IGNORECASE,
 )
@@ -80,7 +80,7 @@ def found(line: str, ids: Ids | None, *, headings: bool) -> Iterator[str]:
         yield MENTION
     label = _LABEL.match(line)
     named = label is not None and ids is not None and ids.id.search(label["value"]) is not None
-    if named or (_NEED.search(line) and not (label is not None and _NOTHING.match(label["value"]))):
+    if named or (_NEED.search(line) and not (label is not None and NOTHING.match(label["value"]))):
         yield NEED
     if _STATUS.search(bare) or _SHOUTED.search(bare):
         yield STATUS

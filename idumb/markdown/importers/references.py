@@ -13,8 +13,8 @@ _SEPARATOR = r"[ \t]*(?:,[ ]?(?:and|&)\b|[,;/+&]|\b(?:and|plus)\b)[ \t]*"
 _RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~]|\b(?:to|through|thru|until)\b)[ \t]*"
 _BRACKETS = r"\((?:[^()]|\([^()]*\))*+\)"
 _NOT = lazy_pattern.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
-_REST = lazy_pattern.compile(r"[\s.;,)\]]*(?:(?:—|–|--|-|:)[ \t].*)?")
 _IN_BRACKETS = lazy_pattern.compile(_BRACKETS)
+_ITEM = lazy_pattern.compile(r"\s*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?")
 _QUOTES = lazy_pattern.compile(r"[`*]")
 
 
@@ -27,11 +27,10 @@ class References:
         listed = rf"(?:tasks?[ ])?{bare}(?:[ \t]*{_BRACKETS})?"
         listed = rf"(?P<list>{listed}(?:{_SEPARATOR}{listed})*)"
         self.ids = Ids(id, named=named)
-        self._one = re.compile(one, re.IGNORECASE)
+        self._one, self._list = re.compile(one, re.IGNORECASE), re.compile(listed, re.IGNORECASE)
         self._phrase = re.compile(
             rf"{forms.NEEDING}[ \t]*+:?[ \t]*+(?:(?:completion[ ]of|on|the)[ ])?{listed}", re.IGNORECASE
         )
-        self._sentence = re.compile(rf"[\W_]*{listed}[ \t]+(?={forms.NEEDING})", re.IGNORECASE)
 
     def phrases(self, line: str, own: str = "") -> tuple[tuple[str, ...], set[str]]:
         """Return the ids after words such as "depends on", and the forms that were read; `own` is the line's own id."""
@@ -48,14 +47,15 @@ class References:
         rest = rest.replace(own, " ", 1) if own else rest
         return tuple(found), {forms.NEED, forms.MENTION}.difference(forms.found(rest, self.ids, headings=False))
 
-    def sentence(self, line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Return the two sides of "A and B depend on C"; None for a line that says more or something else."""
-        line = _QUOTES.sub("", line)
-        who = self._sentence.match(line)
-        what = self._phrase.match(line, who.end()) if who is not None else None
-        if who is None or what is None or not _REST.fullmatch(line, what.end()):
-            return None
-        return self._of(who["list"]), self._of(what["list"])
+    def statement(self, text: str) -> tuple[tuple[str, ...], set[str]]:
+        """Return the ids of a text that is a list of them, with the forms that were read; it may say none."""
+        text, used = _ITEM.sub("", _QUOTES.sub("", text), count=1), {forms.NEED, forms.MENTION, forms.TASK}
+        if forms.NOTHING.match(text):
+            return (), used
+        whole = self._phrase.match(text) or self._list.match(text)
+        if whole is None:
+            return (), set()
+        return self._of(whole["list"]), used.difference(forms.found(text[whole.end() :], self.ids, headings=False))
 
     def _of(self, text: str) -> tuple[str, ...]:
         found = self._one.finditer(_IN_BRACKETS.sub(" ", text))

@@ -20,6 +20,7 @@ from idumb.markdown.importers import (
     gsd,
     openspec,
     spec_kit,
+    spec_kitty,
     task_master,
 )
 from idumb.markdown.importers.source_file import Near, SourceFile
@@ -37,7 +38,7 @@ class Format(Protocol):
     def read(self, file: SourceFile, near: Near, /) -> SourcePlan: ...
 
 
-FORMATS: tuple[Format, ...] = (task_master, cursor, backlog, spec_kit, openspec, gsd, checklist)
+FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
 KINDS = (*(each.KIND for each in FORMATS), "claude")
 _MOST_FILES = 10_000
 _SHELVES = ("archive", "drafts")  # where Backlog.md keeps what nobody is to do
@@ -136,8 +137,7 @@ def _finished(source: Source, plan: SourcePlan, found: Format) -> SourcePlan:
         "".join([plan.title, *texts]).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
         raise _damaged(plan.path, "a text has half of a surrogate pair") from problem
-    stated = tuple(pair for file in source.opened.values() if file.is_swept for pair in file.sentences())
-    plan = source_tasks.resolved(replace(plan, stated=stated), found.key)
+    plan = source_tasks.resolved(plan, found.key)
     unread = (row for file in source.opened.values() for row in file.unread())
     return replace(plan, unread=tuple(sorted((*plan.unread, *unread), key=lambda row: row[:2])))
 

@@ -19,7 +19,7 @@ from idumb.markdown.syntax.tree import Node
 class SourceFile:
     """A text with its path. Readers say by line which forms they used, and `unread` lists the others.
 
-    `references` is how ids look in the format, `taken` the lines of tasks, `headings` whether a numbered heading may be
+    `references` is how ids look in the format, `headings` whether a numbered heading may be
     a task, `candidates` lines of what else may be one, and `sees_fences` whether the tool reads code fences. Only a
     file that `is_swept` is a part of the source; others were opened for what they add to it.
     """
@@ -28,7 +28,6 @@ class SourceFile:
         self.path = path
         self.text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         self.references: References | None = None
-        self.taken: set[int] = set()
         self.candidates: set[int] = set()
         self.headings = self.sees_fences = self.is_swept = False
         self.used: defaultdict[int, set[str]] = defaultdict(set)
@@ -66,7 +65,6 @@ class SourceFile:
     def take(self, entry: Entry, without: Collection[int] = ()) -> None:
         """Note that an entry is a task, and that its other lines are kept as its text."""
         lines = [line for line in outline.span(entry) if line not in without]
-        self.taken.update(lines)
         self.carry(lines)
         self.use(entry.line, forms.TASK, *([forms.STATUS] if entry.done else ()))
         if not entry.is_clear:
@@ -102,18 +100,6 @@ class SourceFile:
             id, title or id, "\n\n".join(filter(None, (about, below))), item.done, needs, after, files=files,
             inferred=(*([order] if after else []), *words.guessed(files)), path=self.path, line=item.line,
         )  # fmt: skip
-
-    def sentences(self) -> tuple[tuple[Need, Need], ...]:
-        """Return what the lines outside of tasks say that one task needs of another, and note what was read."""
-        pairs: list[tuple[Need, Need]] = []
-        lines = {*range(self.front.last + 1, len(self.outline.lines) + 1)} if self.references is not None else set()
-        for number in sorted(lines.difference(self.taken, self._skipped)):
-            said = self.references.sentence(self.outline.lines[number - 1]) if self.references is not None else None
-            if said is not None:
-                who, what = ([Need(text, self.path, number) for text in side] for side in said)
-                pairs += [(one, other) for one in who for other in what]
-                self.use(number, forms.NEED, forms.MENTION, forms.TASK)
-        return tuple(pairs)
 
     @property
     def _skipped(self) -> set[int]:

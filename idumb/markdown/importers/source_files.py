@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import posixpath
 from collections import UserDict
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from idumb.domain.errors import InputError
 
-_BESIDE = ("config.yml", "config.yaml")
+_BESIDE = ("proposal.md", "*SUMMARY.md", "tasks/**/*.md", "*.jsonl", "../*.jsonl", "config.y*ml", "../config.y*ml")
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file. A plan cannot be larger either."""
 
@@ -46,22 +47,15 @@ def _below(whole: str) -> Iterator[str]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         below = os.path.relpath(folder, whole).replace(os.sep, "/")
         for name in sorted(names):
-            if name.endswith((".md", ".json", *_BESIDE)):
+            if name.endswith((".md", ".json", ".jsonl", ".yml", ".yaml")):
                 yield name if below == "." else f"{below}/{name}"
-    yield from _existing(whole, "../config.yml", "../config.yaml")
+    yield from glob.glob("../config.y*ml", root_dir=whole)
 
 
 def _neighbours(folder: str) -> Iterator[str]:
-    """Yield the names beside a file that some tools divide a plan into."""
-    yield from _existing(folder, "proposal.md", *(f"{up}{name}" for up in ("", "../") for name in _BESIDE))
-    try:
-        yield from sorted(name for name in os.listdir(folder) if name.endswith("SUMMARY.md"))
-    except OSError:
-        return
-
-
-def _existing(folder: str, *names: str) -> Iterator[str]:
-    return (name for name in names if os.path.isfile(os.path.join(folder, name)))
+    """Yield the names of the files beside one that say more about its plan."""
+    for pattern in _BESIDE:
+        yield from sorted(glob.glob(pattern, root_dir=folder, recursive=True))
 
 
 def _fail(problem: OSError) -> None:

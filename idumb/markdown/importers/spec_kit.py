@@ -21,7 +21,7 @@ _ORDER = "Depends on: order, phases and [P]"
 
 
 def matches(file: SourceFile) -> bool:
-    return any(map(_named, file.outline.items))
+    return "Work Package WP" not in file.text and any(map(_named, file.outline.items))
 
 
 def _named(item: Entry) -> bool:
