@@ -50,34 +50,29 @@ class PlanningFolder:
         if not phase.strip():
             raise InputError("phase.not-found", "No phase was given.", hint=Action("roadmap"))
         folders = phase_names.matching_folders(names, phase)
-        if not folders and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
-            raise self._bad_name(phase)
-        if not folders and self._is_missing_file(phase):
-            raise InputError("phase.not-found", f"There is no file {phase}.", hint=Action("roadmap"))
         if not folders:
-            raise InputError(
-                "phase.not-found",
-                f"There is no phase {phase}: {PHASES} contains {', '.join(names[:10]) if names else 'no folders'}.",
-                hint=f"Write {PHASES}/{phase}/01-PLAN.md, or list the phases: idumb roadmap",
-            )
+            raise self._absent(phase, names)
         if len(folders) > 1:
             raise _ambiguous(phase, [f"{PHASES}/{name}" for name in folders])
         return f"{PHASES}/{folders[0]}"
 
-    def _bad_name(self, phase: str) -> InputError:
-        if self._is_missing_file(phase):
-            return InputError("phase.bad-name", f"There is no file {phase}.", hint="idumb roadmap")
-        if phase.endswith(".md") and paths.problem(phase) is None and os.path.isfile(os.path.join(self._root, phase)):
-            found = self.parse(self._read(phase), phase).findings
-            if found and found[0].code == "plan.foreign-format":
-                return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=f"idumb import {phase}")
-        message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
-        return InputError("phase.bad-name", message, hint="idumb roadmap")
-
-    def _is_missing_file(self, phase: str) -> bool:
-        """Return whether a phase is given as the path of a file, and nothing is there."""
-        is_path = (phase.endswith(".md") or "/" in phase) and phase.isprintable() and paths.problem(phase) is None
-        return is_path and not os.path.lexists(os.path.join(self._root, phase))
+    def _absent(self, phase: str, names: Sequence[str]) -> InputError:
+        """Return the error about a phase that no folder has, which may be the path of a file."""
+        is_name = paths.problem(phase) is None and phase.isprintable()
+        is_file = is_name and os.path.isfile(os.path.join(self._root, phase))
+        if is_name and not is_file and (phase.endswith(".md") or "/" in phase):
+            return InputError("phase.not-found", f"There is no file {phase}.", hint=Action("roadmap"))
+        found = self.parse(self._read(phase), phase).findings if is_file and phase.endswith(".md") else ()
+        if found and found[0].code == "plan.foreign-format":
+            return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=f"idumb import {phase}")
+        if not is_name or "/" in phase:
+            message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
+            return InputError("phase.bad-name", message, hint="idumb roadmap")
+        return InputError(
+            "phase.not-found",
+            f"There is no phase {phase}: {PHASES} contains {', '.join(names[:10]) if names else 'no folders'}.",
+            hint=f"Write {PHASES}/{phase}/01-PLAN.md, or list the phases: idumb roadmap",
+        )
 
     def same_phase(self, name: str, other_name: str) -> bool:
         """Whether two spellings mean the same phase or step plan. Reads nothing, so neither needs to exist."""

@@ -8,7 +8,6 @@ import pytest
 
 from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan
 from idumb.markdown.plans import plan_parser
-from idumb.markdown.plans.dialects import labels
 from tests.support.cases import every
 from tests.support.growth import assert_linear
 
@@ -129,14 +128,6 @@ def test_long_runs_of_one_character_are_read_in_linear_time(kind: str) -> None:
         return FIRST_IDUMB.replace("\n## ", f"{lines}\n## ").encode()
 
     assert_linear(lambda text: plan_parser.parse(text, PATH), given)
-
-
-def test_the_number_signs_that_close_a_heading_are_not_part_of_it() -> None:
-    lines = ("## C# ##  ", "## a # ##", "### ##", "## a", "##", "#a", "####### a", "a # b")
-    assert [labels.heading(line) for line in lines] == [
-        *((2, "C#"), (2, "a #"), (3, ""), (2, "a")),
-        *(None, None, None, None),
-    ]
 
 
 def test_labels_end_the_value_of_the_label_before_them() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser
 from tests.format.test_cases import outcome
-from tests.support.cases import every
 from tests.support.growth import assert_linear
 from tests.support.seed import commit_seed
 
@@ -140,13 +139,6 @@ def test_ten_thousand_tasks_are_read_and_one_more_is_refused(monkeypatch: pytest
     assert plan
     assert len(plan.tasks) == 10
     assert plan_with(11) is None
-
-
-@every("label", ["Steps", "**Step**", "steps"])
-def test_a_field_of_steps_gets_the_form_that_steps_have(label: str) -> None:
-    plan = HEAD + f"### T1-01: A\n\n- **Estimate:** 30m\n- {label}:\n  1. run: x\n"
-    findings = [f for f in plan_parser.parse(plan.encode(), "p").findings if f.code == "task.unknown-label"]
-    assert "```yaml steps" in findings[0].fix
 
 
 def test_a_message_quotes_a_readable_amount_of_a_plan() -> None:

@@ -27,10 +27,6 @@ _OURS = frozenset({".idumb/config.yaml", ".idumb/.gitignore", ".idumb/brain/READ
 _MOST_DIGITS = 300
 
 
-class _Unreadable(ValueError):
-    """The reason why a file cannot be read."""
-
-
 def read(path: str, data: bytes) -> OldFile | None:
     """Return the content of one file; None if idumb wrote it. The caller removes from a state what the log has."""
     if path in _OURS or path.endswith(".tmp") or not path.startswith(_FOLDERS):
@@ -41,7 +37,7 @@ def read(path: str, data: bytes) -> OldFile | None:
         return replace(file, why=f"it is larger than {MOST_BYTES >> 20} MiB")
     try:
         values = _metadata(data) if path.endswith(".md") else _object(data)
-    except _Unreadable as problem:
+    except ValueError as problem:
         return replace(file, why=str(problem))
     if path == _STATE:
         session = values.get("session") or values.get("sessionId") or values.get("session_id")
@@ -80,15 +76,15 @@ def _tasks(values: Mapping[str, Any], name: str) -> list[str]:
 
 def _object(data: bytes) -> dict[str, Any]:
     if data.lstrip()[:7] == b"<<<<<<<" or b"\n<<<<<<< " in data:
-        raise _Unreadable("it has git conflict markers")
+        raise ValueError("it has git conflict markers")
     try:
         value = canonical_json.decode(
             data.decode("utf-8-sig"), parse_constant=str, parse_int=_integer, parse_float=_number
         )
     except ValueError as problem:
-        raise _Unreadable(f"it is not JSON: {problem}") from problem
+        raise ValueError(f"it is not JSON: {problem}") from problem
     if not isinstance(value, dict):
-        raise _Unreadable("it is not a JSON object")
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 (a fault of the file)
     # The log cannot store half a surrogate pair.
     return dict(json.loads(json.dumps(value).encode("ascii")))
 
@@ -110,7 +106,7 @@ def _metadata(data: bytes) -> dict[str, Any]:
         plain = json.loads(json.dumps(metadata, default=str, skipkeys=True))
     # Reports are not trusted, and foreign YAML makes this library raise almost anything.
     except Exception as problem:
-        raise _Unreadable(f"its frontmatter cannot be read: {type(problem).__name__}") from problem
+        raise ValueError(f"its frontmatter cannot be read: {type(problem).__name__}") from problem
     if not isinstance(plain, dict) or not plain:
-        raise _Unreadable("it has no frontmatter")
+        raise ValueError("it has no frontmatter")
     return plain

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from idumb.app.ports.planning import ParsedPlan
@@ -24,9 +24,6 @@ from idumb.markdown.syntax.source import Source
 MAX_BYTES = 32 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024
 MAX_TASKS = 10_000
-
-
-__all__ = ["ParsedPlan", "parse"]
 
 
 def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
@@ -76,22 +73,13 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Problems:
 
 def _long_lines(source: Source, first: int, scanned: list[Block], problems: Problems) -> None:
     """Report lines over 64 KiB outside step fences."""
-    if max(map(len, source.lines)) <= MAX_LINE_BYTES // 4:
-        return
-    long = [n for n, line in enumerate(source.lines) if len(line) > MAX_LINE_BYTES // 4]
-    fences = list(_step_fences(scanned))
+    long = [n for n, line in enumerate(source.lines) if n >= first and len(line) > MAX_LINE_BYTES // 4]
+    steps = [each for each in scanned if isinstance(each, Fence) and each.info in sweep.STEPS]
     for n in long:
-        fence = fences[at - 1] if (at := bisect_left(fences, n, key=lambda f: f.line)) else None
-        if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or (fence and n < fence.end_line):
-            continue
-        problems.report("plan.line-too-long", source.starts[n])
-
-
-def _step_fences(scanned: list[Block]) -> Iterator[Fence]:
-    """Yield step fences in line order."""
-    for block in scanned:
-        if isinstance(block, Fence) and block.info in sweep.STEPS:
-            yield block
+        before = bisect_left(steps, n, key=lambda fence: fence.line)
+        in_steps = before and n < steps[before - 1].end_line
+        if not in_steps and len(source.lines[n].encode()) > MAX_LINE_BYTES:
+            problems.report("plan.line-too-long", source.starts[n])
 
 
 def _plan(data: bytes, path: str, head: Frontmatter, scanned: list[Block], problems: Problems) -> Plan:

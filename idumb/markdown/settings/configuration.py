@@ -105,10 +105,6 @@ def _sandbox(node: Node, place: Place) -> settings.SandboxSettings:
     return read
 
 
-def _numbers(**keys: Key) -> Key:
-    return section(dict, keys)
-
-
 _ceiling = section(
     lambda time=None, **others: settings.Ceiling(seconds=time, **others),
     {"attempts": COUNT, "time": DURATION, "tokens": COUNT, "cost_usd": rows.MONEY},
@@ -176,15 +172,17 @@ KEYS: Mapping[str, Key] = {
     "environment": rows.VARIABLES,
     "limits": _LIMITS,
     "gates": Key("keys with values", _gates, schema={"type": "object", "additionalProperties": _GATE.schema}),
-    "levels": _numbers(**{"1": DURATION, "2": DURATION}),
-    "roles": _numbers(**dict.fromkeys(agent.ROLES, _ROLE)),
+    "levels": section(dict, {"1": DURATION, "2": DURATION}),
+    "roles": section(dict, dict.fromkeys(agent.ROLES, _ROLE)),
     "profile": rows.WORDS,
-    "profiles": each(_numbers(**dict.fromkeys(agent.ROLES, rows.WORDS)), pattern("a name without spaces", rows.NAME)),
-    "ceilings": _numbers(task=_ceiling, run=_ceiling),
-    "breaker": _numbers(failures=COUNT, time=DURATION),
-    "retry": _numbers(calls=COUNT, pause=DURATION),
-    "ask": _numbers(timeout=DURATION),
-    "snapshot": _numbers(limit=COUNT, keep=COUNT),
+    "profiles": each(
+        section(dict, dict.fromkeys(agent.ROLES, rows.WORDS)), pattern("a name without spaces", rows.NAME)
+    ),
+    "ceilings": section(dict, {"task": _ceiling, "run": _ceiling}),
+    "breaker": section(dict, {"failures": COUNT, "time": DURATION}),
+    "retry": section(dict, {"calls": COUNT, "pause": DURATION}),
+    "ask": section(dict, {"timeout": DURATION}),
+    "snapshot": section(dict, {"limit": COUNT, "keep": COUNT}),
     "checks": section(
         settings.CheckSettings,
         {"home": choice(*settings.HOMES), "control": choice(*settings.CONTROLS), "network": choice(*settings.NETWORKS)},

@@ -11,7 +11,6 @@ import textwrap
 from collections.abc import Iterator
 
 from idumb import lazy_pattern
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects.drafts import Part
 from idumb.markdown.syntax import inline
 
@@ -29,34 +28,26 @@ _PREFIX = lazy_pattern.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """`commands` run as they are; `by_hand` is for a person; `prose` is everything else."""
+def read(part: Part) -> tuple[list[str], list[Part], list[Part]]:
+    """Read a verification: its commands, what a person checks, and the prose beside them.
 
-    commands: tuple[str, ...] = ()
-    by_hand: tuple[Part, ...] = ()
-    prose: tuple[Part, ...] = ()
-
-
-def read(part: Part) -> Verification:
-    """Read a verification: `<automated>` commands, or text of nothing but commands in backticks or shell fences."""
+    Commands are in `<automated>`, or a text of nothing but commands in backticks or shell fences.
+    """
     text, at = part
-    marked: list[str] = []
-    prose: list[Part] = []
-    by_hand: list[Part] = []
+    commands, by_hand, prose = list[str](), list[Part](), list[Part]()
     for element in _ELEMENT.finditer(text):
         said, inner = element[2].strip(), (element[2], at + element.start(2))
-        commands = list(_commands(element[2])) if element[1] == "automated" else []
-        marked += commands
+        own = list(_commands(element[2])) if element[1] == "automated" else []
+        commands += own
         if element[1] != "automated":
             by_hand += [(flat(said), inner[1])] if said else []
-        elif not commands and not _MISSING.match(said):
+        elif not own and not _MISSING.match(said):
             prose += items(inner)
     rest = _ELEMENT.sub(lambda element: " " * len(element[0]), text)
-    alone = _only_commands(rest) if rest.strip() and not marked else None
+    alone = _only_commands(rest) if rest.strip() and not commands else None
     if alone is None and rest.strip():
         prose += items((rest, at))
-    return Verification((*marked, *(alone or ())), tuple(by_hand), tuple(prose))
+    return [*commands, *(alone or ())], by_hand, prose
 
 
 def _commands(text: str) -> Iterator[str]:

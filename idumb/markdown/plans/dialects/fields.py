@@ -67,15 +67,11 @@ def _options(text: str) -> Iterator[Option]:
 
 
 def _verify(draft: TaskDraft, part: Part, problems: Problems) -> None:
-    verification = checks.read(part)
-    draft.commands += verification.commands
-    draft.criteria += [
-        Criterion("", words, HUMAN, span=problems.source.span(at, at)) for words, at in verification.by_hand
-    ]
-    prose = verification.prose
-    if not verification.commands:
-        draft.criteria += [Criterion("", words, "", span=problems.source.span(at, at)) for words, at in prose]
-    elif prose and draft.notation == "tag":  # Markdown is in the description as a whole
+    commands, by_hand, prose = checks.read(part)
+    draft.commands += commands
+    stated = [(HUMAN, *each) for each in by_hand] + [("", *each) for each in prose if not commands]
+    draft.criteria += [Criterion("", words, proof, span=problems.source.span(at, at)) for proof, words, at in stated]
+    if commands and prose and draft.notation == "tag":  # Markdown is in the description as a whole
         draft.description.append("\n".join(["Verification:", *(f"- {words}" for words, _ in prose)]))
 
 

@@ -9,12 +9,11 @@ from idumb import lazy_pattern
 from idumb.markdown.plans.dialects import checks, fields
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax import outline
-from idumb.markdown.syntax.outline import Outline
+from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 _FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
-_HEADING = lazy_pattern.compile(r"(#{1,6})[ \t]+(.*)")
 _BOLD = lazy_pattern.compile(
     r"(?P<indent>[ \t]*)(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_`\n]{1,60}?)"
     r"[ \t]*(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*"
@@ -38,11 +37,12 @@ _BY_LABEL = {label: name for name, labels in _FIELDS.items() for label in labels
 
 
 class Line(NamedTuple):
-    """A line with its offset. `fenced` lines, those of fences and comments, are text only."""
+    """A line with its offset, and the heading that it is. `fenced` lines, of fences and comments, are text only."""
 
     text: str
     at: int
     fenced: bool
+    heading: Entry | None = None
 
 
 def outlined(source: Source, first: int, problems: Problems, begin: int = 0) -> tuple[Outline, list[Line]]:
@@ -56,8 +56,9 @@ def outlined(source: Source, first: int, problems: Problems, begin: int = 0) -> 
         (each.line for each in found.problems if each.code == "fence.never-closed"), default=len(source.lines) + 1
     )
     text_only = found.fenced | found.hidden | {*range(never, len(source.lines) + 1)}
-    rows = zip(source.lines[first:], source.starts[first:], strict=False)
-    return found, [Line(text, begin + at, n in text_only) for n, (text, at) in enumerate(rows, first + 1)]
+    headings = {each.line: each for each in found.headings}
+    rows = enumerate(zip(source.lines[first:], source.starts[first:], strict=False), first + 1)
+    return found, [Line(text, begin + at, n in text_only, headings.get(n)) for n, (text, at) in rows]
 
 
 def read(draft: TaskDraft, rows: list[Line], problems: Problems) -> set[int]:
@@ -115,15 +116,9 @@ def _ends(current: _Label, label: _Label) -> bool:
     return (label.level > 0 or label.bold or current.bullet) and label.indent <= current.indent
 
 
-def heading(line: str) -> tuple[int, str] | None:
-    """Return the level and the text of a heading, without the `#` that may close it; None for another line."""
-    found = _HEADING.match(line) if line.startswith("#") else None
-    return (len(found[1]), found[2].rstrip(" \t").rstrip("#").rstrip(" \t")) if found else None
-
-
 def _label(row: Line) -> _Label | None:
-    if head := heading(row.text):
-        return _Label(_BY_LABEL.get(_plain(head[1]).strip(" :*"), ""), row.at, len(row.text), 0, head[0])
+    if head := row.heading:
+        return _Label(_BY_LABEL.get(_plain(head.text).strip(" :*"), ""), row.at, len(row.text), 0, head.level)
     for pattern in (_BOLD, _BARE) if ":" in row.text else ():
         match = pattern.match(row.text)
         if match:

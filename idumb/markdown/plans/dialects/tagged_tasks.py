@@ -179,9 +179,9 @@ def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
     text, at = part
     source = Source(text, "")
     rows = labels.outlined(source, 0, Problems(source), at)[1]
-    heading = next((found for row in rows if not row.fenced and (found := labels.heading(row.text))), None)
+    heading = next((row.heading for row in rows if row.heading), None)
     if heading and not draft.title:
-        title = checks.clean(heading[1])
+        title = checks.clean(heading.text)
         draft.title = re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", title) if draft.id else title
     draft.description.append(textwrap.dedent(text).strip("\n"))
     labels.read(draft, rows, problems)
