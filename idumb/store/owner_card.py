@@ -32,17 +32,12 @@ class OwnerLock:
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
-        self._process = os.getpid()
 
     def holds(self) -> bool:
-        # A forked process shares the descriptor, not the right to write.
-        return self._process == os.getpid() and file_locks.is_at(self._path, self._descriptor)
+        return file_locks.is_at(self._path, self._descriptor)
 
     def release(self) -> None:
-        if self._process == os.getpid():
-            file_locks.release(self._descriptor)
-        else:
-            os.close(self._descriptor)
+        file_locks.release(self._descriptor)
 
 
 def take(path: str) -> OwnerLock | None:

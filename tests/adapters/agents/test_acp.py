@@ -14,8 +14,7 @@ from idumb.agents import acp, registry
 from idumb.agents.acp_client import LONGEST_LINE, Client, PermissionRequest
 from idumb.agents.adapter import Equipment
 from idumb.domain import agent, outcome
-from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
-from idumb.domain.errors import AdapterError
+from idumb.domain.agent import BUILDER, PLANNER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import process_tree
@@ -235,33 +234,6 @@ def test_no_process_of_an_agent_outlives_its_answer(tmp_path: Path) -> None:
     result = ask(tmp_path, "fork")
     assert result.outcome == outcome.COMPLETED
     assert not process_tree.is_alive(int(result.reply))
-
-
-def test_a_validator_answers_with_its_verdict(tmp_path: Path) -> None:
-    verdict = '{"verdict": "PARTIAL", "findings": [{"file": "a", "line": 2, "message": "no"}]}'
-    assert ask(tmp_path, "say", verdict, role=VALIDATOR).message == "PARTIAL: a:2: no"
-    assert ask(tmp_path, "say", "fine", role=VALIDATOR).outcome == outcome.ERRORED
-
-
-@every(
-    "argv, options",
-    [
-        ((), {}),
-        (("no-such-agent-here",), {}),
-        (("sh",), {"shell": {"a": "b"}}),
-        (("sh",), {"shell": "yes"}),
-        (("sh",), {"mode": ["plan"]}),
-    ],
-)
-def test_a_missing_agent_program_is_reported(tmp_path: Path, argv: tuple[str, ...], options: dict[str, Any]) -> None:
-    binding = Binding("editor", "acp", argv, options=options)
-    agents = registry.build(
-        Equipment(Settings(bindings={"editor": binding}), str(tmp_path), lambda *_: (False, ""), str)
-    )
-    with pytest.raises(AdapterError):
-        agents.get("editor").describe()  # type: ignore[attr-defined,unused-ignore]
-    request = AgentRequest(BUILDER, None, "", str(tmp_path), (), about="x")
-    assert agents.get("editor").run(request).failure == agent.MISSING
 
 
 def a_client() -> Client:

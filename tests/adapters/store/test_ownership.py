@@ -318,16 +318,6 @@ def test_a_lock_file_that_is_replaced_before_it_is_locked_is_not_the_lock(
     assert [winner.holds() for winner in winners] == [True]
 
 
-def test_a_forked_process_is_not_an_owner(tmp_path: Path) -> None:
-    lock = owner_card.take(str(tmp_path / "lock"))
-    assert lock is not None
-    child = os.fork()
-    if child == 0:
-        os._exit(1 if lock.holds() else 0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert lock.holds()
-
-
 def test_a_stop_request_is_only_for_the_owner_that_it_names(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from idumb.system import clock
-from idumb.system.files import named_files
 from idumb.system.files.named_files import NamedFiles
 from tests.support.growth import assert_linear
 
@@ -131,14 +130,6 @@ def test_a_link_to_a_folder_beside_the_root_whose_name_begins_alike_leads_outsid
     beside.mkdir()
     (root / "out").symlink_to(beside)
     assert NamedFiles(str(root)).links(["out"]) == {"out": str(beside.resolve())}
-
-
-def test_a_link_is_read_only_if_links_are_allowed(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"secret")
-    (tmp_path / "link").symlink_to("file")
-    assert named_files.read(str(tmp_path / "link"), 3) == b"sec"
-    with pytest.raises(OSError, match="link"):
-        named_files.read(str(tmp_path / "link"), 3, links=False)
 
 
 def test_a_path_with_tens_of_thousands_of_parts_is_behind_no_link(files: NamedFiles) -> None:

@@ -264,10 +264,3 @@ def test_a_token_is_recognized_in_json_as_in_text(before: str) -> None:
 def test_a_header_is_recognized_in_json_as_in_text(text: str) -> None:
     assert Redactor().holds(text)
     assert Redactor().holds(json.dumps({"headers": text}))
-
-
-def test_a_value_is_found_in_whatever_pieces_it_arrives() -> None:
-    """R-LOG-3."""
-    pieces = [b"before hun", b"ter-Zq", b"81 and"]
-    redactor = Redactor({"A": "hunter-Zq81", "B": "nowhere-Zq82"})
-    assert redactor.find(pieces) == (("A", 1),)
