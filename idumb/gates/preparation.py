@@ -10,30 +10,23 @@ from collections.abc import Mapping, Sequence
 
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import Evidence
+from idumb.gates import toolchains
 
 CODE = "checkout.prepare"
 _OWN = frozenset({"HOME", "TMPDIR", "TMP", "TEMP", "PYTHONPYCACHEPREFIX"})
 """Variables that differ for each command."""
 _MOST_OUTPUT = 2000
-_VERSIONS = (
-    ("PYENV_ROOT", "version"),
-    ("NODENV_ROOT", "version"),
-    ("RBENV_ROOT", "version"),
-    ("NVM_DIR", "alias/default"),
-)
-"""Files in which managers of toolchains keep the version that their programs start."""
 
 
 def identity(commands: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return what decides the result besides the files of the tree: the commands, and the toolchain that they use."""
     names = {word for command in commands for word in _words(command) if "/" not in word}
     programs = {name: shutil.which(name, path=environment.get("PATH", os.defpath)) for name in sorted(names)}
-    versions = [os.path.join(environment[name], path) for name, path in _VERSIONS if name in environment]
     facts = [
         list(commands),
         {name: value for name, value in sorted(environment.items()) if name not in _OWN},
         {name: _facts(path) for name, path in programs.items() if path is not None},
-        [_facts(path) for path in versions],
+        [_facts(path) for path in toolchains.configuration(environment)],
     ]
     return json.dumps(facts)
 

@@ -41,10 +41,10 @@ _NOT_STARTED = frozenset({126, 127})
 class Finished:
     """How a process ended. `exit_code` is None if a signal ended it, `signal` is None if it exited.
 
-    `errors` is None unless standard error was captured separately. `leftovers` are the ids of processes that it left
-    running and that were ended. `limit` is the expired limit (`wall`, `idle`, or "" for none) and `allowed` its length
-    in seconds. `cause` is one of `stalls.CLASSES` if the process did not end by itself and it is known, and `why` the
-    observations behind it. `sandbox` is the level that was in force, "" if none was configured.
+    `errors` is None unless standard error was captured separately. `limit` is the expired limit (`wall`, `idle`, or ""
+    for none) and `allowed` its length in seconds. `cause` is one of `stalls.CLASSES` if the process did not end by
+    itself and it is known, and `why` the observations behind it. `sandbox` is the level that was in force, "" if none
+    was configured.
     """
 
     exit_code: int | None
@@ -53,7 +53,6 @@ class Finished:
     output: Captured
     errors: Captured | None
     seconds: float
-    leftovers: tuple[int, ...]
     limit: str = ""
     allowed: float | None = None
     cause: str | None = None
@@ -127,7 +126,6 @@ def run(
     cookie = os.urandom(12).hex()
     child: Program | None = None
     supervisor: Supervisor | None = None
-    leftovers: tuple[int, ...] = ()
     talking = None if talk is None else Talking(talk)
     try:
         variables = {**environment, PROCESS_COOKIE: cookie}
@@ -152,7 +150,7 @@ def run(
         if not over or talking is not None:
             supervisor.until_exit(time.monotonic() + grace)
     finally:
-        leftovers = process_tree.end_program(child, cookie, None if beside else before, grace, os.path.realpath(cwd))
+        process_tree.end_program(child, cookie, None if beside else before, grace, os.path.realpath(cwd))
         if supervisor is not None:
             supervisor.close()
         if talking is not None:
@@ -173,7 +171,6 @@ def run(
         output,
         errors[0] if errors else None,
         time.monotonic() - started,
-        leftovers,
         limit,
         {"": None, stalls.IDLE: idle_timeout, stalls.WALL: timeout}[limit],
         cause.kind if cause else None,

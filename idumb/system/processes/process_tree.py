@@ -300,10 +300,8 @@ def read(path: str) -> bytes:
         os.close(handle)
 
 
-def end_program(
-    child: Program | None, cookie: str, before: frozenset[int] | None, grace: float, folder: str
-) -> tuple[int, ...]:
-    """End a program if it still runs, then everything it left behind. Return the ids of the latter.
+def end_program(child: Program | None, cookie: str, before: frozenset[int] | None, grace: float, folder: str) -> None:
+    """End a program if it still runs, then everything it left behind.
 
     `child` is None if it could not start, or if an interrupt arrived at that moment; it is then an orphan. Without
     `before`, the children that existed before it, only what carries its cookie is known to be its own, and what works
@@ -314,18 +312,15 @@ def end_program(
             _end_child(child, grace)
     finally:
         running.pop(cookie, None)
-    if before is None and adopt_orphans():
-        return end(lambda: _carriers(cookie, folder), grace)
-    if before is not None and adopt_orphans():
-        # What a program leaves behind is adopted before the program itself can be seen as ended.
-        if not _strays(cookie, before):
-            return ()
-        return end(lambda: _living(cookie, before), grace, lambda: _collect(cookie, before))
-    leftovers = end_all(PROCESS_COOKIE, cookie, grace)
-    if child is not None and send_group(child.pid, _TERM):
-        wait_gone([child.pid], 0)
-        send_group(child.pid, _KILL)
-    return leftovers
+    if not adopt_orphans():
+        end_all(PROCESS_COOKIE, cookie, grace)
+        if child is not None and send_group(child.pid, _TERM):
+            wait_gone([child.pid], 0)
+            send_group(child.pid, _KILL)
+    elif before is None:
+        end(lambda: _carriers(cookie, folder), grace)
+    elif _strays(cookie, before):  # adopted before the program itself can be seen as ended
+        end(lambda: _living(cookie, before), grace, lambda: _collect(cookie, before))
 
 
 def _end_child(child: Program, grace: float) -> None:

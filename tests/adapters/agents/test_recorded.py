@@ -62,7 +62,7 @@ def heard(name: str, messages: bytes) -> Report:
     made = acp.AcpAgent(Binding("it", name), Equipment(Settings(), "/nowhere", lambda *_: (False, ""), str))
     ended, words, failure = made._ending(
         client,
-        Finished(0, None, timed_out=False, output=Captured(b"", b"", 0, ""), errors=None, seconds=1.0, leftovers=()),
+        Finished(0, None, timed_out=False, output=Captured(b"", b"", 0, ""), errors=None, seconds=1.0),
         "",
     )
     completed = ended == outcome.COMPLETED

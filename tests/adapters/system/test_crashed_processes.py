@@ -27,4 +27,4 @@ def test_a_process_crashed_if_a_signal_ended_it_or_it_never_started(
     code: int | None, signal: int | None, *, timed_out: bool, crashed: bool
 ) -> None:
     """137 is the code of a program that reports the signal of another; it ended by itself."""
-    assert Finished(code, signal, timed_out, NONE, None, 0.0, ()).crashed == crashed
+    assert Finished(code, signal, timed_out, NONE, None, 0.0).crashed == crashed
