@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb import lazy_pattern
-from idumb.domain import agent, canonical_json, outcome, reply
+from idumb.domain import agent, canonical_json, outcome, reply, wording
 from idumb.domain.agent import VALIDATOR, AgentRequest, Usage
 from idumb.domain.runs import spending
 from idumb.lazy_dataclass import dataclass
@@ -196,7 +196,7 @@ def text(value: Any) -> str:
 
 
 def one_line(words: str, longest: int = _LONGEST_LINE) -> str:
-    short = " ".join("".join(c if c.isprintable() else " " for c in words).split())
+    short = wording.one_line(words)
     return short if len(short) <= longest else short[: longest - 3] + "..."
 
 

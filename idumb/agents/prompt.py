@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from idumb import lazy_pattern
 from idumb.app.ports.agents import PromptRequest
-from idumb.domain import paths
+from idumb.domain import paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
@@ -114,13 +114,15 @@ def values(request: PromptRequest) -> dict[str, str]:
         "requirements": _bullets(request.requirements),
         "attempt": str(request.attempt),
         "acceptance": _bullets(_criterion(c, task) for c in task.acceptance),
-        "verify": _bullets(_code(command) for command in task.verify),
-        "tests": _bullets(f"{_code(t.command)} {t.before} before and {t.after} after: {t.intent}" for t in task.tests),
+        "verify": _bullets(wording.code(command) for command in task.verify),
+        "tests": _bullets(
+            f"{wording.code(t.command)} {t.before} before and {t.after} after: {t.intent}" for t in task.tests
+        ),
         "files": _bullets(map(_claim, task.files or ())) or "None: this task changes no file.",
         "interfaces": _interfaces(task),
         "postconditions": _bullets(_condition(c) for c in task.postconditions),
         "invariants": _invariants(task, plan),
-        "protected": _bullets(map(_code, dict.fromkeys((".git", ".idumb", ".planning", *request.protected)))),
+        "protected": _bullets(map(wording.code, dict.fromkeys((".git", ".idumb", ".planning", *request.protected)))),
         "assumptions": _bullets(plan.assumptions),
         "values": request.values,
         "decisions": _bullets(request.decided),
@@ -131,7 +133,7 @@ def values(request: PromptRequest) -> dict[str, str]:
         "handover": request.handover.strip(),
         "references": "\n\n".join(text for text in (task.references, task.notes) if text),
         "evidence": _bullets(f"{e.subject}: {e.result} ({e.text})" for e in request.evidence),
-        "diff": _fenced(request.diff),
+        "diff": wording.fenced(request.diff, "diff"),
         "commits": _COMMITS,
     }
 
@@ -146,7 +148,7 @@ def _bullets(lines: Iterable[str]) -> str:
 def _criterion(criterion: Criterion, task: Task) -> str:
     text = f"{criterion.id}: {criterion.text}"
     if criterion.proof == CHECK and criterion.command:
-        text += f" — {_code(criterion.command)}"
+        text += f" — {wording.code(criterion.command)}"
     elif criterion.proof == VERIFY and task.verify:
         text += " — proven by the commands under Verify"
     return "\n".join((text, *(f"- {line}" for line in criterion.instructions)))
@@ -154,30 +156,30 @@ def _criterion(criterion: Criterion, task: Task) -> str:
 
 def _claim(claim: FileClaim) -> str:
     if claim.verb == "move":
-        return f"move {_code(claim.path)} to {_code(claim.target or '')}"
-    return f"{claim.verb} {_code(claim.path)}{' (any that match)' if paths.has_wildcard(claim.path) else ''}"
+        return f"move {wording.code(claim.path)} to {wording.code(claim.target or '')}"
+    return f"{claim.verb} {wording.code(claim.path)}{' (any that match)' if paths.has_wildcard(claim.path) else ''}"
 
 
 def _interfaces(task: Task) -> str:
-    symbols = (f"{s.action} {_code(s.name)}" for s in task.symbols or ())
+    symbols = (f"{s.action} {wording.code(s.name)}" for s in task.symbols or ())
     return _bullets((*symbols, *map(_interface, task.interfaces)))
 
 
 def _interface(interface: Interface) -> str:
-    return "\n".join((_code(interface.name), *(f"- {k}: {v}" for k, v in interface.properties.items())))
+    return "\n".join((wording.code(interface.name), *(f"- {k}: {v}" for k, v in interface.properties.items())))
 
 
 def _condition(condition: Condition) -> str:
-    about = {"file-contains": f" {condition.text!r}", "symbol": f" in {_code(condition.path or '')}"}
-    return f"{condition.kind.replace('-', ' ')} {_code(condition.subject)}{about.get(condition.kind, '')}"
+    about = {"file-contains": f" {condition.text!r}", "symbol": f" in {wording.code(condition.path or '')}"}
+    return f"{condition.kind.replace('-', ' ')} {wording.code(condition.subject)}{about.get(condition.kind, '')}"
 
 
 def _invariants(task: Task, plan: Plan) -> str:
-    return _bullets(f"{i.id}: {i.text} — {_code(i.check)}" for i in plan.invariants_of(task))
+    return _bullets(f"{i.id}: {i.text} — {wording.code(i.check)}" for i in plan.invariants_of(task))
 
 
 def _non_goal(text: str, where: Iterable[str]) -> str:
-    places = ", ".join(map(_code, where))
+    places = ", ".join(map(wording.code, where))
     return f"{text} ({places})" if places else text
 
 
@@ -186,7 +188,7 @@ def _limits(limits: Limits | None) -> str:
         return ""
     lines = [f"at most {n} {unit}" for n, unit in ((limits.files, "files"), (limits.lines, "lines")) if n is not None]
     if limits.paths:
-        lines.append(f"only below {', '.join(map(_code, limits.paths))}")
+        lines.append(f"only below {', '.join(map(wording.code, limits.paths))}")
     return _bullets(lines)
 
 
@@ -194,21 +196,3 @@ def _duration(seconds: int) -> str:
     hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
     parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
     return "".join(f"{number}{unit}" for number, unit in parts if number) or "0s"
-
-
-def _code(text: str) -> str:
-    """Return `text` as a code span, with enough backticks around those in it."""
-    mark = "`"
-    while mark in text:
-        mark += "`"
-    blank = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{mark}{blank}{text}{blank}{mark}"
-
-
-def _fenced(text: str) -> str:
-    if not text:
-        return ""
-    mark = "```"
-    while mark in text:
-        mark += "`"
-    return f"{mark}diff\n{text.rstrip()}\n{mark}"
