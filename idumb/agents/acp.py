@@ -158,7 +158,7 @@ class AcpAgent(KnownProgram):
             session=client.session,
             usage=usage_of(client.used),
             transcript=transcript,
-            output=answers.shortened(reply or errors),
+            output=wording.truncate(reply or errors),
             steps=tuple(self._record(i, call) for i, call in enumerate(client.calls.values())),
             failure=failure,
             reply=reply,

@@ -65,7 +65,6 @@ VERDICT: Mapping[str, Any] = {
 """The JSON Schema of a verdict. An answer without `evidence` is valid but proves nothing."""
 
 _MARKS = ("```", "~~~")
-_LONGEST = 64 * 1024
 _LONGEST_LINE = 500
 
 
@@ -128,14 +127,6 @@ def finding(value: Any) -> str:
     place = ":".join(str(value[k]) for k in ("file", "line") if value.get(k))
     words = str(value.get("message") or value.get("text") or json.dumps(value, sort_keys=True))
     return f"{place}: {words}" if place else words
-
-
-def shortened(text: str) -> str:
-    """Return the head and tail of a long text."""
-    if len(text) <= _LONGEST:
-        return text
-    half = _LONGEST // 2
-    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
 
 
 def count(value: Any) -> int | None:

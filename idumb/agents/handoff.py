@@ -20,7 +20,7 @@ from idumb.agents.adapter import Adapter, Redact
 from idumb.agents.models import model_tools
 from idumb.agents.program import is_below
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
-from idumb.domain import agent, canonical_json, contract, outcome
+from idumb.domain import agent, canonical_json, contract, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.lazy_dataclass import dataclass
@@ -118,7 +118,7 @@ class HandoffAgent(Adapter):
             message=self._redact(message),
             claimed_files=tuple(work.touched),
             session=place.name,
-            output=answers.shortened(text),
+            output=wording.truncate(text),
             steps=tuple(work.records),
             failure=failure,
             reply=text,

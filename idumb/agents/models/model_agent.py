@@ -22,7 +22,7 @@ from idumb.agents import answers, failure_words
 from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.models import model_tools
 from idumb.agents.models.model_tools import ModelTools
-from idumb.domain import agent, outcome
+from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, Readiness, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -126,7 +126,7 @@ class ModelAgent(Adapter):
             claimed_files=tuple(work.touched),
             usage=talk.usage,
             transcript=transcript.close() if transcript is not None else None,
-            output=answers.shortened(reply),
+            output=wording.truncate(reply),
             steps=tuple(work.records),
             seconds=time.monotonic() - began,
             cause="model-stall" if ended.failure == agent.STALL else None,
