@@ -87,41 +87,6 @@ def test_a_linked_path_is_named_with_its_target(project: Project, tmp_path: Path
         assert words in finding["message"]
 
 
-SIMILAR: tuple[tuple[str, str, list[tuple[str, str]]], ...] = (
-    ("create `README.MD`", "create `c.txt`", [("path.similar", "T1-01")]),
-    ("create `SRC/b.py`", "create `c.txt`", [("path.similar", "T1-01")]),
-    ("create `d/b.py`", "create `D/c.py`", [("path.similar", "T1-02")]),
-    ("move `src/a.py` to `src/A.py`", "create `src/b.py`", []),
-    ("create `src/b.py`", "create `src/**`", []),
-)
-
-
-def test_a_created_path_differs_in_more_than_case(project: Project) -> None:
-    for first, second, codes in SIMILAR:
-        project.plan([task("T1-01", files=first), task("T1-02", files=second, after="T1-01")], commit=False)
-        assert warned(project) == codes, first
-
-
-def test_a_glob_that_covers_a_protected_path_is_named(project: Project) -> None:
-    """R-LOCK-5, R-PLAN-4."""
-    (project.folder / ".env").write_text("KEY=1\n", encoding="utf-8")
-    (project.folder / ".github").mkdir()
-    (project.folder / ".github/ci.yml").write_text("on: push\n", encoding="utf-8")
-    head = 'scope: {protected: [src/keys.py, "data/**"]}\n'
-    for glob, covered in (
-        ("src/**", "src/keys.py"),
-        ("data*/*", "data/x"),
-        ("**", ".idumb"),
-        ("**/*.yml", ".github/ci.yml"),
-        ("src/*.txt", None),
-        ("**/*.rs", None),
-    ):
-        project.plan([task("T1-01", files=f"modify `{glob}`")], head=head)
-        findings = project.quick("check-plan", "1", "--json").data["findings"]
-        assert [f["code"] for f in findings] == (["path.covers-protected"] if covered else []), glob
-        assert all(covered in f["message"] for f in findings if covered)
-
-
 PROGRAMS = (
     ("grpe -q a a.txt", True),
     ("test -s a.txt && X=1 grpe a a.txt", True),

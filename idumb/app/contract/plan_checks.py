@@ -10,11 +10,11 @@ from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import outcome, paths
+from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
-from idumb.domain.intake import ground, registry, scope, self_check
+from idumb.domain.intake import ground, registry, self_check
 from idumb.domain.intake.rule import Case, StartState
 from idumb.domain.intake.self_check import Answer
 from idumb.domain.plans import requirements
@@ -94,9 +94,6 @@ def _present(services: Services, contract: Contract) -> StartState:
         base=_base(services, state, claimed, on_disk),
         on_disk=on_disk,
         links=services.files.links(sorted(ground.written(contract))),
-        similar=services.files.similar(ground.created(contract)),
-        folders=services.files.existing(scope.made_folders(contract)),
-        protected=_protected(services, contract),
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),
     )
@@ -124,18 +121,6 @@ def _base(
         return frozenset(path for path in claimed if services.trees.entry(state.base.tree, path) is not None)
     except Refusal:  # the tree is lost
         return on_disk
-
-
-def _protected(services: Services, contract: Contract) -> tuple[str, ...]:
-    """Protected files that a glob of the contract may match; () without a glob."""
-    if not ground.globs(contract):
-        return ()
-    rules = ground.protecting(contract, services.settings)
-    literal = services.files.existing(rule for rule in rules if not paths.has_wildcard(rule))
-    files = [path for path in rules if path in literal]
-    for folder in dict.fromkeys(scope.fixed_folder(rule) for rule in rules if paths.has_wildcard(rule)):
-        files += services.reports.files(folder) if folder else ()
-    return tuple(files)
 
 
 def _no_programs(services: Services, contract: Contract) -> frozenset[str]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from idumb.domain import paths, wording
 from idumb.domain.contract import validator_of
-from idumb.domain.intake import ground, scope, steps
+from idumb.domain.intake import ground, steps
 from idumb.domain.intake.rule import Case, Hit, Hits, short
 from idumb.domain.plans import commands, run_files
 from idumb.domain.plans import hidden_failures as hiding
 from idumb.domain.plans.plan import HUMAN, Plan, Task
 from idumb.domain.proof import ledger
-from idumb.lazy_dataclass import dataclass
 
 _OWN = "Make it a check of its own"
 _WAYS = {
@@ -76,13 +75,6 @@ def of_other_tasks(case: Case) -> Hits:
             yield plan, tasks[0], Hit(found, {"tasks": wording.listed((task.id for task in tasks), 5)})
 
 
-def unclosed(case: Case) -> Hits:
-    """Find checks that no shell can run, such as `test -s "a.txt`."""
-    for plan, task, _, command, line, field in ground.proving(case.contract):
-        if mark := commands.read(command).unclosed:
-            yield plan, task, Hit(command, {"mark": mark}, field=field, line=line)
-
-
 def placeholders(case: Case) -> Hits:
     """Find commands that are still to be written, such as `TBD`, in checks and in steps."""
     stepped = (
@@ -96,78 +88,55 @@ def placeholders(case: Case) -> Hits:
             yield plan, task, Hit(command, field=field, line=line)
 
 
-@dataclass(frozen=True, slots=True)
-class _OwnCheck:
-    """A check of a task that runs files which the task may write: `programs` that judge, and `tests`."""
-
-    command: str
-    line: int
-    field: str
-    programs: tuple[str, ...]
-    tests: tuple[str, ...]
-
-
 def own_checks(case: Case) -> Hits:
-    """Find tasks whose only proof is a script, or tests, that they may write themselves; tests once for a plan."""
+    """Find tasks whose only proof runs files that they may write themselves, once for a plan."""
     for plan in case.contract.plans:
-        scripts: dict[str, tuple[Task, _OwnCheck]] = {}
-        tests: dict[str, tuple[Task, _OwnCheck]] = {}
-        for task in plan.tasks:
-            for own in _own_checks(case, plan, task):
-                (scripts if own.programs else tests).setdefault(task.id, (task, own))
-        for task, own in scripts.values():
-            words = {"path": own.programs[0]}
-            yield plan, task, Hit(own.command, words, "check.own-program", own.field, own.line)
-        for task, own in [*tests.values()][:1]:
-            verb = (
-                "writes the tests that alone prove it" if len(tests) == 1 else "write the tests that alone prove them"
-            )
-            found = wording.listed((f"{id}: {each.tests[0]}" for id, (_, each) in tests.items()), 5)
-            words = {"who": f"{wording.listed(tests, 5)} {verb}"}
-            yield plan, task, Hit(found, words, "check.own-tests", own.field, own.line)
+        owned = {task.id: own for task in plan.tasks if (own := _own_proof(case, plan, task)) is not None}
+        for id, (_, field, line) in [*owned.items()][:1]:
+            found = wording.listed((f"{id}: {path}" for id, (path, _, _) in owned.items()), 5)
+            task = next(task for task in plan.tasks if task.id == id)
+            yield plan, task, Hit(found, {"tasks": wording.listed(owned, 5)}, field=field, line=line)
 
 
-def _own_checks(case: Case, plan: Plan, task: Task) -> tuple[_OwnCheck, ...]:
-    """Return the checks of a task that run files which it may write; none if anything else proves the task."""
+def _own_proof(case: Case, plan: Plan, task: Task) -> tuple[str, str, int] | None:
+    """Return a file that the task may write and that its checks run, with their field and line.
+
+    None if anything else proves the task.
+    """
     done = case.present.done if case.present is not None else frozenset()
     if task.is_human or task.steps or task.id in done or any(c.proof == HUMAN for c in task.acceptance):
-        return ()
+        return None
     written = ledger.written_paths(task.files)
-    if not written or validator_of(plan, task, case.settings) is not None:
-        return ()
+    if validator_of(plan, task, case.settings) is not None:
+        return None
+    own: list[tuple[str, str, int]] = []
     checks = [row for row in ground.checks(task) if row[2] != "preconditions"]
-    checks += [(invariant.check, 0, "invariants") for invariant in plan.invariants_of(task)]
-    covers = paths.cover(written)
-    own = [_own_check(row, written, covers) for row in checks]
-    if any(check is None and not _is_presence(row[0]) for check, row in zip(own, checks, strict=True)):
-        return ()
-    return tuple(check for check in own if check is not None and check.field != "invariants")
+    for command, line, field in (*checks, *((each.check, 0, "invariants") for each in plan.invariants_of(task))):
+        path = _own_file(command, written)
+        if path:
+            own.append((path, field, line))
+        elif not _is_presence(command):
+            return None
+    return own[0] if own else None
 
 
-def _own_check(row: tuple[str, int, str], written: Sequence[str], covers: Callable[[str], bool]) -> _OwnCheck | None:
-    """Return a check if it runs a script that the task may write, or only tests that it may write."""
-    files = run_files.of_command(row[0])
-    programs = tuple(path for path in files.programs if covers(path))
-    decided = [tuple(path for path in written if _decides_suite(path, suite)) for suite in files.suites]
-    tests = (*(path for path in files.tests if covers(path)), *(path for group in decided for path in group))
-    if programs:
-        return _OwnCheck(*row, programs, ())
-    only_own = tests and all(map(covers, files.tests)) and all(decided) and not files.programs
-    return _OwnCheck(*row, (), tests) if only_own else None
+def _own_file(command: str, written: Sequence[str]) -> str:
+    """Return the script or the tests among the written paths that decide a check; "" if it runs another file too."""
+    files, covers = run_files.of_command(command), paths.cover(written)
+    if files.programs:
+        return next(filter(covers, files.programs), "")
+    decided = [next((path for path in written if _decides_suite(path, suite)), "") for suite in files.suites]
+    runs = [*(path if covers(path) else "" for path in files.tests), *decided]
+    return runs[0] if runs and all(runs) else ""
 
 
 def _decides_suite(path: str, suite: str) -> bool:
     """Whether writing a path or glob decides what all the tests of a folder say; one new test of many does not."""
-    below = f"{suite}/" if suite else ""
-    if not paths.has_wildcard(path):
-        folder, _, name = path.rpartition("/")
-        return (name == "conftest.py" and path.startswith(below)) or (
-            name.endswith("_test.go") and folder == suite and suite != ""
-        )
-    if not run_files.is_test(path) and not path.startswith("**"):
-        return False
-    folder = scope.fixed_folder(path)
-    return f"{folder}/".startswith(below) or f"{suite}/".startswith(f"{folder}/" if folder else "")
+    folder, _, name = path.rpartition("/")
+    is_inside = not suite or path.startswith(f"{suite}/")
+    if paths.has_wildcard(path) or name == "conftest.py":
+        return is_inside and run_files.is_test(path)
+    return name.endswith("_test.go") and folder == suite != ""
 
 
 def _is_presence(command: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
 
 from idumb import lazy_pattern
@@ -15,13 +14,11 @@ from idumb.domain.plans import commands as shell_commands
 from idumb.domain.plans import hidden_failures
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Task
 from idumb.domain.proof import ledger
-from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
 _NEEDS = frozenset({"modify", "delete", "move"})
 PLACEHOLDER = lazy_pattern.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[^<>|]+>)(?![\w/.-])")
 """How a command begins that is still to be written."""
-_CREATES = frozenset({"create", "change", "move"})
 
 
 class _Files:
@@ -138,39 +135,6 @@ def links(case: Case) -> Hits:
             yield plan, task, Hit(path, words, code, field, line, fix=fix)
 
 
-def similar_names(case: Case) -> Hits:
-    """Find created paths that differ only in case from an existing or another created one."""
-    spelled: dict[str, str] = {}
-    present = case.present or StartState()
-    removed = {c.path for _, task in case.pairs for c in task.files or () if c.verb in ("delete", "move")}
-    for plan, task in case.pairs:
-        for path in _created(task):
-            other = present.similar.get(path) or _other_spelling(path, spelled)
-            if other is not None and other not in removed and task.id not in present.done:
-                yield plan, task, Hit(path, {"other": other})
-
-
-def _other_spelling(path: str, spelled: dict[str, str]) -> str | None:
-    """Return the first name on the path that was spelled otherwise before, and remember the spelling of new ones."""
-    parts = path.split("/")
-    for count in range(1, len(parts) + 1):
-        above = "/".join(parts[:count])
-        before = spelled.setdefault(above.casefold(), above)
-        if before != above:
-            return before
-    return None
-
-
-def _created(task: Task) -> Iterator[str]:
-    created = (c.target if c.verb == "move" else c.path for c in task.files or () if c.verb in _CREATES)
-    return (path for path in created if path and not paths.has_wildcard(path) and paths.problem(path) is None)
-
-
-def created(contract: Contract) -> frozenset[str]:
-    """Return every literal path that a task may create."""
-    return frozenset(path for task in contract.tasks.values() for path in _created(task))
-
-
 def _written(task: Task) -> Iterator[tuple[str, int]]:
     """Yield every literal path that the task or a step writes, with the step's line or 0."""
     for step in task.steps:
@@ -193,40 +157,6 @@ def claimed(contract: Contract) -> frozenset[str]:
 def searched(contract: Contract) -> frozenset[str]:
     """Return the files in which checks of the contract want to find nothing."""
     return frozenset(path for command in check_commands(contract) for path in hidden_failures.must_lack(command))
-
-
-def globs(contract: Contract) -> tuple[str, ...]:
-    """Return every glob that a task declares to write."""
-    declared = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
-    return tuple(dict.fromkeys(path for path in declared if paths.has_wildcard(path)))
-
-
-def protecting(contract: Contract, settings: Settings) -> tuple[str, ...]:
-    """Return every rule that can protect a path of this contract, except git's own folder."""
-    own = (rule for plan in contract.plans for rule in plan.scope.protected)
-    all_rules = (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *settings.protected, *own)
-    return tuple(dict.fromkeys(rule for rule in all_rules if not rule.startswith(".git/") and rule != ".git"))
-
-
-def protected(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
-    """Find globs that cover a protected path, which the task may not write."""
-    if case.present is None or task.id in case.present.done or task.notation == "step":
-        return
-    rules = (*plan.scope.protected, *case.settings.protected)
-    literal = {claim.path for claim in task.files or ()}
-    for glob in (path for path in ledger.written_paths(task.files) if paths.has_wildcard(path)):
-        if paths.protecting_rule(glob, rules) is not None:
-            continue  # an error of its own
-        covered = filter(paths.matcher(glob), (*case.present.protected, *map(_sample, rules)))
-        pairs = ((path, paths.protecting_rule(path, rules, literal)) for path in covered)
-        path, rule = next((pair for pair in pairs if pair[1]), ("", None))
-        if rule:
-            yield Hit(glob, {"path": path, "rule": rule})
-
-
-def _sample(rule: str) -> str:
-    """Return a path that a rule protects: itself, or one below it."""
-    return re.sub(r"\*+", "x", rule + "x" if rule.endswith("/") else rule)
 
 
 def programs_of_checks(case: Case) -> Hits:

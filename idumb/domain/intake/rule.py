@@ -37,9 +37,6 @@ class StartState:
     - `base`: the declared paths in the tree that the run starts from. `on_disk`: those in the
       working tree, and the files there in which checks want to find nothing.
     - `links`: written paths that are links or behind one, and their targets.
-    - `similar`: paths that a task may create, and existing ones that differ only in case.
-    - `folders`: folders that steps make and that exist.
-    - `protected`: protected files, collected only if the contract has globs.
     - `no_programs`: programs of its checks that cannot be started.
     - `done`: its completed tasks.
     """
@@ -48,9 +45,6 @@ class StartState:
     base: frozenset[str] = frozenset()
     on_disk: frozenset[str] = frozenset()
     links: Mapping[str, str] = field(default_factory=dict)
-    similar: Mapping[str, str] = field(default_factory=dict)
-    folders: frozenset[str] = frozenset()
-    protected: tuple[str, ...] = ()
     no_programs: frozenset[str] = frozenset()
     done: frozenset[str] = frozenset()
 

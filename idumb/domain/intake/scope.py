@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.intake.rule import Case, Hit, Hits
+from idumb.domain.intake.rule import Case, Hit
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import Plan, Step, Task
 from idumb.domain.proof import ledger
@@ -86,11 +86,6 @@ def _fixed(path: str) -> str:
     return "/".join((*names[:plain], "*"))
 
 
-def fixed_folder(glob: str) -> str:
-    """Return the folder that contains every match of a glob; "" for the root."""
-    return _fixed(glob).removesuffix("/*").removesuffix("*")
-
-
 def _resolved(path: str, links: Mapping[str, str]) -> str:
     """Return where a path leads if the links above it are followed."""
     folder, _, name = _fixed(path).rpartition("/")
@@ -138,34 +133,6 @@ def bad_root(_: Case, plan: Plan) -> Iterator[Hit]:
     why = paths.problem(root.removeprefix("./").rstrip("/")) if root is not None and _root(plan) else None
     if why is not None:
         yield Hit(str(root), {"why": f"{root!r} {why}"})
-
-
-def empty_folders(case: Case) -> Hits:
-    """Find steps that make a new folder in which no task creates a file: git keeps no empty folder."""
-    if case.present is None:
-        return
-    written = [path for _, task in case.pairs for path in ledger.written_paths(task.files)]
-    for plan, task in case.pairs:
-        if any(step.tool == "run" for step in task.steps):  # a command may create one
-            continue
-        for step in task.steps:
-            folder = _made_folder(step)
-            if folder and folder not in case.present.folders and not any(_may_fill(path, folder) for path in written):
-                yield plan, task, Hit(f"{folder}/", line=step.line)
-
-
-def _made_folder(step: Step) -> str:
-    return str(step.arguments.get("path", "")).rstrip("/") if step.tool == "make_directory" else ""
-
-
-def _may_fill(path: str, folder: str) -> bool:
-    return path.startswith(f"{folder}/") or (paths.has_wildcard(path) and paths.matches(f"{folder}/file", path))
-
-
-def made_folders(contract: Contract) -> frozenset[str]:
-    """Return the folders that steps make."""
-    folders = (_made_folder(step) for task in contract.tasks.values() for step in task.steps)
-    return frozenset(folder for folder in folders if folder and paths.problem(folder) is None)
 
 
 def undeclared(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:

@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TypeAlias
 
 from idumb.system import clock
 from idumb.system.files import shipped_files
@@ -54,9 +53,6 @@ class LocalToolchain:
 
 def _template(role: str) -> str:
     return f"prompts/{role}.md"
-
-
-_Names: TypeAlias = tuple[frozenset[str], Mapping[str, str]]  # of a folder; the first of each by its caseless form
 
 
 class NamedFiles:
@@ -115,32 +111,6 @@ class NamedFiles:
 
         placed = ((name, os.path.join(self._root, name) if "/" in name else name) for name in programs)
         return frozenset(name for name, place in placed if shutil.which(place) is not None)
-
-    def similar(self, paths: Iterable[str]) -> Mapping[str, str]:
-        """The paths that an existing file or folder differs from only in case, and this one."""
-        listed: dict[str, _Names] = {}
-        pairs = ((path, self._similar(path, listed)) for path in paths)
-        return {path: other for path, other in pairs if other is not None}
-
-    def _similar(self, path: str, listed: dict[str, _Names]) -> str | None:
-        """Return the existing path that differs in case from this one, or from a folder above it."""
-        above = ""
-        for name in path.split("/"):
-            if above not in listed:
-                listed[above] = self._names(above)
-            names, by_caseless_name = listed[above]
-            if name not in names:
-                other = by_caseless_name.get(name.casefold())
-                return None if other is None else f"{above}{other}"
-            above += f"{name}/"
-        return None
-
-    def _names(self, folder: str) -> _Names:
-        try:
-            names = sorted(os.listdir(os.path.join(self._root, folder)), reverse=True)
-        except OSError:
-            names = []
-        return frozenset(names), {name.casefold(): name for name in names}
 
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
         """Folders that are or are below a link, and their targets: relative to the root, or absolute if outside."""

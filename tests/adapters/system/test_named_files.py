@@ -10,7 +10,6 @@ import pytest
 
 from idumb.system import clock
 from idumb.system.files.named_files import NamedFiles
-from tests.support.growth import assert_linear
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 
@@ -83,28 +82,6 @@ def test_links_are_followed_and_plain_folders_are_omitted(tmp_path: Path) -> Non
         "top": "",
         "top/plain/in": "plain/deep",
         "lost": "nowhere",
-    }
-
-
-def test_many_paths_are_paired_with_the_names_of_a_large_folder_in_linear_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def pair(names: list[str]) -> None:
-        monkeypatch.setattr(os, "listdir", lambda _: [*names, "bB", "Bb"])
-        asked = [*(f"A{name}" for name in names), "A7", "BB"]
-        assert NamedFiles(str(tmp_path)).similar(asked) == {"A7": "a7", "BB": "Bb"}
-
-    assert_linear(pair, lambda size: [f"a{number}" for number in range(size)])
-
-
-def test_a_path_that_differs_only_in_case_is_paired_with_the_existing_one(files: NamedFiles, tmp_path: Path) -> None:
-    (tmp_path / "Src" / "deep").mkdir(parents=True)
-    (tmp_path / "Src" / "deep" / "A.py").touch()
-    (tmp_path / "README.md").touch()
-    assert files.similar(["Src/deep/a.py", "src/deep/A.py", "readme.MD", "Src/deep/A.py", "Src/new.py", "x/y"]) == {
-        "Src/deep/a.py": "Src/deep/A.py",
-        "src/deep/A.py": "Src",
-        "readme.MD": "README.md",
     }
 
 
