@@ -22,10 +22,14 @@ _OPENING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!",
 _CLOSING = frozenset({"fi", "done", "esac", "}"})
 _SIMPLE = frozenset({"!", "time"})
 """Reserved words that leave a list of commands flat."""
-_OPERATOR = lazy_pattern.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|()<>\n]")
+_EXPANSION = r"(?P<expansion>\$\(|`[^`]*`?|\$\{[^}]*\}?|\$\w*)"
+_TOKEN = lazy_pattern.compile(
+    r"(?P<nothing>\\\n|(?<![^\s;&|()<>])#[^\n]*)|(?P<plain>[^'\"\\`$ \t\r;&|()<>\n*?\[]+|[*?\[])|(?P<gap>[ \t\r]+)"
+    r"|(?P<single>'[^']*'?)|(?P<escaped>\\(?s:.)?)|(?P<quotes>\")|" + _EXPANSION + r"|(?P<operator>;;|&&|\|\||\|&|<<<"
+    r"|<<-?[ \t]*(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"|&;()<>]+)|>>|>\||[<>]&|<>|[;&|()<>\n])"
+)
+_IN_QUOTES = lazy_pattern.compile(r"(?P<quotes>\")|(?P<escaped>\\(?s:.)?)|(?P<plain>[^\"\\`$]+)|" + _EXPANSION)
 _ASSIGNED = lazy_pattern.compile(r"[A-Za-z_]\w*\+?=")
-_PLAIN = lazy_pattern.compile(r"[^'\"\\`$ \t\r#;&|()<>\n*?\[]+")
-"""Characters that mean themselves, wherever they are in a word."""
 _VARIABLE = lazy_pattern.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
@@ -116,14 +120,12 @@ class Script:
 
     - `flat`: its own commands if it is only a list of pipes: without `if`, loops, groups and functions.
     - `variables`: those that the shell expands. `functions`: those that the script defines.
-    - `unclosed`: a quote or `$(` without an end, which every shell rejects.
     """
 
     commands: tuple[Command, ...] = ()
     branches: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
-    unclosed: str = ""
     flat: tuple[Command, ...] = ()
 
     @property
@@ -151,7 +153,6 @@ def read(text: str, depth: int = 0) -> Script:
         (*reader.branches, *(part for script in below for part in script.branches)),
         tuple(dict.fromkeys((*scanner.variables, *(part for script in below for part in script.variables)))),
         (*reader.functions, *(part for script in below for part in script.functions)),
-        next((mark for mark in (scanner.unclosed, *(script.unclosed for script in below)) if mark), ""),
         commands if reader.is_flat else (),
     )
 
@@ -161,7 +162,7 @@ def of_arguments(argv: Sequence[str]) -> Script:
     inner = inner_script(argv)
     below = read(inner, 1) if inner is not None else Script()
     command = Command(tuple(map(Word, argv)))
-    return Script((command, *below.commands), below.branches, below.variables, below.functions, below.unclosed)
+    return Script((command, *below.commands), below.branches, below.variables, below.functions)
 
 
 def inner_script(words: Sequence[str]) -> str | None:
@@ -179,137 +180,79 @@ class _Scanner:
     """Splits a command string into words and operators, in one pass, without comments and here-documents."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
         self.tokens: list[Word | str] = []
         self.nested: list[str] = []
         self.variables: list[str] = []
-        self.unclosed = ""
-        self._at = 0
+        self._text = text
         self._parts: list[str] = []
-        self._inside = self._literal = self._quoted = False
+        self._is_literal, self._is_quoted = True, False
         self._documents: list[tuple[str, bool]] = []
 
     def scan(self) -> None:
-        text, plain = self.text, _PLAIN.match
-        while self._at < len(text):
-            same = plain(text, self._at)
-            if same is not None:
-                self._add(same[0])
-                self._at = same.end()
-                continue
-            char = text[self._at]
-            if char in "'\"\\`$":
-                self._quotation(char)
-            elif char in " \t\r":
+        at, is_quoted = 0, False
+        while at < len(self._text):
+            match = (_IN_QUOTES if is_quoted else _TOKEN).match(self._text, at)
+            kind, text = (str(match.lastgroup), match[0]) if match is not None else ("plain", self._text[at])
+            at += len(text)
+            if kind == "expansion":
+                at = self._expansion(text, at)
+            elif kind == "quotes":
+                is_quoted = not is_quoted
+                self._add("", is_quoted=True)
+            elif is_quoted or kind in ("single", "escaped"):
+                self._add(text.strip("'") if kind == "single" else text[kind == "escaped" :], is_quoted=True)
+            elif kind == "operator":
+                at = self._operator(text, at)
+            elif kind == "gap":
                 self._close()
-                self._at += 1
-            elif char == "#" and not self._inside:
-                self._at = self._find("\n", self._at)
-            elif char in ";&|()<>\n":
-                self._operator()
-            else:
-                self._add(char, expands=char in "*?[")
-                self._at += 1
+            elif kind != "nothing":
+                self._add(text, is_literal=text not in "*?[")
         self._close()
 
-    def _find(self, mark: str, start: int) -> int:
-        index = self.text.find(mark, start)
-        return len(self.text) if index < 0 else index
-
-    def _end(self, mark: str, start: int) -> int:
-        """Return the index of the mark that closes a quotation; note it if there is none."""
-        index = self._find(mark, start)
-        # A backslash hides a mark in `$'…'`, which only some shells know, and a backquote inside another.
-        if index >= len(self.text) and "$'" not in self.text and "\\`" not in self.text:
-            self.unclosed = self.unclosed or mark
-        return index
-
-    def _add(self, text: str, *, expands: bool = False, quoted: bool = False) -> None:
-        if not self._inside:
-            self._inside, self._literal, self._quoted = True, True, False
-        self._literal = self._literal and not expands
-        self._quoted = self._quoted or quoted
+    def _add(self, text: str, *, is_literal: bool = True, is_quoted: bool = False) -> None:
         self._parts.append(text)
+        self._is_literal &= is_literal
+        self._is_quoted |= is_quoted
 
     def _close(self) -> None:
-        if self._inside:
-            self.tokens.append(Word("".join(self._parts), self._literal, self._quoted))
-            self._parts, self._inside = [], False
+        if self._parts:
+            self.tokens.append(Word("".join(self._parts), self._is_literal, self._is_quoted))
+        self._parts, self._is_literal, self._is_quoted = [], True, False
 
-    def _quotation(self, char: str) -> None:
-        if char == "\\":
-            escaped = self.text[self._at + 1 : self._at + 2]
-            if escaped != "\n":
-                self._add(escaped, quoted=True)
-            self._at += 2
-        elif char == "'":
-            end = self._end("'", self._at + 1)
-            self._add(self.text[self._at + 1 : end], quoted=True)
-            self._at = end + 1
-        elif char == '"':
-            self._at += 1
-            self._add("", quoted=True)
-            self._double()
-        else:
-            self._expansion(char)
-
-    def _double(self) -> None:
-        """Read text in double quotes to its end; only expansions matter in it."""
-        while self._at < len(self.text) and (char := self.text[self._at]) != '"':
-            if char in "$`":
-                self._expansion(char)
-                continue
-            step = 2 if char == "\\" else 1
-            self._add(self.text[self._at + step - 1 : self._at + step], quoted=True)
-            self._at += step
-        self._end('"', self._at)
-        self._at += 1
-
-    def _expansion(self, char: str) -> None:
-        text, start = self.text, self._at
-        if char == "`":
-            end = self._end("`", start + 1)
-            self.nested.append(text[start + 1 : end])
-            self._at = end + 1
-        elif text.startswith("$(", start):
-            self._at = end = _closing(text, start + 1)
-            if text.startswith("$((", start):
-                self.variables += re.findall(r"[A-Za-z_]\w*", text[start:end])
+    def _expansion(self, text: str, at: int) -> int:
+        """Read what begins with `$` or a backquote, and return the index after it."""
+        start = at - len(text)
+        if text == "$(":
+            at = _closing(self._text, at - 1)
+            text = self._text[start:at]
+            if text.startswith("$(("):
+                self.variables += re.findall(r"[A-Za-z_]\w*", text)
             else:
-                self.unclosed = self.unclosed or ("" if text[end - 1] == ")" else "$(")
-                self.nested.append(text[start + 2 : end - 1])
-        elif (match := _VARIABLE.match(text, start)) is not None:
-            self.variables.append(match[1])
-            self._at = self._find("}", start) + 1 if text.startswith("${", start) else match.end()
-        else:
-            self._at += 1
-        self._add(text[start : self._at], expands=True)
+                self.nested.append(text[2:-1])
+        elif text[0] == "`":
+            self.nested.append(text.strip("`"))
+        elif (name := _VARIABLE.match(text)) is not None:
+            self.variables.append(name[1])
+        self._add(text, is_literal=False)
+        return at
 
-    def _operator(self) -> None:
-        match = _OPERATOR.match(self.text, self._at)
-        operator = self.text[self._at] if match is None else match[0]
-        if self._inside and operator[0] in "<>" and "".join(self._parts).isdigit():
-            self._parts, self._inside = [], False  # a file descriptor
+    def _operator(self, operator: str, at: int) -> int:
+        """Read an operator, and return the index after it and its here-document."""
+        if operator[0] in "<>" and "".join(self._parts).isdigit():
+            self._parts = []  # a file descriptor
         self._close()
-        self._at += len(operator)
-        if operator in ("<<", "<<-"):
-            match = re.compile(r"[ \t]*(['\"\\]?)([^\s'\"|&;()<>]+)['\"]?").match(self.text, self._at)
-            if match is not None:
-                self._documents.append((match[2], operator == "<<-"))
-                self._at = match.end()
-            return
+        if operator.startswith("<<") and operator != "<<<":
+            mark = operator.lstrip("<").lstrip("- \t").strip("'\"\\")
+            self._documents.append((mark, operator.startswith("<<-")))
+            return at
         self.tokens.append(operator)
-        if operator == "\n":
-            self._skip_documents()
-
-    def _skip_documents(self) -> None:
-        for mark, indented in self._documents:
-            while self._at < len(self.text):
-                end = self._find("\n", self._at)
-                line, self._at = self.text[self._at : end], end + 1
-                if (line.lstrip("\t") if indented else line) == mark:
-                    break
-        self._documents = []
+        for mark, is_indented in self._documents if operator == "\n" else ():
+            lines = self._text[at:].splitlines(keepends=True)
+            same = ((line.lstrip("\t") if is_indented else line).rstrip("\n") == mark for line in lines)
+            count = next((number for number, is_end in enumerate(same, 1) if is_end), len(lines))
+            at += sum(map(len, lines[:count]))
+        self._documents = [] if operator == "\n" else self._documents
+        return at
 
 
 def _closing(text: str, start: int) -> int:

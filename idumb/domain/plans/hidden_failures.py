@@ -8,29 +8,26 @@ else in the check can fail.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain.plans import commands, programs
 from idumb.domain.plans.commands import Command
 from idumb.lazy_dataclass import dataclass
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
 _MOST = 500
+_ERREXIT = lazy_pattern.compile(r"set (?:-\w+ )*?(?:-\w*e|-o errexit)")
 _OPAQUE = frozenset({"break", "continue", "eval", "function", "return", "trap"})
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """A program whose failure the check hides. `way` says how, `by` is the command whose exit code counts instead.
-
-    `pipefail`: the check sets this option, which the shells that `/bin/sh` may be do not all have.
-    """
+    """A program whose failure the check hides. `way` says how, `by` is the command whose exit code counts instead."""
 
     command: str
     way: str
     by: str
-    pipefail: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ def find(text: str) -> tuple[Hidden, ...]:
     awaited = [command for command, way, _ in status.hidden if way != BACKGROUND and command.decides]
     return tuple(
         dict.fromkeys(
-            Hidden(command.text, way, by, way == PIPE and "pipefail" in text)
+            Hidden(command.text, way, by)
             for command, way, by in status.hidden
             if programs.judges(command.own, only_tests=False)
             or (way == SEQUENCE and programs.does(command.program, programs.COMPARE))
@@ -79,44 +76,9 @@ def why_sure(text: str) -> str:
     status, last = _sequence(flat), flat[-1]
     writes = any(target.text != "/dev/null" for target in last.targets)
     runs_another = not last.own and not all(word.literal for word in last.words)  # A=$(make)
-    if status is None or status.fatal or writes or runs_another:
+    if status is None or status.fatal or writes or runs_another or status.constant is not True:
         return ""
-    if status.constant is not True:
-        return _EVERY_LINE if len(flat) == 1 and not last.negated and _searches_nothing(last) else ""
     return f"`{status.last}` decides, and it always succeeds"
-
-
-def must_lack(text: str) -> tuple[str, ...]:
-    """Return the files in which a check wants to find nothing, as in `! grep -q x FILE`: without them, it passes."""
-    flat = commands.read(text).flat
-    if not flat or not flat[-1].negated or flat[-1].program not in _SEARCHES:
-        return ()
-    words = [word for word in flat[-1].words if not word.text.startswith("-")]
-    files = words[2:] if not any(word.text == "-e" for word in flat[-1].words) else ()
-    return tuple(word.text for word in files if word.literal and not word.text.startswith(("/", "~")))
-
-
-_SEARCHES = frozenset({"grep", "egrep", "fgrep"})
-_EVERY_LINE = "an empty pattern is in every line"
-
-
-def _searches_nothing(command: Command) -> bool:
-    patterns = programs.operands(command.own[1:], frozenset({"-e"}))[:1]
-    given = [value for option, value in itertools.pairwise(command.own) if option == "-e"]
-    inverted = any(word.startswith("-") and "v" in word[1:] for word in command.own[1:])
-    return command.program in _SEARCHES and "" in (given or patterns) and not inverted
-
-
-_COMPARES_WORDS = frozenset({"-n", "-z", "=", "!=", "==", "-eq", "-ne", "-gt", "-ge", "-lt", "-le"})
-
-
-def _is_certain(command: Command, *, piped: bool) -> bool:
-    """Whether a command always ends in one way: it only passes on what it reads, or asks about the words themselves."""
-    if command.program not in ("test", "["):
-        return piped and command.is_filter
-    asked = [word for word in command.words[1:] if word.text != "]"]
-    about_files = any(word.text.startswith("-") and word.text not in _COMPARES_WORDS for word in asked)
-    return bool(asked) and all(word.literal for word in asked) and not about_files
 
 
 def _is_opaque(command: Command) -> bool:
@@ -134,8 +96,7 @@ def _sequence(flat: Sequence[Command]) -> _Status | None:
         one = _list(part)
         if one is None or status.exits:
             return None
-        for command in part:
-            errexit = _errexit(command, errexit=errexit)
+        errexit = errexit or any(_ERREXIT.match(command.text) for command in part)
         if part[-1].after == "&":
             lost = tuple((command, BACKGROUND, "") for command in (*one.decisive, *one.fatal))
             one = _Status(hidden=(*one.hidden, *lost), constant=True, last="&")
@@ -144,15 +105,6 @@ def _sequence(flat: Sequence[Command]) -> _Status | None:
         hidden = (*status.hidden, *lost, *one.hidden)
         status = _Status(one.decisive, fatal, hidden, one.constant, one.exits, one.last)
     return status
-
-
-def _errexit(command: Command, *, errexit: bool) -> bool:
-    """Return whether a failure ends the script after this command."""
-    options = command.own[1:] if command.program == "set" else []
-    for option, value in itertools.pairwise((*options, "")):
-        if option[:1] in "+-" and ("e" in option[1:] or (option.endswith("o") and value == "errexit")):
-            errexit = option.startswith("-")
-    return errexit
 
 
 def _split(flat: Sequence[Command], after: Sequence[str]) -> Iterator[Sequence[Command]]:
@@ -216,6 +168,5 @@ def _pipe(pipe: Sequence[Command]) -> _Status:
         return _Status(hidden=lost, constant=last.own[1] == "0", exits=True, last=by)
     if last.program == "false" or last.is_sure:
         return _Status(hidden=lost, constant=(last.program != "false") != last.negated, last=by)
-    if _is_certain(last, piped=len(pipe) > 1):
-        return _Status((last,), hidden=lost, constant=not last.negated, last=by)
-    return _Status((last,), hidden=lost, last=by)
+    constant = not last.negated if len(pipe) > 1 and last.is_filter else None
+    return _Status((last,), hidden=lost, constant=constant, last=by)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idumb.domain.plans import hidden_failures
-from idumb.domain.plans.hidden_failures import BACKGROUND, FALLBACK, PIPE, SEQUENCE, Hidden
+from idumb.domain.plans.hidden_failures import BACKGROUND, FALLBACK, PIPE, SEQUENCE
 
 HIDING = (
     ("pytest | tee log", "pytest", PIPE),
@@ -20,7 +20,6 @@ HIDING = (
     ('pytest; echo "exit $?"', "pytest", SEQUENCE),
     ("grep -q a x; grep -q b y", "grep -q a x", SEQUENCE),
     ("node server.js & P=$!; curl -f localhost; kill $P", "curl -f localhost", SEQUENCE),
-    ("set -e; set +e; pytest; echo done", "pytest", SEQUENCE),
     ("pytest &", "pytest", BACKGROUND),
     ("pytest &> log", "pytest", BACKGROUND),
 )
@@ -69,9 +68,3 @@ JUDGING = (
 def test_a_check_that_fails_with_its_program_is_not_reported() -> None:
     """Nor is what groups, branches, loops and nested scripts decide."""
     assert not [command for command in JUDGING if hidden_failures.find(command) != ()]
-
-
-def test_pipefail_is_trusted_only_in_a_shell_that_has_it() -> None:
-    assert hidden_failures.find("set -o pipefail; pytest | tee log") == (
-        Hidden("pytest", PIPE, "tee log", pipefail=True),
-    )
