@@ -91,7 +91,7 @@ _TARGETS = frozenset({
     ("go", "vet"), ("npm", "run"), ("npm", "t"), ("npm", "test"), ("playwright", "test"), ("pnpm", "run"),
     ("pnpm", "test"), ("react-scripts", "test"), ("swift", "test"), ("yarn", "run"), ("yarn", "test"),
 })
-_TESTS = frozenset({"check", "t", "test", "tests", "unittest"})
+_TESTS = frozenset({"check", "nextest", "t", "test", "tests", "unittest"})
 _RUNS_NOTHING = frozenset({
     "--co", "--collect-only", "--collectonly", "--dry-run", "--fixtures", "--fixtures-per-test", "--help", "--list",
     "--listTests", "--list-tests", "--markers", "--no-run", "--setup-only", "--setup-plan", "--version", "-V", "-h",
@@ -121,7 +121,7 @@ def judges(words: Sequence[str], *, only_tests: bool) -> bool:
 
     A program that another one starts counts too, as in `uv run pytest`.
     """
-    names = [word.rpartition("/")[2] for word in words]
+    names = [word.rpartition("/")[2] for word in words if not word.startswith("+")]
     if not names or runs_nothing(names) or does(names[0], COMPARE, SHOW, FILTER, SURE, ARRANGE):
         return False
     if names[0] in ("pip", "pip3") or {"install", "add"} & set(names[1:3]):
