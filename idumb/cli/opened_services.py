@@ -105,7 +105,7 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         return  # the command has its answer and is about to exit
     import json
 
-    from idumb.domain.refusals import table
+    from idumb.domain import refusals
     from idumb.views import answer
 
     interrupted = Interrupted(number)
@@ -115,7 +115,7 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         "code": interrupted.code,
         "message": message,
         "hint": interrupted.hint,
-        "details": table.failed(message, {}, interrupted=True),
+        "details": refusals.failed(message, {}, interrupted=True),
     }
     if as_json:
         os.write(1, json.dumps(answer.whole(command, data={}, error=error)).encode("ascii") + b"\n")

@@ -107,9 +107,9 @@ def _failed(exit_code: int, message: str, details: Mapping[str, Any]) -> dict[st
     """Return the details with the fields of every failure. A refusal started nothing, so it has none of them."""
     if exit_code not in _FAILURES:
         return dict(details)
-    from idumb.domain.refusals import table
+    from idumb.domain import refusals
 
-    return table.failed(message, details, interrupted=exit_code > errors.EXIT_INTERNAL)
+    return refusals.failed(message, details, interrupted=exit_code > errors.EXIT_INTERNAL)
 
 
 def print_object(

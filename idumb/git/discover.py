@@ -173,7 +173,9 @@ def at(root: str) -> Repository:
     except FileNotFoundError:
         common_dir = git_dir
     if not _is_git_dir(git_dir, common_dir):
-        raise errors.Refusal("git.not-a-repository", f"{git_dir} is not a git folder: HEAD or objects is missing")
+        raise errors.Refusal(
+            "git.not-a-repository", f"{git_dir} is not a git folder: HEAD or objects is missing", hint=_HINT
+        )
     for folder in (root, git_dir, common_dir):
         if (odd := _shown(folder)) != folder:  # no list of object folders and no text in the log can hold it
             words = "has a folder name with a line break, or with bytes that are not UTF-8: idumb cannot work there"
@@ -200,7 +202,7 @@ def _target(dot_git: str) -> str:
         first = b""
     target = os.path.join(os.path.dirname(dot_git), os.fsdecode(first.removeprefix(b"gitdir:").strip(b" \r\n")))
     if not first.startswith(b"gitdir:") or not os.path.isdir(target):
-        hint = "git worktree list, or git submodule status"
+        hint = "git worktree repair repairs links of working trees; git submodule status shows those of submodules"
         raise errors.Refusal("git.broken-link", f"{dot_git} does not lead to a git folder", hint=hint)
     return target
 

@@ -95,9 +95,9 @@ def _ways(data: Data, error: Data) -> list[dict[str, Any]]:
 
 def _stated(error: dict[str, Any]) -> dict[str, Any]:
     """Return the error with every detail of a refusal, completed from its code."""
-    from idumb.domain.refusals import table
+    from idumb.domain import refusals
 
-    return {**error, "details": table.complete(error["code"], error["message"], error["hint"], error["details"])}
+    return {**error, "details": refusals.complete(error["code"], error["message"], error["hint"], error["details"])}
 
 
 def failure(
@@ -114,12 +114,12 @@ def failure(
 
     `width` is that of the terminal, None without one.
     """
+    from idumb.domain import refusals
     from idumb.domain.action import Action, plain
-    from idumb.domain.refusals import table
     from idumb.views import refusal
 
     known = {**(details or {})}
-    choices = table.complete(code, message, hint, known).get("choices", ())
+    choices = refusals.complete(code, message, hint, known).get("choices", ())
     data = {
         "code": code,
         "message": message,

@@ -32,7 +32,6 @@ WITH_A_REASON = {
     # Through a pair of sockets between idumb and a process that it started; no other process has them.
     # A hint that a person may follow; idumb itself never does.
     "idumb/app/worktree/task_base.py": {"the stash"},
-    "idumb/domain/refusals/choices.py": {"the stash"},
     # As in the standard dataclasses: a function composed of the names of fields, which are in the source of a class.
     "idumb/lazy_dataclass.py": {"exec"},
 }

@@ -77,10 +77,9 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
         name = contracts.builder_of(contract.plan_of(task_id), task, services.settings)
         raise Refusal(
             "task.other-builder",
-            f"You cannot start {task_id}: its builder, by plan or configuration, is {name}.",
-            hint=f"idumb execute-phase {contract.phase} runs the task. To build it yourself, write"
-            f" `builder: {agent.EDITOR}` in the task, the plan or .idumb/config.yaml",
-            details={"run": step_plan.run_command(contract.phase)},
+            f"You cannot start {task_id}: its builder, by plan or configuration, is {name}. To build it yourself,"
+            f" write `builder: {agent.EDITOR}` in the task, the plan or .idumb/config.yaml.",
+            hint=step_plan.run_command(contract.phase),
         )
     return task
 

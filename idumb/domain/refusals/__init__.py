@@ -1,1 +1,0 @@
-"""What every refusal states besides its message: what is blocked, and the choices with their consequences."""
