@@ -194,8 +194,8 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     "command.placeholder": Example("A command of a check or step is still to be written.", run("make a note", "TBD")),
     "check.cannot-fail": Example(
-        "A check passes whatever the work is, such as `true` and `echo done`.",
-        task(criteria="It greets — check: `echo hello`"),
+        "A check passes whatever the work is: `true`, `test -n x`, `grep -q ''`, `! grep` in a file that is missing.",
+        task(criteria="It greets — check: `test -n hello`"),
     ),
     "check.of-other-task": Example(
         "The only checks of a task are checks of earlier tasks, which pass before the task begins.",

@@ -87,7 +87,7 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
 def _present(services: Services, contract: Contract) -> StartState:
     """Which of the things that the contract names exist. Reads only."""
     claimed = ground.claimed(contract)
-    on_disk = services.files.existing(claimed)
+    on_disk = services.files.existing(claimed | ground.searched(contract))
     state = run_lookup.latest_run(services, contract.phase)
     return StartState(
         requirements=_requirements(services),

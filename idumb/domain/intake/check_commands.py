@@ -42,9 +42,14 @@ def hidden_failures(case: Case) -> Hits:
 
 
 def sure(case: Case) -> Hits:
-    """Find checks that pass whatever the work is, such as `true` and `echo done`."""
+    """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
+    makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
     for plan, task, _, command, line, field in ground.proving(case.contract):
-        if not hiding.find(command) and (why := hiding.why_sure(command)):
+        why = "" if hiding.find(command) else hiding.why_sure(command)
+        missing = [path for path in hiding.must_lack(command) if not makes(path)]
+        if case.present is not None and missing and case.present.on_disk.isdisjoint(missing):
+            why = f"{missing[0]} does not exist, and no task creates it"
+        if why:
             yield plan, task, Hit(command, {"why": why}, field=field, line=line)
 
 

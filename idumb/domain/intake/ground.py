@@ -11,6 +11,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.intake.rule import Case, Hit, Hits, StartState
 from idumb.domain.intake.scope import step_paths
 from idumb.domain.plans import commands as shell_commands
+from idumb.domain.plans import hidden_failures
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
@@ -151,6 +152,11 @@ def claimed(contract: Contract) -> frozenset[str]:
     """Return every literal path that a task declares, with any verb."""
     declared = (path for t in contract.tasks.values() for c in t.files or () for path in (c.path, c.target))
     return frozenset(p for p in declared if p is not None and not paths.has_wildcard(p) and paths.problem(p) is None)
+
+
+def searched(contract: Contract) -> frozenset[str]:
+    """Return the files in which checks of the contract want to find nothing."""
+    return frozenset(path for command in check_commands(contract) for path in hidden_failures.must_lack(command))
 
 
 def programs_of_checks(case: Case) -> Hits:

@@ -34,7 +34,8 @@ class StartState:
     """The state where the run starts, as far as the contract refers to it.
 
     - `requirements`: the text of REQUIREMENTS.md, "" without one.
-    - `base`: the declared paths in the tree that the run starts from. `on_disk`: those in the working tree.
+    - `base`: the declared paths in the tree that the run starts from. `on_disk`: those in the
+      working tree, and the files there in which checks want to find nothing.
     - `links`: written paths that are links or behind one, and their targets.
     - `no_programs`: programs of its checks that cannot be started.
     - `done`: its completed tasks.

@@ -81,6 +81,30 @@ def why_sure(text: str) -> str:
     return f"`{status.last}` decides, and it always succeeds"
 
 
+_COMPARES_WORDS = frozenset({"-n", "-z", "=", "!=", "==", "-eq", "-ne", "-gt", "-ge", "-lt", "-le"})
+_SEARCHES = frozenset({"grep", "egrep", "fgrep"})
+
+
+def _is_certain(command: Command, *, is_piped: bool) -> bool:
+    """Whether a command always ends in one way: it passes on what it reads, compares fixed words, or finds nothing."""
+    if command.program in ("test", "["):
+        asked = [word for word in command.words[1:] if word.text != "]"]
+        fixed = (word.literal and (word.text[:1] != "-" or word.text in _COMPARES_WORDS) for word in asked)
+        return bool(asked) and all(fixed)
+    if command.program in _SEARCHES and "" in command.own:  # in every line
+        return not command.negated and not any(word.startswith("-") and "v" in word for word in command.own[1:])
+    return is_piped and command.is_filter
+
+
+def must_lack(text: str) -> tuple[str, ...]:
+    """Return the files in which a check wants to find nothing, as in `! grep -q x FILE`: without them, it passes."""
+    last = next(reversed(commands.read(text).flat), None)
+    if last is None or not last.negated or last.program not in _SEARCHES:
+        return ()
+    words = [word for word in last.words if not word.text.startswith("-")]
+    return tuple(word.text for word in words[2:] if word.literal and not word.text.startswith(("/", "~")))
+
+
 def _is_opaque(command: Command) -> bool:
     """Whether the exit code of other commands decides what it does, or it changes what follows."""
     echoes = command.program in ("echo", "printf")
@@ -168,5 +192,5 @@ def _pipe(pipe: Sequence[Command]) -> _Status:
         return _Status(hidden=lost, constant=last.own[1] == "0", exits=True, last=by)
     if last.program == "false" or last.is_sure:
         return _Status(hidden=lost, constant=(last.program != "false") != last.negated, last=by)
-    constant = not last.negated if len(pipe) > 1 and last.is_filter else None
+    constant = not last.negated if _is_certain(last, is_piped=len(pipe) > 1) else None
     return _Status((last,), hidden=lost, constant=constant, last=by)

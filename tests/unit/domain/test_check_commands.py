@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from idumb.domain.intake.rule import StartState
 from idumb.domain.plans.plan import Criterion, FileClaim, Invariant, Span
 from tests.support.cases import every
 from tests.support.intake import findings_of, plan, step, task
@@ -42,13 +43,15 @@ def test_a_task_that_only_the_checks_of_earlier_tasks_prove_is_named_once_for_it
 @every(
     "command",
     [
-        "true", ":", "exit 0", "echo done", "make; true", "sort a.txt | wc -l", "! false", "env A=b true",
+        "true", ":", "exit 0", "echo done", "test -n x", "[ -n x ]", "test x", "test a = a", "grep -q '' a.txt",
+        "grep -q -e '' a.txt", "make; true", "sort a.txt | wc -l", "! false", "! grep -q x missing",
+        "env A=b true", "test 1 -eq 1 && [ x ]",
     ],
 )  # fmt: skip
 def test_a_check_that_cannot_fail_is_named_and_in_strict_mode_an_error(command: str) -> None:
     one = plan(task(acceptance=proven_by(command)))
     for mode, severity in ((None, "warning"), ("strict", "error")):
-        found = [f for f in findings_of(one, mode=mode) if f.code in (CODE, "check.cannot-fail")]
+        found = [f for f in findings_of(one, mode=mode, present=StartState()) if f.code in (CODE, "check.cannot-fail")]
         assert [(f.severity, f.line) for f in found] == [(severity, 12)]
 
 
@@ -56,14 +59,16 @@ def test_a_check_that_cannot_fail_is_named_and_in_strict_mode_an_error(command: 
     "command",
     [
         "false", 'test -n "$A"', "test -s a.txt", "[ -f a.txt ]", "grep -q x a.txt", "grep -vq '' a.txt",
-        "! grep -q x a.txt", "make", "make && true", "true && make", "set -e; make; true", "test 1 -eq $(cat a.txt)",
+        "! grep -q x a.txt", "! grep -q x present", "make", "make && true", "true && make",
+        "set -e; make; true", "test 1 -eq $(cat a.txt)",
         "if true; then make; fi", "a=$(make)", "echo x > b.txt", "! grep -q '' a.txt", "make || exit 1", "cat a.txt",
         "cd src && true", "bash -o pipefail -c 'make | cat'",
     ],
 )  # fmt: skip
 def test_a_check_that_may_fail_is_not_said_to_pass_always(command: str) -> None:
     """`a.txt` is what the task creates."""
-    assert "check.cannot-fail" not in {f.code for f in findings_of(plan(task(acceptance=proven_by(command))))}
+    one, present = plan(task(acceptance=proven_by(command))), StartState(on_disk=frozenset({"present"}))
+    assert "check.cannot-fail" not in {f.code for f in findings_of(one, present=present)}
 
 
 def test_every_command_that_proves_something_is_read() -> None:

@@ -14,7 +14,7 @@ def parts_of(**parts: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "idumb": "1", "adapter": "command", "adapter_version": "1", "binding": "coder", "configuration": "c",
         "contract": "k", "prompt": "p", "context": NOTHING, "rules": "r", "program": "f", "validator": NOTHING,
-        "policy": NOTHING, "conversation": NOTHING, "tools": {"git": "2"},
+        "policy": NOTHING, "tools": {"git": "2"},
         "checks": {"pytest": "1"}, **parts,
     }  # fmt: skip
     whole = Envelope(**fields)
@@ -25,7 +25,7 @@ def test_every_field_is_a_part_that_is_shown() -> None:
     assert set(parts_of()) == {*envelope.PARTS, "digest"}
 
 
-OF_ONE_ATTEMPT = ("contract", "binding", "context", "conversation")
+OF_ONE_ATTEMPT = ("contract", "binding", "context")
 
 
 @every("part", [p for p in envelope.PARTS if p not in OF_ONE_ATTEMPT])
