@@ -324,7 +324,7 @@ ROWS: dict[str, Row] = {
         'Write {field}: "{accepted}".'),
     "plan.note": _warning("{path} has no frontmatter, so it is no plan; idumb leaves it alone.",
         "Start it with --- if it is a plan."),
-    "plan.cycle": Row("Dependency cycle{of}: {found}{more}.", "Remove one of these dependencies.",
+    "plan.cycle": Row("Dependency cycle{of}: {found}.", "Remove one of these dependencies.",
         "dependencies without a cycle", field="depends_on"),
     "plan.unknown-dependency": Row("Plan {plan} depends on {what}.", "Correct `depends_on`.",
         "the id of another plan of this phase", field="depends_on"),

@@ -126,43 +126,31 @@ def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None
 
 
 def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool) -> Iterable[Finding]:
-    """Yield a cycle of each knot, and the tasks that can never start because of one or of an unknown id."""
+    """Yield cycles, and the tasks that can never start because of one or of an unknown id."""
     needed = {plan.plan: tuple(p for p in plan.depends_on if p != plan.plan) for plan in plans}
-    of_plans = graph.knots(needed)
-    round_ = {plan for _, knot in of_plans for plan in knot}
+    of_plans = graph.cycles(needed)
+    round_ = {plan for cycle in of_plans for plan in cycle}
     first = {plan.plan: plan for plan in reversed(plans)}
-    for cycle, _ in of_plans:
+    for cycle in of_plans:
         yield first[cycle[0]].finding("plan.cycle", "", " → ".join(cycle), words={"of": " of plans"})
+    owner = {task.id: (plan, task) for plan in plans for task in plan.tasks}
     dependencies = effective_dependencies(plans, round_)  # without them, every pair of their tasks would be a cycle
-    of_tasks = graph.knots(dependencies)
-    owner = _owners(plans) if of_tasks else {}
-    for cycle, knot in of_tasks:
-        plan, first_task = owner[cycle[0]]
-        more = " (there may be more)" if len(knot) >= len(cycle) else ""
-        yield plan.finding("plan.cycle", "", " → ".join(cycle), task=first_task, words={"more": more})
-    stuck = {task for _, knot in of_tasks for task in knot}
+    of_tasks = graph.cycles(dependencies)
+    for cycle in of_tasks:
+        plan, task = owner[cycle[0]]
+        yield plan.finding("plan.cycle", "", " → ".join(cycle), task=task)
+    stuck = {task for cycle in of_tasks for task in cycle}
     stuck |= {task.id for plan in plans if plan.plan in round_ for task in plan.tasks}
-    for task, needs in dependencies.items():
-        if task in needs or (complete and any(dependency not in task_ids for dependency in needs)):
-            stuck.add(task)
-    yield from _unreachable(plans, effective_dependencies(plans), stuck)
-
-
-def _unreachable(
-    plans: Sequence[Plan], dependencies: Mapping[str, Sequence[str]], stuck: Collection[str]
-) -> Iterable[Finding]:
-    """Yield the tasks that depend, directly or not, on one that can never start."""
-    waiting = [task for task in graph.dependents(dependencies, stuck) if task not in stuck] if stuck else []
+    for id, needs in dependencies.items():
+        if id in needs or (complete and any(dependency not in task_ids for dependency in needs)):
+            stuck.add(id)
+    dependencies = effective_dependencies(plans)
+    waiting = [id for id in graph.dependents(dependencies, stuck) if id not in stuck]
     never = {*waiting, *stuck}
-    owner = _owners(plans) if waiting else {}
     for id in waiting:
         plan, task = owner[id]
         blocker = next(dependency for dependency in dependencies[id] if dependency in never)
         yield plan.finding("task.unreachable", "", blocker, task=task)
-
-
-def _owners(plans: Sequence[Plan]) -> dict[str, tuple[Plan, Task]]:
-    return {task.id: (plan, task) for plan in plans for task in plan.tasks}
 
 
 def effective_dependencies(plans: Sequence[Plan], without: Collection[str] = ()) -> dict[str, tuple[str, ...]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from idumb import lazy_pattern
 
@@ -82,7 +83,7 @@ def matcher(glob: str) -> Callable[[str], bool]:
     choice; a trailing `/` means everything below.
     """
     whole = glob + "**" if glob.endswith("/") else glob
-    choices = [tuple(_folder(part) for part in choice.split("/")) for choice in _choices(whole)]
+    choices = [[_folder(part) for part in choice.split("/")] for choice in _choices(whole)]
     return lambda path: any(_fits(path.split("/"), parts) for parts in choices)
 
 
@@ -107,39 +108,25 @@ def _choices(glob: str) -> list[str]:
     return done
 
 
-def _folder(part: str) -> re.Pattern[str] | tuple[re.Pattern[str], ...] | None:
-    """Compile one folder name: None for `**`, a single pattern without a star, else the patterns between the stars."""
-    if part == "**":
-        return None
-    pieces = [re.compile(_literal(piece), re.DOTALL) for piece in re.split(r"\*+", part)]
-    return pieces[0] if len(pieces) == 1 else tuple(pieces)
+def _folder(part: str) -> re.Pattern[str] | None:
+    """Compile one folder name; None for `**`."""
+    return None if part == "**" else re.compile(fnmatch.translate(part))
 
 
-def _literal(piece: str) -> str:
-    """Return a piece without stars as a regular expression of fixed length."""
-    out, i = [], 0
-    while i < len(piece):
-        close = piece.find("]", i + 2) if piece[i] == "[" else -1
-        if close > 0:
-            body = piece[i + 1 : close].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
-            out.append("[" + ("^" + body[1:] if piece[i + 1] == "!" else body) + "]")
-            i = close + 1
-        else:
-            out.append("." if piece[i] == "?" else re.escape(piece[i]))
-            i += 1
-    return "".join(out)
+_NO_NAME = lazy_pattern.compile(r"(?!)")
 
 
-def _fits(names: list[str], parts: tuple[re.Pattern[str] | tuple[re.Pattern[str], ...] | None, ...]) -> bool:
+def _fits(names: list[str], parts: Sequence[re.Pattern[str] | None]) -> bool:
     """Match folder by folder. On failure, only the last `**` takes one more folder, which is sufficient for globs."""
     if names[0] == OUTSIDE:
         return False
     name = part = 0
     star, resume = -1, 0
     while name < len(names):
-        if part < len(parts) and parts[part] is None:
+        pattern = parts[part] if part < len(parts) else _NO_NAME
+        if pattern is None:
             star, resume, part = part, name, part + 1
-        elif part < len(parts) and _fits_name(names[name], parts[part]):
+        elif pattern.match(names[name]):
             name, part = name + 1, part + 1
         elif star >= 0:
             resume += 1
@@ -147,28 +134,6 @@ def _fits(names: list[str], parts: tuple[re.Pattern[str] | tuple[re.Pattern[str]
         else:
             return False
     return part == len(parts)
-
-
-def _fits_name(name: str, pieces: re.Pattern[str] | tuple[re.Pattern[str], ...] | None) -> bool:
-    """Match first and last piece at the ends, and the others in between, each as early as possible."""
-    if pieces is None:
-        return True
-    if isinstance(pieces, re.Pattern):
-        return pieces.fullmatch(name) is not None
-    first = pieces[0].match(name)
-    if first is None:
-        return False
-    at = first.end()
-    for piece in pieces[1:-1]:
-        match = piece.search(name, at)
-        if match is None:
-            return False
-        at = match.end()
-    return _ends_with(name, at, pieces[-1])
-
-
-def _ends_with(name: str, at: int, last: re.Pattern[str]) -> bool:
-    return any(last.fullmatch(name, start) for start in range(len(name), at - 1, -1))
 
 
 def matches(path: str, glob: str) -> bool:

@@ -6,8 +6,7 @@ Ties are broken by the order of the nodes in the input, so the same plan always 
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 def topological_order(dependencies: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -38,72 +37,43 @@ def topological_order(dependencies: Mapping[str, Sequence[str]]) -> tuple[str, .
     return tuple(order)
 
 
-def knots(dependencies: Mapping[str, Sequence[str]]) -> tuple[tuple[tuple[str, ...], set[str]], ...]:
-    """Return each group of nodes that all need one another, in order, with its shortest cycle through its first node.
+def cycles(dependencies: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Return cycles `A -> B -> A` that have no node in common, so that no other is left; each node needs the next.
 
-    In a cycle `A -> B -> A`, each node depends on the next.
+    A node that needs itself is no cycle.
     """
-    position = {node: at for at, node in enumerate(dependencies)}
-    found = [(min(group, key=position.__getitem__), group) for group in _components(dependencies, set(position))]
-    found.sort(key=lambda row: position[row[0]])
-    return tuple((_shortest(first, group, dependencies), group) for first, group in found)
+    rest = {node: [d for d in needed if d in dependencies and d != node] for node, needed in dependencies.items()}
+    found: list[tuple[str, ...]] = []
+    for _ in range(_MOST_ROUNDS):
+        rest = _without(rest, topological_order(rest))
+        new = tuple(_rings({node: needed[0] for node, needed in rest.items()}))
+        found += new
+        rest = _without(rest, {node for cycle in new for node in cycle})
+    return tuple(found)
 
 
-def _shortest(first: str, group: set[str], dependencies: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the shortest way from a node back to itself within its group."""
-    reached_from: dict[str, str] = {}
-    pending = deque([first])
-    while first not in reached_from:
-        node = pending.popleft()
-        for other in dependencies[node]:
-            if other in group and other != node and other not in reached_from:
-                reached_from[other] = node
-                pending.append(other)
-    cycle = [first]
-    while len(cycle) == 1 or cycle[-1] != first:
-        cycle.append(reached_from[cycle[-1]])
-    return tuple(reversed(cycle))
+_MOST_ROUNDS = 50  # only a hostile plan needs more than a few
 
 
-def _components(dependencies: Mapping[str, Sequence[str]], among: set[str]) -> list[set[str]]:
-    """Return the strongly connected components of two nodes or more (Kosaraju)."""
-    edges = {node: [d for d in dependencies[node] if d in among] for node in dependencies if node in among}
-    back: dict[str, list[str]] = {}
-    for node, needed in edges.items():
-        for dependency in needed:
-            back.setdefault(dependency, []).append(node)
-    unassigned = set(edges)
-    components: list[set[str]] = []
-    for root in reversed(_postorder(edges)):
-        group, stack = set(), [root] if root in unassigned else []
-        while stack:
-            node = stack.pop()
-            if node in unassigned:
-                unassigned.discard(node)
-                group.add(node)
-                stack.extend(back.get(node, ()))
-        if len(group) > 1:
-            components.append(group)
-    return components
+def _without(dependencies: Mapping[str, Sequence[str]], gone: Collection[str]) -> dict[str, list[str]]:
+    """Return the mapping without some nodes, also as dependencies."""
+    omitted = frozenset(gone)
+    rest = {node: needed for node, needed in dependencies.items() if node not in omitted}
+    return {node: [d for d in needed if d in rest] for node, needed in rest.items()}
 
 
-def _postorder(edges: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return every node after those that it leads to, ignoring back edges."""
-    visited: set[str] = set()
-    order: list[str] = []
-    for root in edges:
-        stack = [] if root in visited else [(root, iter(edges[root]))]
-        visited.add(root)
-        while stack:
-            node, following = stack[-1]
-            other = next((successor for successor in following if successor not in visited), None)
-            if other is None:
-                order.append(node)
-                stack.pop()
-            else:
-                visited.add(other)
-                stack.append((other, iter(edges[other])))
-    return order
+def _rings(following: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """Yield every cycle, if one node follows each node."""
+    done: set[str] = set()
+    for start in following:
+        node, walked = start, dict[str, None]()
+        while node not in walked and node not in done:
+            walked[node] = None
+            node = following[node]
+        if node in walked:
+            ring = list(walked)
+            yield (*ring[ring.index(node) :], node)
+        done.update(walked)
 
 
 def waves(dependencies: Mapping[str, Sequence[str]], order: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -37,6 +37,8 @@ def test_globs_match_as_documented() -> None:
         ("a.b", "a.b", True),
         ("axb", "a.b", False),
         ("[id].tsx", "[id].tsx", True),
+        ("x", "[!]", False),
+        ("a/*", "a/[*]", True),
     ]
     assert not [(path, glob, covered) for path, glob, covered in cases if paths.matches(path, glob) is not covered]
 
