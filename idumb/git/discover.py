@@ -173,9 +173,7 @@ def at(root: str) -> Repository:
     except FileNotFoundError:
         common_dir = git_dir
     if not _is_git_dir(git_dir, common_dir):
-        raise errors.Refusal(
-            "git.not-a-repository", f"{git_dir} is not a git folder: HEAD or objects is missing", hint=_HINT
-        )
+        raise errors.Refusal("git.not-a-repository", f"{git_dir} is no git folder: no HEAD or objects", hint=_HINT)
     for folder in (root, git_dir, common_dir):
         if (odd := _shown(folder)) != folder:  # no list of object folders and no text in the log can hold it
             words = "has a folder name with a line break, or with bytes that are not UTF-8: idumb cannot work there"
