@@ -36,7 +36,7 @@ FAMILIES = (
     Family("agent fake-model mcp script", "Start this program", "Correct the binding in .idumb/config.yaml", _DOCTOR),
     Family("role", "Use an agent's answer", "Run the command again, or choose another binding for that role", _DOCTOR),
     Family("install init project state deinit", "Set idumb up or remove it", way=_DOCTOR),
-    Family("config policy prompt checks sandbox setup", "Use the configuration", "Correct the errors", _DOCTOR),
+    Family("config policy prompt sandbox setup", "Use the configuration", "Correct the errors", _DOCTOR),
     Family("git", "Work in this repository", way=_look("see the state of the repository", "git status")),
     Family("checkout", "Run programs in a checkout", way=_DOCTOR),
     Family("store audit doctor snapshots contract", "Rely on the event log", way=_DOCTOR),
