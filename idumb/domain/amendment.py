@@ -69,13 +69,13 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     """
     done = [t for t, task_state in state.tasks.items() if is_completed(task_state)]
     # Which check a finished task replaces may be said later: its work is as it was.
-    changed = {c.id for c in diff.tasks_changed if [field.field for field in c.fields] != ["replaces"]}
+    changed = {c.id for c in diff.tasks_changed if list(c.fields) != ["replaces"]}
     removed = {t.id for t in diff.tasks_removed}
     touched = [t for t in done if t in changed or t in removed]
     if touched:
         ids = wording.listed(touched)
         return Forbidden("amend.done", f"{ids} is completed, and completed tasks cannot be amended", tuple(touched))
-    held = [(p.path, f.field) for p in diff.plans_changed for f in p.fields if f.field in UNCHANGEABLE]
+    held = [(p.id, field) for p in diff.plans_changed for field in p.fields if field in UNCHANGEABLE]
     if held:
         path, field = held[0]
         return Forbidden(f"amend.{field}", f"{path} changes its {field}, on which the completed tasks rely")

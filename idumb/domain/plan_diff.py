@@ -13,28 +13,17 @@ from idumb.lazy_dataclass import dataclass
 _OF_FILE = frozenset({"path", "sha256", "tasks"})
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """`old` and `new` are plain JSON values."""
-
-    field: str
-    old: Any
-    new: Any
+Fields = Mapping[str, tuple[Any, Any]]
+"""The changed fields: old and new, as plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
-class TaskChange:
+class Changed:
+    """A task, or a plan itself without its tasks: `id` is the task's id or the plan's path."""
+
     id: str
     title: str
-    fields: tuple[FieldChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanChange:
-    """Changed fields of a plan itself, not of its tasks."""
-
-    path: str
-    fields: tuple[FieldChange, ...]
+    fields: Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +37,10 @@ class PlanDiff:
 
     plans_added: tuple[str, ...] = ()
     plans_removed: tuple[str, ...] = ()
-    plans_changed: tuple[PlanChange, ...] = ()
+    plans_changed: tuple[Changed, ...] = ()
     tasks_added: tuple[Task, ...] = ()
     tasks_removed: tuple[Task, ...] = ()
-    tasks_changed: tuple[TaskChange, ...] = ()
+    tasks_changed: tuple[Changed, ...] = ()
     order: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     texts: tuple[str, ...] = ()
     configuration: bool = False
@@ -71,11 +60,10 @@ def compare(old: Contract, new: Contract, *, configuration: bool = False) -> Pla
     before = {plan.path: plan for plan in old.plans}
     after = {plan.path: plan for plan in new.plans}
     common = [path for path in after if path in before]
-    plans = tuple(
-        PlanChange(path, changes) for path in common if (changes := _differences(before[path], after[path], _OF_FILE))
-    )
+    pairs = ((path, _differences(before[path], after[path], _OF_FILE)) for path in common)
+    plans = tuple(Changed(path, after[path].title, changes) for path, changes in pairs if changes)
     tasks = tuple(_tasks(old, new))
-    touched = {plan.path for plan in plans} | {new.plan_of(task.id).path for task in tasks}
+    touched = {plan.id for plan in plans} | {new.plan_of(task.id).path for task in tasks}
     added = tuple(new.tasks[t] for t in new.order if t not in old.tasks)
     removed = tuple(old.tasks[t] for t in old.order if t not in new.tasks)
     touched |= {new.plan_of(task.id).path for task in added} | {old.plan_of(task.id).path for task in removed}
@@ -94,22 +82,20 @@ def compare(old: Contract, new: Contract, *, configuration: bool = False) -> Pla
     )
 
 
-def _tasks(old: Contract, new: Contract) -> Iterable[TaskChange]:
+def _tasks(old: Contract, new: Contract) -> Iterable[Changed]:
     was, now = old.plan_by_task(), new.plan_by_task()
-    for task in new.order:
-        if task not in old.tasks:
-            continue
-        changes = _differences(old.tasks[task], new.tasks[task], frozenset())
-        if was[task].path != now[task].path:
-            changes = (FieldChange("plan", was[task].path, now[task].path), *changes)
-        if changes:
-            yield TaskChange(task, new.tasks[task].title, changes)
+    for id in new.order:
+        if id in old.tasks:
+            moved = {} if was[id].path == now[id].path else {"plan": (was[id].path, now[id].path)}
+            changes = moved | _differences(old.tasks[id], new.tasks[id])
+            if changes:
+                yield Changed(id, new.tasks[id].title, changes)
 
 
-def _differences(old: Plan | Task, new: Plan | Task, left_out: frozenset[str]) -> tuple[FieldChange, ...]:
+def _differences(old: Plan | Task, new: Plan | Task, left_out: frozenset[str] = PLACES) -> dict[str, tuple[Any, Any]]:
     names = [f.name for f in fields(old) if f.name not in PLACES | left_out]
     pairs = ((name, plain(getattr(old, name)), plain(getattr(new, name))) for name in names)
-    return tuple(FieldChange(name, was, now) for name, was, now in pairs if was != now)
+    return {name: (was, now) for name, was, now in pairs if was != now}
 
 
 def _order(old: Contract, new: Contract) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -124,7 +110,7 @@ def as_dict(diff: PlanDiff) -> dict[str, Any]:
         "plans": {
             "added": list(diff.plans_added),
             "removed": list(diff.plans_removed),
-            "changed": [{"path": p.path, "fields": _rows(p.fields)} for p in diff.plans_changed],
+            "changed": [{"path": p.id, "fields": _rows(p.fields)} for p in diff.plans_changed],
             "text_only": list(diff.texts),
         },
         "tasks": {
@@ -137,20 +123,18 @@ def as_dict(diff: PlanDiff) -> dict[str, Any]:
     }
 
 
-def _rows(changes: Iterable[FieldChange]) -> list[dict[str, Any]]:
-    return [{"field": change.field, "old": change.old, "new": change.new} for change in changes]
+def _rows(changes: Fields) -> list[dict[str, Any]]:
+    return [{"field": field, "old": old, "new": new} for field, (old, new) in changes.items()]
 
 
 def lines(diff: PlanDiff) -> tuple[str, ...]:
     """Return the difference for people, one line each; texts of the plan are not escaped."""
     rows = [f"plan added: {path}" for path in diff.plans_added]
     rows += [f"plan removed: {path}" for path in diff.plans_removed]
-    for plan in diff.plans_changed:
-        rows += [f"{plan.path}: {line}" for change in plan.fields for line in _words(change)]
+    rows += _lines(diff.plans_changed)
     rows += [f"task added: {task.id} {task.title}" for task in diff.tasks_added]
     rows += [f"task removed: {task.id} {task.title}" for task in diff.tasks_removed]
-    for changed in diff.tasks_changed:
-        rows += [f"{changed.id}: {line}" for change in changed.fields for line in _words(change)]
+    rows += _lines(diff.tasks_changed)
     if diff.order is not None:
         rows.append(f"order: {_moved(*diff.order)}")
     rows += [f"{path}: only its text differs" for path in diff.texts]
@@ -163,12 +147,16 @@ def _moved(old: tuple[str, ...], new: tuple[str, ...]) -> str:
     return f"{new[first]} runs where {old[first]} did"
 
 
-def _words(change: FieldChange) -> Iterable[str]:
+def _lines(changes: Iterable[Changed]) -> list[str]:
+    rows = ((one.id, words) for one in changes for field in one.fields for words in _words(field, *one.fields[field]))
+    return [f"{id}: {words}" for id, words in rows]
+
+
+def _words(field: str, old: Any, new: Any) -> Iterable[str]:
     """Describe lists and objects by added and removed entries, and other values as old and new."""
-    label = change.field.replace("_", " ")
-    was, now = _parts(change.old), _parts(change.new)
+    label, was, now = field.replace("_", " "), _parts(old), _parts(new)
     if was is None or now is None:
-        yield f"{label}: {_short(change.old)} -> {_short(change.new)}"
+        yield f"{label}: {_short(old)} -> {_short(new)}"
         return
     removed, added = [p for p in was if p not in now], [p for p in now if p not in was]
     yield from (f"{label} - {part}" for part in removed)

@@ -1,96 +1,56 @@
-"""Checks for vague wording. Text in backticks or quotes is code or a quotation and is exempt.
-
-Most plans contain none of these words, and plans can have ten thousand tasks. Therefore all texts are searched as one,
-and only phrases that occur are searched for task by task.
-"""
+"""Checks for vague wording. Text in backticks or quotes is code or a quotation and is exempt."""
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 
+from idumb import lazy_pattern
 from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration
 from idumb.domain.plans.plan import Plan, Task
-from idumb.lazy_dataclass import dataclass
 
 TITLE, CRITERION, INTENT, DESCRIPTION = "title", "acceptance", "steps", "description"
 _SHORT = (TITLE, CRITERION, INTENT)
 """Texts that say in one sentence what is done; other texts may describe a program that decides at run time."""
-_ALL = (
-    *_SHORT,
-    DESCRIPTION,
-    "goal",
-    "requirements",
-    "non_goals",
-    "invariants",
-    "assumptions",
-    "setup",
-    "tests",
-    "notes",
-    "rollback",
+_OPEN, _END = r"(?:^|[-–—:(\[]\s*)", r"\s*(?:[:)\].]|$)"
+_UNDECIDED = (
+    rf"(?<![\w./-])(?i:tbd|fixme)(?![\w/-])|{_OPEN}TODO\b{_END}|\?\?\?"
+    r"|(?i:\bto be (?:determined|decided)\b(?! by))"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """`word`, in lower case, is part of every match of `pattern`; `places` are the kinds of text it applies to."""
-
-    code: str
-    word: str
-    pattern: str
-    places: tuple[str, ...] = _SHORT
-
-
-_OPEN = r"(?:^|[-–—:(\[]\s*)"
+_VAGUE = r"(?i)\bor (?:similar|something)\b|(?<![\w-])appropriate(?:ly)?\b|\b(?:somehow|hopefully)\b"
+_IF_POSSIBLE = (
+    r"(?i)\b(?:if|when|whenever|where|wherever) (?:needed|necessary|possible)\b|\bif time (?:permits|allows)\b"
+    r"|\bnice[ -]to[ -]have\b"
+)
+_OPTIONAL = r"(?i)^optionally\b|^\(?optional(?:[:,]|\))|\(optional\)\s*$|\bmaybe\b"
 _ELSEWHERE = r"\b(?:skip|proceed|otherwise|continue with|go to|fall back)\b"
-_END = r"\s*(?:[:)\].]|$)"
-PHRASES = (
-    Phrase("text.placeholder", "tbd", r"(?<![\w./-])(?i:tbd)(?![\w/-])", _ALL),
-    Phrase("text.placeholder", "fixme", r"(?<![\w./-])(?i:fixme)(?![\w/-])", _ALL),
-    Phrase("text.placeholder", "todo", rf"{_OPEN}TODO\b{_END}", _ALL),
-    Phrase("text.placeholder", "???", r"\?\?\?", _ALL),
-    Phrase("text.placeholder", "to be de", r"(?i)\bto be (?:determined|decided)\b(?! by)", _ALL),
-    Phrase("text.vague", "etc", r"(?i)(?<![\w./~-])etc\b(?!/)", _ALL),
-    Phrase("text.vague", "and so ", r"(?i)\band so (?:on|forth)\b", _ALL),
-    Phrase("text.vague", "or similar", r"(?i)\bor similar\b"),
-    Phrase("text.vague", "or something", r"(?i)\bor something\b"),
-    Phrase("text.vague", "appropriate", r"(?i)(?<![\w-])appropriate(?:ly)?\b"),
-    Phrase("text.vague", "somehow", r"(?i)\bsomehow\b"),
-    Phrase("text.vague", "hopefully", r"(?i)\bhopefully\b"),
-    Phrase("text.conditional", "as ne", r"(?i)\bas (?:needed|necessary)\b", _ALL),
-    Phrase("text.conditional", "needed", r"(?i)\b(?:if|when|where|wherever) needed\b"),
-    Phrase("text.conditional", "necessary", r"(?i)\b(?:if|when|where|wherever) necessary\b"),
-    Phrase("text.conditional", "possible", r"(?i)\b(?:if|where|wherever|when|whenever) possible\b"),
-    Phrase("text.conditional", "if time ", r"(?i)\bif time (?:permits|allows)\b"),
-    Phrase("text.conditional", "nice to have", r"(?i)\bnice to have\b"),
-    Phrase("text.conditional", "nice-to-have", r"(?i)\bnice-to-have\b"),
-    Phrase(
-        "text.conditional", "optional", r"(?i)^optionally\b|^\(?optional(?:[:,]|\))|\(optional\)\s*$", (TITLE, INTENT)
-    ),
-    Phrase("text.conditional", "depending on", r"(?i)\bdepending on\b", (INTENT,)),
-    Phrase("text.conditional", "if ", rf"(?i)^if\b.*{_ELSEWHERE}", (INTENT,)),
-    Phrase("text.conditional", "unless ", rf"(?i)^unless\b.*{_ELSEWHERE}", (INTENT,)),
-    Phrase("text.conditional", "maybe", r"(?i)\bmaybe\b", (TITLE, INTENT)),
+_PHRASES = tuple(
+    (code, lazy_pattern.compile(pattern, re.MULTILINE), places)
+    for code, pattern, places in (
+        ("text.placeholder", _UNDECIDED, ()),
+        ("text.vague", r"(?i)(?<![\w./~-])etc\b(?!/)|\band so (?:on|forth)\b", ()),
+        ("text.vague", _VAGUE, _SHORT),
+        ("text.conditional", r"(?i)\bas (?:needed|necessary)\b", ()),
+        ("text.conditional", _IF_POSSIBLE, _SHORT),
+        ("text.conditional", _OPTIONAL, (TITLE, INTENT)),
+        ("text.conditional", rf"(?i)\bdepending on\b|^(?:if|unless)\b.*{_ELSEWHERE}", (INTENT,)),
+    )
 )
+"""Code, what is ambiguous, and the kinds of text in which it is; none for all."""
 Text = tuple[Plan, Task | None, str, str, int]
 """Plan, task (None for the plan's own), kind of text, the text, its line or 0."""
 
 
 def phrases(case: Case) -> Hits:
-    texts = list(_texts(case))
-    whole = "\n".join(text for _, _, _, text, _ in texts).lower()
-    present = [phrase for phrase in PHRASES if phrase.word in whole]
-    for plan, task, place, text, line in texts if present else ():
-        lowered = text.lower()
-        for phrase in present:
-            if phrase.word in lowered and place in phrase.places:
-                match = _pattern(phrase.pattern).search(_bare(text))
-                if match is not None:
-                    whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
-                    words = {"whose": whose, "word": match[0].strip(" :()[]-–—"), "place": _NAMES[place]}
-                    yield plan, task, Hit(text, words, phrase.code, _field(place, task), line)
-                    break
+    for plan, task, place, text, line in _texts(case):
+        bare = _CODE.sub(" … ", text)
+        for code, pattern, places in _PHRASES:
+            match = pattern.search(bare) if place in places or not places else None
+            if match is not None:
+                whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
+                words = {"whose": whose, "word": match[0].strip(" :()[]-–—"), "place": _NAMES[place]}
+                yield plan, task, Hit(text, words, code, _field(place, task), line)
+                break
 
 
 def _texts(case: Case) -> Iterator[Text]:
@@ -130,20 +90,7 @@ def _field(place: str, task: Task | None) -> str:
     return place if task or place != CRITERION else "success_criteria"
 
 
-@functools.cache
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.MULTILINE)
-
-
-@functools.cache
-def _code() -> re.Pattern[str]:
-    return re.compile(r"(`+)[^`]+\1|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")
-
-
-def _bare(text: str) -> str:
-    return _code().sub(" … ", text)
-
-
+_CODE = lazy_pattern.compile(r"(`+)[^`]+\1|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")
 _NAMES = {
     TITLE: "the title",
     CRITERION: "a criterion",

@@ -43,7 +43,7 @@ def test_added_removed_and_changed_tasks_are_listed_field_by_field() -> None:
     diff = plan_diff.compare(old, new)
     assert [t.id for t in diff.tasks_added] == ["T1-04"]
     assert [t.id for t in diff.tasks_removed] == ["T1-03"]
-    assert [(c.id, [f.field for f in c.fields]) for c in diff.tasks_changed] == [("T1-02", ["depends_on", "files"])]
+    assert [(c.id, list(c.fields)) for c in diff.tasks_changed] == [("T1-02", ["depends_on", "files"])]
     assert plan_diff.lines(diff) == (
         "task added: T1-04 Task 4",
         "task removed: T1-03 Task 3",
@@ -55,7 +55,7 @@ def test_added_removed_and_changed_tasks_are_listed_field_by_field() -> None:
 def test_changed_fields_of_the_plan_are_listed() -> None:
     old, new = contract(task(1), assumptions=("dry",)), contract(task(1), assumptions=("wet",), sha="b")
     diff = plan_diff.compare(old, new)
-    assert [(p.path, [f.field for f in p.fields]) for p in diff.plans_changed] == [("01-PLAN.md", ["assumptions"])]
+    assert [(p.id, list(p.fields)) for p in diff.plans_changed] == [("01-PLAN.md", ["assumptions"])]
     assert plan_diff.lines(diff) == ("01-PLAN.md: assumptions - dry", "01-PLAN.md: assumptions + wet")
 
 
