@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,8 +21,6 @@ NOT_JUDGED = "not judged"
 RECORDED = "recorded"
 HOLDING = frozenset({DECLARED, NOT_JUDGED, RECORDED})
 """The statuses that fail nothing."""
-ALL = "*"
-"""The name of a line that stands for the names of a file that are not recorded one by one."""
 
 Definitions = Mapping[str, tuple[str, ...]]
 """The texts of what a file defines, by name; a name may be defined more than once."""
@@ -92,7 +91,7 @@ def as_texts(lines: Iterable[Line]) -> list[str]:
     happened = [line for line in lines if line.actual is not None]
     recorded = [line for line in happened if line.status == RECORDED]
     shown = [line for line in happened if line.status != RECORDED] + recorded[:_MOST_SHOWN]
-    texts = [f"{line.actual} {'others' if line.name == ALL else line.name} in {line.path}" for line in shown]
+    texts = [f"{line.actual} {line.name} in {line.path}" for line in shown]
     more = len(recorded) - _MOST_SHOWN
     return [*texts, f"and {more} more"] if more > 0 else texts
 
@@ -127,28 +126,21 @@ def compare(claims: Sequence[SymbolClaim] | None, sets: Sequence[SymbolSet]) -> 
         lines += [Line(name, path, UNDECLARED, actual, None) for path, name, actual in extra]
         taken.update(extra)
     replaced = ((each.path, name, CHANGED) for each in sets for name in each.names(CHANGED))
-    return (*lines, *_recorded(sorted([*changed, *replaced]), taken))
+    return (*lines, *itertools.islice(_recorded(sorted([*changed, *replaced]), taken), _MOST_RECORDED))
 
 
 def _recorded(changed: Sequence[_Change], taken: set[_Change]) -> Iterator[Line]:
     """Yield a line for each change that has none; of an owner and its members, one stands for the others.
 
-    That is the owner if it is new or removed, and the members otherwise. Many names of a file become one line.
+    That is the owner if it is new or removed, and the members otherwise.
     """
     owners = {(path, name.rpartition(".")[0]) for path, name, _ in changed}
-    happened, count = frozenset(changed), 0
-    rest: dict[tuple[str, str], None] = {}
+    happened = frozenset(changed)
     for path, name, actual in changed:
         by_owner = actual != CHANGED and (path, name.rpartition(".")[0], actual) in happened
         by_members = actual == CHANGED and (path, name) in owners
-        if by_owner or by_members or (path, name, actual) in taken:
-            continue
-        count += 1
-        if count <= _MOST_RECORDED:
+        if not by_owner and not by_members and (path, name, actual) not in taken:
             yield Line(name, path, RECORDED, actual, None)
-        else:
-            rest[path, actual] = None
-    yield from (Line(ALL, path, RECORDED, actual, None) for path, actual in rest)
 
 
 def means(claim: str, path: str, name: str) -> bool:

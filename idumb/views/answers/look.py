@@ -159,8 +159,7 @@ def _recorded(ledger: Sequence[phrases.Data]) -> list[str]:
     """Return a line for each file whose symbols are recorded, such as `symbols of a.py: added load; changed save`."""
     names: dict[str, dict[str, list[str]]] = {}
     for line in ledger:
-        name = "others" if line["symbol"] == symbols.ALL else line["symbol"]
-        names.setdefault(line["path"], {}).setdefault(line["actual"], []).append(name)
+        names.setdefault(line["path"], {}).setdefault(line["actual"], []).append(line["symbol"])
     return [
         f"  symbols of {path}: "
         + "; ".join(f"{actual} {wording.listed(of_file, 10)}" for actual, of_file in by_change.items())

@@ -74,8 +74,3 @@ def test_a_task_declares_such_a_file_only_by_its_name() -> None:
     assert not [
         (path, claim, declared) for path, claim, declared in cases if tool_files.declared(path, [claim]) is not declared
     ]
-
-
-def test_every_row_names_a_tool_and_has_a_name_of_its_own() -> None:
-    assert all(row.name and row.tool for row in tool_files.ROWS)
-    assert len({row.name for row in tool_files.ROWS}) == len(tool_files.ROWS)
