@@ -202,8 +202,8 @@ def test_the_paths_of_a_patch_count_as_paths_of_the_step() -> None:
         ("ordinary/a", ("SCHLÜSSEL",), None),
     ],
 )
-def test_the_fast_path_check_misses_no_rule(path: str, protected: tuple[str, ...], code: str | None) -> None:
-    """R-LOCK-5."""
+def test_each_rule_of_plan_and_configuration_protects(path: str, protected: tuple[str, ...], code: str | None) -> None:
+    """R-LOCK-5, R-PLAN-4."""
     candidate = plan(task(files=(FileClaim("create", path),)), scope=Scope(None, protected))
     assert codes(candidate) == ({code} if code else set())
 
