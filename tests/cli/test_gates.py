@@ -80,7 +80,7 @@ def test_level_2_blocks_the_approval_of_a_plan_that_shows_that_a_gate_cannot_hol
     """R-GATE-1, R-GATE-2: at level 1 the same plan is approved, with warnings."""
     fields = "- **Change:** preserving\n- **Limits:** files 1\n"
     symbols = "- **Symbols:** add `greet`\n"
-    files, both = "create `a.txt`, create `b.txt`", (write("a.txt", "a\n"), write("b.txt", "b\n"))
+    files, both = "create `a.py`, create `b.py`", (write("a.py", "A = 1\n"), write("b.py", "B = 1\n"))
     project.plan([task("T1-01", files=files, check="nowhere-at-all --help", fields=fields + symbols, steps=both)])
     codes = {"limit.exceeded", "change.contradiction", "check.no-program"}
     for level, severity in ((1, "warning"), (2, "error")):

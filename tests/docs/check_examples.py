@@ -151,7 +151,12 @@ EXAMPLES: Mapping[str, Example] = {
     "change.contradiction": Example(
         "The Symbols of a task change more than its class of change says: added public names are `extending`, removed"
         " ones `breaking`.",
-        task(first="- **Change:** preserving\n", more="- **Symbols:** add `greet`\n"),
+        task(
+            first="- **Change:** preserving\n",
+            files="create `hello.py`",
+            more="- **Symbols:** add `greet`\n",
+            criteria="It is there — check: `test -s hello.py`",
+        ),
     ),
     "symbol.contradiction": Example(
         "A task declares an interface, and its Symbols remove the name.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from idumb.domain import paths, wording
@@ -11,7 +10,6 @@ from idumb.domain.plans import run_files
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import ledger
 
-_NO_CODE = (".md", ".rst", ".adoc", ".txt", ".json", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".csv")
 _MOST_SECONDS, _MOST_FILES, _MOST_CRITERIA = 2 * 3600, 8, 7
 _RANKS = ("preserving", "extending", "modifying", "breaking")
 
@@ -31,46 +29,31 @@ def exceeded_limit(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
 
 
 def contradicted_class(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
-    """Find tasks that declare a harmless change, and symbols that make it a higher class."""
+    """Find tasks that declare a harmless change of Python, and symbols that make it a higher class.
+
+    A name that is added and removed moves to another file, and may still be found where callers look.
+    """
     written = ledger.written_paths(task.files)
-    if task.change is None or all(map(run_files.has_no_callers, written)):
+    if task.change is None or not written or not all(map(_shows_public_names, written)):
         return
-    for least, names in _least(task):
-        if _RANKS.index(task.change) < _RANKS.index(least):
-            does = f"{'removes' if least == 'breaking' else 'adds'} {wording.listed(names)}"
-            certain = all(map(_shows_public_names, written))
-            yield Hit(task.change, {"does": does, "least": least}, accepted=least, certain=certain)
+    added, removed = (_names(task, action) for action in ("add", "remove"))
+    moved = {_without_modules(name) for name in added} & {_without_modules(name) for name in removed}
+    for names, least, does in ((removed, "breaking", "removes"), (added, "extending", "adds")):
+        public = [name for name in sorted(names) if _is_public(name) and _without_modules(name) not in moved]
+        if public and _RANKS.index(task.change) < _RANKS.index(least):
+            words = {"does": f"{does} {wording.listed(public)}", "least": least}
+            yield Hit(task.change, words, accepted=least)
             break
 
 
 def _shows_public_names(path: str) -> bool:
-    """Return whether a name that a file defines is public if it looks so: in others, a keyword decides that."""
-    if path.endswith(".go"):
-        return not run_files.has_no_callers(path) and not re.search(r"(?:^|/)(?:internal|cmd)/|(?:^|/)main\.go$", path)
-    if path.endswith(".py"):
-        return not run_files.has_no_callers(path) and not re.search(r"(?:^|/)_(?!_init__\.py$)", path)
-    return path.endswith(_NO_CODE)
+    """Return whether a name that a file defines is public if it looks so: elsewhere, a keyword decides that."""
+    is_private = any(part.startswith("_") and part != "__init__.py" for part in path.split("/"))
+    return path.endswith(".py") and not is_private and not run_files.has_no_callers(path)
 
 
-def _least(task: Task) -> Iterator[tuple[str, list[str]]]:
-    """Yield the least class of a change that adds or removes public names, with these; removed ones first.
-
-    A name that is added and removed moves to another file, and may still be found where callers look.
-    """
-    is_go = any(path.endswith(".go") for path in ledger.written_paths(task.files))
-    is_test = any(map(run_files.is_test, ledger.written_paths(task.files)))
-    added, removed = (_names(task, action) for action in ("add", "remove"))
-    moved = {_without_modules(name) for name in added} & {_without_modules(name) for name in removed}
-    for names, least in ((removed, "breaking"), (added, "extending")):
-        public = [
-            name
-            for name in sorted(names)
-            if _without_modules(name) not in moved
-            and not any(part.startswith(("_", "*")) or (is_go and part[:1].islower()) for part in name.split("."))
-            and not (is_test and name.rpartition(".")[2].lower().startswith("test"))
-        ]
-        if public:
-            yield least, public
+def _is_public(name: str) -> bool:
+    return not any(part.startswith(("_", "*")) for part in name.split("."))
 
 
 def _without_modules(name: str) -> str:

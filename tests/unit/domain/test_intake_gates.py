@@ -28,6 +28,7 @@ from tests.support.intake import SETTINGS, plan, task
 
 NOWHERE = StartState(no_programs=frozenset({"nowhere", "./nowhere"}))
 TWO_FILES = (FileClaim("create", "a.txt"), FileClaim("create", "b.txt"))
+CODE = (FileClaim("modify", "a.py"),)
 PRECONDITION = (Condition("command", "nowhere"),)
 KNOWN = task(invariants=())
 BROKEN: dict[str, tuple[str, str, Plan]] = {
@@ -37,12 +38,12 @@ BROKEN: dict[str, tuple[str, str, Plan]] = {
     "added and preserving": (
         "change-class",
         "change.contradiction",
-        plan(task(change="preserving", symbols=(SymbolClaim("add", "load"),))),
+        plan(task(change="preserving", files=CODE, symbols=(SymbolClaim("add", "load"),))),
     ),
     "removed and modifying": (
         "change-class",
         "change.contradiction",
-        plan(task(change="modifying", symbols=(SymbolClaim("remove", "Store.load"),))),
+        plan(task(change="modifying", files=CODE, symbols=(SymbolClaim("remove", "Store.load"),))),
     ),
     "interface": ("specification", "interface.incomplete", plan(task(interfaces=(Interface("load", {}),)))),
     "removed interface": (
@@ -120,16 +121,21 @@ HONEST = {
     "a test in a new file": _adds("TestLoad.test_a", "tests/test_a.py"),
     "a test beside the code": _adds("test_load", "load.py", "test_load.py"),
     "names in a script": _adds("load", "scripts/a.py"),
+    "a function that is perhaps not exported": _adds("load", "src/a.ts"),
+    "a helper that is perhaps the test's": _adds("make", "a.py", "tests/test_a.py"),
     "a name that moves between modules": plan(
-        task(change="preserving", symbols=(SymbolClaim("add", "new.load"), SymbolClaim("remove", "old.load")))
+        task(
+            change="preserving", files=CODE, symbols=(SymbolClaim("add", "new.load"), SymbolClaim("remove", "old.load"))
+        )
     ),
     "within its limits": plan(task(files=TWO_FILES, limits=Limits(files=2, paths=("*.txt",)))),
     "a glob counts as no file": plan(task(files=(*TWO_FILES, FileClaim("modify", "src/*")), limits=Limits(files=2))),
-    "the class of its symbols": plan(task(change="extending", symbols=(SymbolClaim("add", "load"),))),
-    "a private name": plan(task(change="preserving", symbols=(SymbolClaim("add", "_load"),))),
+    "the class of its symbols": plan(task(change="extending", files=CODE, symbols=(SymbolClaim("add", "load"),))),
+    "a private name": plan(task(change="preserving", files=CODE, symbols=(SymbolClaim("add", "_load"),))),
     "a name that moves": plan(
         task(
             change="preserving",
+            files=CODE,
             symbols=(SymbolClaim("add", "load"), SymbolClaim("remove", "load")),
             interfaces=(Interface("load", {}),),
         )
@@ -150,9 +156,6 @@ def test_documentation_needs_no_change_class_except_in_strict_mode() -> None:
 
 
 DOUBTFUL = {
-    "a function that is perhaps not exported": ("change.contradiction", _adds("load", "src/a.ts")),
-    "a method that is perhaps not pub": ("change.contradiction", _adds("Config.load", "src/a.rs")),
-    "a helper that is perhaps the test's": ("change.contradiction", _adds("make", "a.py", "tests/test_a.py")),
     "a program of an environment": ("check.no-program", _checks(". .venv/bin/activate && nowhere -q")),
     "a program that a check installs": ("check.no-program", _checks("pip install nowhere && nowhere")),
     "a program that a check builds": ("check.no-program", _checks("go build -o nowhere . && ./nowhere")),
