@@ -13,14 +13,6 @@ from idumb.domain import paths
 from idumb.domain.plans import commands, programs
 from idumb.lazy_dataclass import dataclass
 
-# fmt: off
-_NO_TARGET = frozenset({
-    "add", "audit", "ci", "dlx", "exec", "i", "info", "init", "install", "link", "list", "ls", "outdated", "pack",
-    "remove", "update", "version", "view", "why", "x",
-})
-"""Subcommands of package managers that run no script of the project on purpose."""
-_WITH_VALUE = frozenset({"-R", "-c", "-e", "-g", "-k", "-m", "-n", "-o", "-p", "-r", "-t"})
-# fmt: on
 _TEST = lazy_pattern.compile(
     r"(?:^|/)(?:tests?|test_[^/]*|[^/]*_tests?|[^/]*[.-](?:test|spec)s?|[^/]*Tests?|[^/]*_spec|conftest)\.[A-Za-z]+$"
     r"|(?:^|/)(?:tests?|specs?|__tests__)(?:/|$)"
@@ -32,6 +24,9 @@ _ASIDE = lazy_pattern.compile(
 )
 """Programs, data, and code of others or of tools: what no caller of the project names."""
 _JUDGING = lazy_pattern.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
+
+
+_READING = (programs.COMPARE, programs.SHOW, programs.FILTER, programs.SURE, programs.ARRANGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +63,17 @@ def of_command(text: str) -> RunFiles:
         words = command.own
         if words[:1] == ["cd"] and len(words) > 1:
             folder = _below(folder, words[1]) or folder
+        if not words or programs.does(command.program, *_READING):
             continue
-        tool = _test_tool(words)
-        if tool is not None:
-            _take_tests(words[:tool], words[tool:], folder, tests, suites)
-            continue
-        for path in filter(None, (_below(folder, name) for name in _scripts(words))):
-            (tests if is_test(path) else scripts)[path] = None
+        named = [path for before, word in itertools.pairwise(("", *words)) for path in _named(folder, before, word)]
+        own_tests = [path for path in named if is_test(path) and posixpath.splitext(path)[1]]
+        tests.update(dict.fromkeys(own_tests))
+        if not own_tests and programs.judges(words, only_tests=True):
+            folders = [word.removesuffix("...") for word in words[1:] if word.startswith("./")]
+            suites.update(dict.fromkeys(_below(folder, name) for name in folders or ["."]))
+        judging = [path for path in named if path not in own_tests and _JUDGING.search(path)]
+        targets = programs.DEFINITIONS.get(command.program, ()) if programs.judges(words, only_tests=False) else ()
+        scripts.update(dict.fromkeys([*judging, *(_below(_folder_of(folder, words), file) for file in targets)]))
     return RunFiles(tuple(scripts), tuple(tests), tuple(suites))
 
 
@@ -84,76 +83,19 @@ def _below(folder: str, name: str) -> str:
     return "" if paths.problem(path) is not None or path == "." else path
 
 
-def _test_tool(words: Sequence[str]) -> int | None:
-    """Return the index after the test program of a command; None if it starts none."""
-    names = [word.rpartition("/")[2] for word in words]
-    for index, name in enumerate(names[:8]):
-        if programs.does(name, programs.TEST) and name not in programs.DEFINITIONS:
-            return index + 1
-        if name in ("go", "cargo", "bun", "deno") and names[index + 1 : index + 2] == ["test"]:
-            return index + 2
-        if name == "node" and "--test" in names:
-            return index + 1
-        if programs.does(names[0], programs.INTERPRETER):
-            if index and "-m" not in (name, names[index - 1]):
-                return None
-        elif not programs.does(names[0], programs.STARTS) or names[:2] == ["npm", "run"]:
-            return None
-    return None
-
-
-def _take_tests(
-    program: Sequence[str], arguments: Sequence[str], folder: str, tests: dict[str, None], suites: dict[str, None]
-) -> None:
-    """Add the files and folders that are given to a test program; without any, it runs all tests below `folder`."""
-    given = [operand for operand in programs.operands(arguments, _WITH_VALUE) if operand != "run"]
-    if "unittest" in program:
-        given = [] if "discover" in arguments else [_module(name) for name in given]
-    if "cargo" in program:
-        given = [f"tests/{one}.rs" for flag, one in itertools.pairwise(arguments) if flag == "--test"]
-    named = False
-    for operand in given:
-        recursive = operand.endswith(("/...", "/")) or operand == "..."
-        name = operand.partition("::")[0].removesuffix("...").rstrip("/")
-        path = _below(folder, name)
-        if not path and name not in (".", ""):
-            continue
-        named = True
-        (suites if recursive or not posixpath.splitext(path)[1] else tests)[path] = None
-    if not named:
-        suites[folder] = None
-
-
-def _module(name: str) -> str:
-    """Return the file of a Python module."""
-    return name if "/" in name or name.endswith(".py") else f"{name.replace('.', '/')}.py"
-
-
-def _scripts(words: Sequence[str]) -> Iterator[str]:
-    """Yield the scripts that judge, and the files with the targets, that a simple command runs."""
-    while words and programs.does(words[0], programs.STARTS) and words[0] not in programs.DEFINITIONS:
-        rest = [word for word in words[1:] if not word.startswith("-")]
-        words = rest[1:] if rest[:1] == ["run"] else rest
-    if not words:
+def _named(folder: str, before: str, word: str) -> Iterator[str]:
+    """Yield the file that a word may name: a path, a module of Python, or a test of cargo."""
+    name = word.partition("::")[0]
+    if before in ("-m", "unittest") and not programs.does(name, programs.TEST):
+        name = name if "/" in name or name.endswith(".py") else f"{name.replace('.', '/')}.py"
+    elif before == "--test" and "." not in name:
+        name = f"tests/{name}.rs"
+    elif " " in name or ("/" not in name and "." not in name):
         return
-    name = words[0].rpartition("/")[2]
-    if "/" in words[0] and not words[0].startswith("/"):
-        if _JUDGING.search(words[0]):
-            yield words[0]
-    elif programs.does(name, programs.INTERPRETER, programs.SHELL) or name.startswith("python3."):
-        options = {word for word in words[1:] if word in ("-c", "-e", "-m")}
-        is_module = words[1:2] == ["-m"] and len(words) > 2
-        script = _module(words[2]) if is_module else next(iter(programs.operands(words[1:], _WITH_VALUE)), "")
-        if (is_module or not options) and _JUDGING.search(script):
-            yield script
-    elif name in programs.DEFINITIONS:
-        yield from _definitions(name, words[1:])
+    yield from filter(None, [_below(folder, name)])
 
 
-def _definitions(name: str, arguments: Sequence[str]) -> Iterator[str]:
-    folder = next((b for a, b in itertools.pairwise(arguments) if a in ("-C", "--prefix", "--dir")), "")
-    given = [b for a, b in itertools.pairwise(arguments) if a in ("-f", "--file", "--makefile")]
-    operands = [argument for argument in arguments if not argument.startswith("-") and argument != folder]
-    if "package.json" in programs.DEFINITIONS[name] and (not operands or operands[0] in _NO_TARGET):
-        return
-    yield from (posixpath.join(folder, file) for file in given or programs.DEFINITIONS[name])
+def _folder_of(folder: str, words: Sequence[str]) -> str:
+    """Return the folder whose file defines the targets of a command."""
+    given = (b for a, b in itertools.pairwise(words) if a in ("-C", "--prefix", "--dir"))
+    return posixpath.join(folder, next(given, ""))
