@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.lazy_dataclass import dataclass
@@ -65,8 +65,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
-
-
-def ways(actions: Iterable[Action]) -> list[dict[str, Any]]:
-    """Return each action once, with its tool."""
-    return [action.row() for action in dict.fromkeys(actions)]

@@ -35,7 +35,7 @@ class Host:
 
     - `project`: a folder in the repository. `user`: a folder in the user's home directory, None if it has none.
     - `variable`: an environment variable that replaces the first part of `user`.
-    - `form`: makes the file. `file`: its name, with `{}` for the command's. `limit`: the maximum number of characters.
+    - `form`: makes the file. `file`: its name, with `{}` for the command's.
     - `typed`: how a user calls the command.
     - `also`: other places where the host looks, in another format.
     """
@@ -48,7 +48,6 @@ class Host:
     file: str = "{}.md"
     typed: str = "/{}"
     variable: str | None = None
-    limit: int | None = None
     also: tuple[Host, ...] = ()
 
     @property
@@ -116,7 +115,7 @@ HOSTS: tuple[Host, ...] = (
          markdown("description", "argument-hint", arguments=_ALL, more={"agent": "agent"}), file="{}.prompt.md",
          also=(_COPILOT_CLI,)),
     Host("cursor", "Cursor", ".cursor/commands", ".cursor/commands", _PLAIN),
-    Host("windsurf", "Windsurf", ".windsurf/workflows", ".codeium/windsurf/global_workflows", _DESCRIBED, limit=12_000),
+    Host("windsurf", "Windsurf", ".windsurf/workflows", ".codeium/windsurf/global_workflows", _DESCRIBED),
     Host("qwen", "Qwen Code", ".qwen/commands", ".qwen/commands",
          markdown("description", "argument-hint", arguments="{{args}}")),
 )  # fmt: skip

@@ -20,7 +20,6 @@ SKIPPED = "skipped"
 OMITTED = "omitted"
 DONE_BEFORE = "done before idumb"
 """What people read of an omitted task that was imported as done."""
-STATUSES = (PENDING, READY, RUNNING, WAITING, COMPLETED, ACCEPTED, FAILED, BLOCKED, SKIPPED, OMITTED)
 
 DONE = frozenset({COMPLETED, ACCEPTED})
 """Statuses of a task whose work counts."""

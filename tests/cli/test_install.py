@@ -50,7 +50,7 @@ def test_install_and_uninstall_write_and_remove_all_files_of_each_host(project: 
         files = tree(project.folder)
         assert set(files) == set(installed)
         assert {f"{place.project}/{hosts.path(place, 'execute-phase')}" for place in host.places} <= set(installed)
-        assert host.limit is None or all(len(data) < host.limit for data in files.values())
+        assert all(len(data) < 12_000 for data in files.values())  # Windsurf reads no more
         install(project, "--host", host.name, "--remove")
         assert [p.name for p in project.folder.iterdir()] == [".git"], host.name
 

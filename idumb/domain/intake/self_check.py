@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain, islice
 from typing import Any
@@ -104,37 +104,30 @@ def _agents(case: Case) -> Iterable[str]:
     return dict.fromkeys(name for names in used for name in names if name is not None)
 
 
-_TABLE: tuple[tuple[str, str, Callable[[Case], Iterable[str]]], ...] = (
-    ("executable", "Is every step of the plan executable?", lambda case: case.contract.order),
-    (
-        "requirements",
+_TABLE: Mapping[str, tuple[str, Callable[[Case], Iterable[str]]]] = {
+    "executable": ("Is every step of the plan executable?", lambda case: case.contract.order),
+    "requirements": (
         "Does every requirement have a task, every task a requirement, and an artifact or a check?",
         lambda case: [id for plan in case.contract.plans for id in plan.requirements],
     ),
     # The changes of steps are declared, while those of agents are only known afterwards.
-    (
-        "scope",
-        "Do all steps stay inside what is declared?",
-        lambda case: [task.id for _, task in case.pairs if task.steps],
-    ),
-    ("rollback", "Does every task say how it is rolled back?", _rollback),
-    (
-        "interfaces",
+    "scope": ("Do all steps stay inside what is declared?", lambda case: [t.id for _, t in case.pairs if t.steps]),
+    "rollback": ("Does every task say how it is rolled back?", _rollback),
+    "interfaces": (
         "Is every public name fully specified?",
         lambda case: [interface.name for _, task in case.pairs for interface in task.interfaces],
     ),
-    ("non-goals", "Does the plan declare its non-goals?", _non_goals),
-    ("invariants", "Do invariants protect the public interfaces?", _invariants),
-    (
-        "change-classes",
+    "non-goals": ("Does the plan declare its non-goals?", _non_goals),
+    "invariants": ("Do invariants protect the public interfaces?", _invariants),
+    "change-classes": (
         "Does every change of behaviour have a change class?",
         lambda case: [f"{task.id} {task.change}" for _, task in case.pairs if task.change],
     ),
-    ("agents", "Do all agents fit together?", _agents),
+    "agents": ("Do all agents fit together?", _agents),
     # No check of a plan can judge a design that is not built yet.
-    ("design", "Is the quality of the design acceptable?", lambda _: ()),
-)
+    "design": ("Is the quality of the design acceptable?", lambda _: ()),
+}
 QUESTIONS = tuple(
     Question(id, question, tuple(code for code in registry.CODES if catalog.ROWS[code].question == id), basis)
-    for id, question, basis in _TABLE
+    for id, (question, basis) in _TABLE.items()
 )

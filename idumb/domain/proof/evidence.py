@@ -96,22 +96,14 @@ class Evidence:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields of `evidence.recorded`."""
-        row = asdict(self)
-        row["argv"] = list(self.argv)
-        row["seconds"] = round(self.seconds, 3)
-        del row["shown"], row["may_need"]
-        if self.shown:
-            row["shown"] = [item.as_dict() for item in self.shown]
-        for name in ("weaker", "locations", "changed_programs", "changed"):
-            row[name] = list(row[name])
-            if not row[name]:
-                del row[name]
-        for name in ("control", "violation", "sandbox"):
-            if not row[name]:
-                del row[name]
-        if self.level == levels.ADVISORY:
-            del row["level"]
-        return row
+        row = asdict(self) | {"argv": list(self.argv), "seconds": round(self.seconds, 3)}
+        row |= {name: list(row[name]) for name in _LISTS} | {"shown": [item.as_dict() for item in self.shown]}
+        empty = {name for name in (*_LISTS, "shown", "control", "violation", "sandbox") if not row[name]}
+        omitted = {*empty, "may_need", *(["level"] if self.level == levels.ADVISORY else [])}
+        return {name: value for name, value in row.items() if name not in omitted}
+
+
+_LISTS = ("weaker", "locations", "changed_programs", "changed")
 
 
 def verdict(compared: Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
