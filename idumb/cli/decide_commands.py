@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from idumb.app.core.result import Result
 from idumb.cli import options
 from idumb.domain.decision import Answer
+from idumb.domain.runs import handoff
 from idumb.system.files import user_folders
 
 
@@ -44,20 +44,13 @@ def decisions_command() -> Result:
 @click.option("--hash", metavar="HASH", help="Approve the contract with this hash without asking (see check-plan).")
 @click.option("--expires", metavar="TIME", help="When the approval expires: 90m, 12h, 7d, 2w, or a date or time (UTC).")
 @click.option("--pin-base", is_flag=True, help="Bind the approval to the current commit.")
-@click.option(
-    "--accept-irreversible",
-    "accept",
-    multiple=True,
-    metavar="TASK",
-    help="Allow a task that cannot be undone. Repeatable.",
-)
-@click.option(
+@options.many("--accept-irreversible", "TASK", "Allow a task that cannot be undone.", "accept")
+@options.many(
     "--answer",
+    "QUESTION=yes",
+    "Answer a self-check question that idumb cannot judge, or vouch for a requirement without a text. Separate several"
+    " with commas.",
     "answers",
-    multiple=True,
-    metavar="QUESTION=yes",
-    help="Answer a self-check question that idumb cannot judge, or vouch for a requirement without a text. Separate"
-    " several with commas. Repeatable.",
 )
 @click.option("--sign", metavar="KEY", help="Sign the approval with this SSH key (ssh-keygen).")
 @click.option("--file", metavar="PATH", help="Write the signed approval to a new file, for another machine.")
@@ -130,44 +123,25 @@ def drop_command(target: str, why: str) -> Result:
 
 handoff_command = options.Group(
     "handoff",
-    """List, show, update and count handoffs.
+    """List, show and update handoffs.
 
     A finished task hands its work to each receiver that the plan lists under "Handoff to". ID is the id of a handoff,
     the beginning of an id, or a task with a single handoff.
     """,
 )
-_STATUS = click.Choice(["pending", "in_progress", "complete", "blocked", "failed"])
-
-
-def _which_handoffs(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--run", metavar="ID", help="Only this run."),
-        click.option("--phase", metavar="N", help="Only this phase."),
-        click.option("--status", type=_STATUS, help="Only this status."),
-        click.option("--agent", metavar="NAME", help="Only this receiver."),
-    ):
-        function = option(function)
-    return function
 
 
 @options.command("list", group=handoff_command)
-@_which_handoffs
+@click.option("--run", metavar="ID", help="Only this run.")
+@click.option("--phase", metavar="N", help="Only this phase.")
+@click.option("--status", type=click.Choice(handoff.STATUSES), help="Only this status.")
+@click.option("--agent", metavar="NAME", help="Only this receiver.")
 def list_handoffs_command(**filters: Any) -> Result:
-    """List handoffs."""
+    """List handoffs and count them by status, type, receiver and phase."""
     from idumb.app.reading import handoffs
 
     with options.services() as services:
         return handoffs.listing(services, **filters)
-
-
-@options.command("stats", group=handoff_command)
-@_which_handoffs
-def count_handoffs_command(**filters: Any) -> Result:
-    """Count handoffs by status and receiver."""
-    from idumb.app.reading import handoffs
-
-    with options.services() as services:
-        return handoffs.stats(services, **filters)
 
 
 @options.command("show", group=handoff_command)

@@ -34,7 +34,7 @@ def mcp_command(only_list: bool) -> Result | None:
 @click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
 @options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.approval
-@click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode.")
+@options.mode
 @options.accept_git
 @options.accept_changed
 def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Result:
@@ -56,7 +56,7 @@ def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Resul
 @click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
 @options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.approval
-@click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the plan's mode.")
+@options.mode
 @options.accept_git
 @options.accept_changed
 def take_command(task: str, by: str | None, **flags: Any) -> Result:

@@ -145,20 +145,9 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 @click.argument("phase", required=False, shell_complete=completion.phases)
 @click.option("--run", help="Only events of this run.")
 @click.option("--task", help="Only events of this task.")
-@click.option(
-    "--kind", help="Only events of this kind (attempt.started) or alias (step_started); idumb help events lists them."
-)
-@click.option(
-    "--since", metavar="TIME", callback=options.moment, help="Only events at or after this time (ISO 8601, UTC)."
-)
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    help="How many of the newest events to show.",
-)
+@click.option("--kind", help="Only this kind (attempt.started) or alias (step_started); idumb help events lists them.")
+@click.option("--since", metavar="TIME", callback=options.moment, help="Only from this time on (ISO 8601, UTC).")
+@click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of the newest.")
 def log_command(**filters: Any) -> Result:
     """Show the events of a run.
 

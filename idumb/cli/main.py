@@ -49,7 +49,7 @@ _GROUPS = {
         "accept": "Accept a task as it is, with a reason.",
         "skip": "Skip a task, with a reason.",
         "drop": "Abandon a phase, a task or a quick task.",
-        "handoff": "List, show, update and count handoffs.",
+        "handoff": "List, show and update handoffs.",
         "dlq": "List failed tasks and runs, and retry one.",
     },
     "Undo": {

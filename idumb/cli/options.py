@@ -109,30 +109,30 @@ def people_only_option(_: click.Context, parameter: click.Parameter, value: Any)
     return value
 
 
+def many(option: str, metavar: str | None, text: str, field: str = "", **more: Any) -> Callable[[F], F]:
+    """Return an option that can be given several times. `field` is the name of its values."""
+    names = [option, *([field] if field else [])]
+    return click.option(*names, multiple=True, metavar=metavar, help=f"{text} Repeatable.", **more)
+
+
 def approve(text: str) -> Callable[[F], F]:
     """Return the option `--approve`, whose hashes name what the user consents to."""
-    return click.option(
-        "--approve", metavar="HASH", multiple=True, callback=people_only_option, help=f"{text} Repeatable."
-    )
+    return many("--approve", "HASH", text, callback=people_only_option)
 
 
-accept_git = click.option(
+accept_git = many(
     "--accept-git",
-    multiple=True,
+    "FILE",
+    "Accept this file of git's own, which changed while a task ran.",
     callback=people_only_option,
-    metavar="FILE",
-    help="Accept this file of git's own, which changed while a task ran. Repeatable.",
 )
-
-
 accept_changed = click.option(
     "--accept-changed",
     is_flag=True,
     callback=people_only_option,
     help="Continue although an agent, or anything else in the envelope, changed.",
 )
-
-
+mode = click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the mode of the plan.")
 dry_run = click.option(
     "--dry-run", "rehearsal", is_flag=True, help="Run in a throw-away copy and print the change; keep nothing."
 )
@@ -156,10 +156,8 @@ def running(function: F) -> F:
         (
             approve("Consent to all that would run; check-plan shows the hash."),
             approval,
-            click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the mode of the plan."),
-            click.option(
-                "--max-attempts", type=click.IntRange(1, 100), help="The maximum number of attempts per task."
-            ),
+            mode,
+            click.option("--max-attempts", type=click.IntRange(1, 100), help="The most attempts per task."),
             on_deviation,
             accept_git,
             negative("--no-verify", "verify", "Do not verify the phase at the end."),
@@ -167,7 +165,7 @@ def running(function: F) -> F:
             click.option(
                 "--deterministic",
                 is_flag=True,
-                help="Fail a task whose result differs from an earlier attempt under the same envelope.",
+                help="Fail a task whose result differs under the same envelope.",
             ),
             events,
         )
@@ -291,6 +289,14 @@ def declared_path(path: str, root: str) -> str:
         return path
     relative = os.path.relpath(os.path.join(os.path.realpath(os.getcwd()), path), os.path.realpath(root))
     return relative.replace(os.sep, "/") + "/" * path.endswith("/")
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of an option that is written NAME=VALUE, by their names."""
+    values = dict(text.partition("=")[::2] for text in texts if "=" in text)
+    if len(values) < len(texts):
+        raise click.UsageError(f"{option} needs a value: {option} NAME=VALUE, each name once.")
+    return values
 
 
 _LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports it as too large

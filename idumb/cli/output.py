@@ -51,12 +51,8 @@ def finish(command: str, result: Result, text: str, *, as_json: bool, quiet: boo
     """
     warnings = _with_notes(result.warnings)
     if as_json:
-        error: dict[str, Any] | None = None
-        if result.failure is not None:
-            code, message, hint = result.failure
-            details = _failed(result.exit_code, message, result.details)
-            error = {"code": code, "message": message, "hint": hint, "details": details}
-        print_object(command, result.data, error=error, warnings=warnings)
+        error = None if result.failure is None else (*result.failure, result.details)
+        print_object(command, result.data, error, result.exit_code, warnings)
         return result.exit_code
     if not quiet:
         from idumb.views import answer
@@ -88,9 +84,8 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
     findings = [finding.as_dict() for finding in getattr(problem, "findings", ())]
     details = {**problem.details, **({"findings": findings} if findings else {})}
     if as_json:
-        details = _failed(problem.exit_code, problem.message, details)
-        error = {"code": problem.code, "message": problem.message, "hint": problem.step, "details": details}
-        print_object(command, {}, error=error, warnings=_with_notes())
+        error = (problem.code, problem.message, problem.step, details)
+        print_object(command, {}, error, problem.exit_code, _with_notes())
         return problem.exit_code
     for warning in _with_notes():
         _write_error(f"warning: {shown(warning)}\n")
@@ -113,12 +108,20 @@ def _failed(exit_code: int, message: str, details: Mapping[str, Any]) -> dict[st
 
 
 def print_object(
-    command: str, data: Mapping[str, Any], *, error: Mapping[str, Any] | None = None, warnings: tuple[str, ...] = ()
+    command: str,
+    data: Mapping[str, Any],
+    error: tuple[str, str, Action | str | None, Mapping[str, Any]] | None = None,
+    exit_code: int = 0,
+    warnings: tuple[str, ...] = (),
 ) -> None:
     """Print exactly one JSON object, in ASCII so that it cannot contain terminal control codes."""
     from idumb.views import answer
 
-    _put(sys.stdout, as_line(answer.whole(command, data=data, warnings=warnings, error=error)))
+    stated: dict[str, Any] | None = None
+    if error is not None:
+        code, message, hint, details = error
+        stated = {"code": code, "message": message, "hint": hint, "details": _failed(exit_code, message, details)}
+    _put(sys.stdout, as_line(answer.whole(command, data=data, warnings=warnings, error=stated)))
     _objects.append(command)
 
 

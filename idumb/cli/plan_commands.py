@@ -36,19 +36,14 @@ def _of_new_tasks(function: F) -> F:
             show_default=True,
             help="feature, bugfix, refactor, migration, docs, spike or yours.",
         ),
-        click.option(
+        options.many(
             "--task",
+            "TITLE FILES COMMAND",
+            "A task, the files it may change, and the command that proves it.",
             "tasks",
             type=(str, str, str),
-            multiple=True,
-            metavar="TITLE FILES COMMAND",
-            help="A task, the files it may change, and the command that proves it. Repeatable.",
         ),
-        click.option(
-            "--builder",
-            metavar="NAME",
-            help="The binding that builds the tasks; by default that of the plan or the configuration, or you.",
-        ),
+        click.option("--builder", metavar="NAME", help="Who builds the tasks; by default as in the plan, else you."),
     ):
         function = option(function)
     return function
@@ -156,9 +151,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
 @click.option(
     "--hash", "expected", metavar="HASH", help="Fail unless the phase, its contract or its only plan has this hash."
 )
-@click.option(
-    "--mode", type=click.Choice(["guided", "strict"]), help="Check as for this mode. A strict plan stays strict."
-)
+@click.option("--mode", type=click.Choice(["guided", "strict"]), help="Check as for this mode; strict plans stay so.")
 @click.option(
     "--run-checks",
     is_flag=True,
@@ -204,14 +197,7 @@ def check_plan_command(
 
 @options.command("discuss", group=plan_command)
 @options.phase
-@click.option(
-    "--answer",
-    "answers",
-    multiple=True,
-    callback=options.people_only_option,
-    metavar="ID=TEXT",
-    help="Answer a question. Repeatable.",
-)
+@options.many("--answer", "ID=TEXT", "Answer a question.", "answers", callback=options.people_only_option)
 @click.option("--more", is_flag=True, help="Ask for more questions, even if some are already there.")
 @click.option("--usual", is_flag=True, help="Use the standard questions instead of asking an agent for better ones.")
 @options.approve("Consent to this agent.")
@@ -226,21 +212,11 @@ def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Resul
 
     if answers and (flags["more"] or flags["usual"]):
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
-    answer_by_id = _pairs(answers)
+    answer_by_id = options.pairs("--answer", answers)
     with options.services(writes=True, progress=True) as services:
         asker = services.asker
         read = (lambda question: asker.words(question.text, question.why)) if isinstance(asker, ask.Terminal) else None
         return phase_discussion.discuss(services, phase, answer_by_id, read, **flags)
-
-
-def _pairs(answers: tuple[str, ...]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for pair in answers:
-        question, equals, text = pair.partition("=")
-        if not equals or question in texts:
-            raise click.UsageError("Write --answer ID=TEXT, each id once.")
-        texts[question] = text
-    return texts
 
 
 @options.command("research", group=plan_command)
@@ -276,37 +252,11 @@ _PAIR = (str, str)
 
 @options.command("amend", person=True)
 @options.phase
-@click.option(
-    "--add-task",
-    "tasks",
-    multiple=True,
-    metavar="FILE",
-    help="Add the tasks in FILE, written as in a plan; - reads standard input.",
-)
-@click.option(
-    "--widen",
-    type=_PAIR,
-    multiple=True,
-    metavar="TASK CLAIM",
-    help="Allow a task more files, for example: --widen T1-03 'modify a.py'.",
-)
-@click.option(
-    "--accept-deviation",
-    "deviations",
-    type=_PAIR,
-    multiple=True,
-    metavar="TASK PATH",
-    help="Add a file that the task changed to its declared files.",
-)
-@click.option(
-    "--drop-dependency",
-    "drops",
-    type=_PAIR,
-    multiple=True,
-    metavar="TASK TASK",
-    help="Remove the dependency of the first task on the second.",
-)
-@click.option("--decision", "decisions", multiple=True, metavar="TEXT", help="Add a line to the decisions of the plan.")
+@options.many("--add-task", "FILE", "Add the tasks in FILE, written as in a plan; - reads standard input.", "tasks")
+@options.many("--widen", "TASK CLAIM", "Allow a task more files, such as T1-03 'modify a.py'.", type=_PAIR)
+@options.many("--accept-deviation", "TASK PATH", "Declare a file that the task changed.", "deviations", type=_PAIR)
+@options.many("--drop-dependency", "TASK TASK", "Let the first task not wait for the second.", "drops", type=_PAIR)
+@options.many("--decision", "TEXT", "Add a line to the decisions of the plan.", "decisions")
 @click.option("--from-file", is_flag=True, help="Adopt the changes that you made to the plan files.")
 @click.option("--plan", metavar="ID", help="The plan that receives tasks and decisions; the last one by default.")
 @click.option("--why", default="", help="The reason, which is recorded.")
@@ -314,16 +264,12 @@ _PAIR = (str, str)
 @options.yes
 def amend_command(
     phase: str,
+    *,
     tasks: tuple[str, ...],
     widen: tuple[tuple[str, str], ...],
-    deviations: tuple[tuple[str, str], ...],
     drops: tuple[tuple[str, str], ...],
     decisions: tuple[str, ...],
-    from_file: bool,
-    plan: str | None,
-    why: str,
-    agreed: str | None,
-    yes: bool,
+    **flags: Any,
 ) -> Result:
     """Change a locked plan; its run continues under it.
 
@@ -340,24 +286,16 @@ def amend_command(
     amendments += [Amendment(DECIDE, None, text) for text in decisions]
     if not all(text.strip() for text in decisions):
         raise click.UsageError("--decision needs a text.")
-    if from_file and (amendments or deviations):
+    if flags["from_file"] and (amendments or flags["deviations"]):
         raise click.UsageError("--from-file adopts the plan as it is; the other amendments write to it. Choose one.")
     with options.services(writes=True) as services:
-        phase = options.phase_id(phase, services.root)
-        request = amend.Request(phase, tuple(amendments), deviations, from_file, plan, why, yes, agreed)
+        request = amend.Request(options.phase_id(phase, services.root), tuple(amendments), **flags)
         return amend.amend(services, request, user_folders.user_name())
 
 
 @options.command("graph")
 @options.phase
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "mermaid"]),
-    default="text",
-    show_default=True,
-    help="The output format.",
-)
+@click.option("--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True)
 def graph_command(phase: str, form: str) -> Result:
     """Show the tasks of a phase in the order they run.
 

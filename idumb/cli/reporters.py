@@ -30,14 +30,11 @@ class Silent:
         output.note(text)
 
 
-class EventLines:
+class EventLines(Silent):
     """Writes each durable event and each note as a JSON line. The run continues if the reader goes away."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = QuietStream(stream)
-
-    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
-        pass
 
     def event(self, event: Event) -> None:
         self._write(event.as_dict())

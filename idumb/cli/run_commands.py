@@ -108,9 +108,7 @@ def execute_command(file: str, **flags: Any) -> Result:
 
 @options.command("quick", text="run.ended")
 @click.argument("task")
-@click.option(
-    "--files", multiple=True, metavar="PATH", help="A file, folder or pattern that the task may change. Repeatable."
-)
+@options.many("--files", "PATH", "A file, folder or pattern that the task may change.")
 @click.option("--check", metavar="COMMAND", help="The command that proves the work by exiting with 0.")
 @click.option("--builder", metavar="BINDING", help="Who builds the task; by default the configured builder.")
 @options.approve("Consent to all that would run.")

@@ -159,20 +159,15 @@ def backup_command(file: str, verify: bool) -> Result:
 
 
 @options.command("archive")
-@click.option(
-    "--before", metavar="TIME", callback=options.moment, help="Archive only runs that ended before this time (UTC)."
-)
-@click.option(
-    "--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many of the newest runs to keep."
-)
-def archive_command(before: str | None, keep_runs: int) -> Result:
+@click.option("--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many newest runs stay.")
+def archive_command(keep_runs: int) -> Result:
     """Move the events of finished runs to compressed files.
 
     Moves the runs that newer ones replaced, each to a file of its own, which is read back before its events leave the
     database. `idumb audit verify` still checks them; other commands do not show them. Their snapshots are freed.
     """
     with options.services(initialised=False) as services:
-        return log_files.archive(services, before=before, keep_runs=keep_runs)
+        return log_files.archive(services, keep_runs=keep_runs)
 
 
 @options.command("deinit", person=True)

@@ -13,12 +13,7 @@ from idumb.cli import options
 @options.command("rollback", person=True, text="run.rolled_back")
 @options.phase
 @click.option("--to", metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
-@click.option(
-    "--past",
-    multiple=True,
-    metavar="TASK",
-    help="Roll back past this irreversible task, although its effects remain. Repeatable.",
-)
+@options.many("--past", "TASK", "Roll back past this irreversible task, although its effects remain.")
 @options.accept_git
 @options.yes
 def rollback_command(phase: str, to: str | None, **flags: Any) -> Result:

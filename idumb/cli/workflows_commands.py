@@ -72,7 +72,7 @@ def status_command(name: str | None) -> Result:
 
 @options.command("run", group=workflow_command, text="run.ended")
 @click.argument("name", required=False)
-@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="An input. Repeatable.")
+@options.many("--input", "NAME=VALUE", "An input.", "inputs")
 @click.option("--from", "source", default="", metavar="HANDOFF", help="Take up this handoff; it gives inputs.")
 @options.dry_run
 @options.running
@@ -88,13 +88,7 @@ def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags:
     from idumb.app.running.run_request import Request
     from idumb.app.workflows import start
 
-    given: dict[str, str] = {}
-    for text in inputs:
-        key, equals, value = text.partition("=")
-        if not equals or key in given:
-            wrong = "is given twice" if key in given else "needs a value: --input NAME=VALUE"
-            raise click.UsageError(f"--input {key} {wrong}.")
-        given[key] = value
+    given = options.pairs("--input", inputs)
     request = Request("", command="workflow", **flags)
     with options.services(progress=True) as services:
         result = start.run(services, name, given, request, source=source, who=user_folders.user_name())

@@ -13,6 +13,7 @@ Data = Mapping[str, Any]
 Lines = Sequence[str] | str
 """The text of an answer: lines, which the next commands follow, or the whole text."""
 _WIDTH = 160
+_RULE = "-" * 72
 _FEW = 5  # subjects on one line
 _CONFLICTS = 6  # files whose commands are shown
 _DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "fix"))  # shown label, JSON key
@@ -42,6 +43,29 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
     return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
+def outline(data: Data, indent: str = "  ") -> list[str]:
+    """Return what is known, a line for each name. Lists have dashes, texts of several lines a bar."""
+    known = {name.replace("_", " ") + ":": each for name, each in data.items() if each not in (None, "", [], {})}
+    width = max((len(name) for name, each in known.items() if not isinstance(each, list | dict)), default=0)
+    lines: list[str] = []
+    for name, each in known.items():
+        if isinstance(each, dict):
+            lines.append(f"{indent}{name} {_on_one_line(each)}")
+        elif isinstance(each, list):
+            lines += [f"{indent}{name}", *(f"{indent}  - {_on_one_line(item)}" for item in each)]
+        elif "\n" in str(each):
+            lines += [f"{indent}{name}", *(f"{indent}  | {line}" for line in lines_of(str(each)))]
+        else:
+            lines.append(f"{indent}{name:<{width}} {each}")
+    return lines
+
+
+def _on_one_line(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    return ", ".join(f"{name.replace('_', ' ')} {each}" for name, each in item.items() if each not in (None, "", 0, []))
+
+
 def commands(data: Data) -> list[str]:
     """Return the next commands, the likeliest first."""
     following = list(data.get("next", ()))
@@ -56,14 +80,14 @@ def resolving(files: Sequence[Data]) -> list[str]:
     return [*(f"    {row}" for row in rows), *more]
 
 
-def choices(rows: Sequence[Data]) -> list[str]:
-    """Return the choices, each with its consequence and command."""
-    lines = []
-    for row in rows:
-        words = f"{row['text']}; {row['consequence']}"
-        lines.append(f"  {row['id']}: {words}")
-        lines += [f"      {row['command']}"] if row.get("command") else []
-    return ["  choices:", *(f"  {line}" for line in lines)] if lines else []
+def choices(question: Data) -> list[str]:
+    """Return the command of each choice, with its consequence."""
+    lines: list[str] = []
+    for choice in question.get("choices", ()):
+        command = choice.get("command") or f"idumb decide {question['id']} {choice['id']}"
+        lines.append(f"  {command}")
+        lines.append(f"      {choice['text']}: {choice['consequence']}")
+    return lines
 
 
 def counts(numbers: Mapping[str, int], most: Sequence[str]) -> str:
@@ -111,6 +135,11 @@ def ended(attempt: Data, commit: str = "") -> str:
 
 def lines_of(text: str) -> list[str]:
     return text.rstrip("\n").split("\n")
+
+
+def ruled(text: str) -> list[str]:
+    """Return a prompt between rules."""
+    return [_RULE, *lines_of(text), _RULE]
 
 
 def whole(lines: Iterable[str]) -> str:

@@ -49,8 +49,7 @@ def test_a_replaced_run_is_archived_and_still_verified_and_its_projections_are_r
     first = first_run(project)
     newest = project.quick("log", "1", "--json").data
     assert newest["run"] != first
-    for kept in (("--keep-runs", "2"), ("--before", "2000-01-01")):
-        assert project.quick("archive", *kept, "--json").data["moved"] == 0
+    assert project.quick("archive", "--keep-runs", "2", "--json").data["moved"] == 0
     answer = project.quick("archive", "--json")
     (record,) = answer.data["runs"]
     assert (record["run"], record["events"]) == (first, answer.data["moved"])

@@ -262,7 +262,7 @@ def test_a_handoff_has_the_fields_of_another_engines_and_is_registered(ran: Proj
     assert datetime.fromisoformat(handoff["timestamp"]).tzinfo == UTC
     assert [f["to_agent"] for f in listed["failed"]] == ["nobody"], "a failed handoff stopped nothing"
     assert ran.exists(handoff["path"])
-    assert ran.quick("handoff", "stats", "--json").data["stats"]["by_status"]["pending"] == 1
+    assert ran.quick("handoff", "list", "--json").data["stats"]["by_status"]["pending"] == 1
     assert ran.quick("handoff", "update", handoff["handoff_id"], "done", "--json").code == 3
 
 

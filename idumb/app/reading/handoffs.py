@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from idumb.domain.runs.run import RunState
 
 
 def listing(services: Services, *, run: str | None, phase: str | None, status: str | None, agent: str | None) -> Result:
-    """Return the selected handoffs, oldest first, and those that failed. `agent` is the receiver."""
+    """Return the selected handoffs, oldest first, their numbers, and those that failed. `agent` is the receiver."""
     documents = _selected(services, run, phase, status, agent)
     failed = [
         {"run": e.run, "task": e.task, "to_agent": e.payload["to_agent"], "reason": e.payload["reason"]}
@@ -29,7 +29,7 @@ def listing(services: Services, *, run: str | None, phase: str | None, status: s
         if (e.run or "").startswith(run or "") and agent in {None, e.payload["to_agent"]}
     ]
     failures = failed if phase is None and status is None else []
-    return Result({"handoffs": [_row(d) for d in documents], "failed": failures})
+    return Result({"handoffs": [_row(d) for d in documents], "failed": failures, "stats": _stats(documents)})
 
 
 def show(services: Services, name: str) -> Result:
@@ -55,17 +55,15 @@ def update(services: Services, name: str, status: str, who: str, why: str) -> Re
     return Result({"handoff": _details(services, document.handoff_id)})
 
 
-def stats(services: Services, *, run: str | None, phase: str | None, status: str | None, agent: str | None) -> Result:
-    """Count the selected handoffs by status, type, receiver and phase."""
-    documents = _selected(services, run, phase, status, agent)
-    counts = {
+def _stats(documents: Sequence[Document]) -> dict[str, Any]:
+    """Count handoffs by status, type, receiver and phase."""
+    return {
         "total": len(documents),
         "by_status": {s: sum(d.status == s for d in documents) for s in handoff.STATUSES},
         "by_type": _counted(d.handoff_type for d in documents),
         "by_agent": _counted(d.to_agent for d in documents),
         "by_phase": _counted(d.workflow for d in documents),
     }
-    return Result({"stats": counts})
 
 
 def _counted(words: Iterable[str]) -> dict[str, int]:

@@ -30,8 +30,8 @@ def verify_backup(services: Services, path: str) -> Result:
     return Result(data, EXIT_FAILED, (), ("backup.broken", words, "idumb backup FILE writes a new one"))
 
 
-def archive(services: Services, *, before: str | None, keep_runs: int) -> Result:
-    """Move every run to a file of its own that is not live, not among the newest `keep_runs`, and ended `before`.
+def archive(services: Services, *, keep_runs: int) -> Result:
+    """Move every run to a file of its own that is not live and not among the newest `keep_runs`.
 
     A run is live if it is the newest of its phase in a working tree, or if such a run took over a task from it. The
     snapshots of archived runs are freed. A call that was killed is completed by the next one.
@@ -39,7 +39,7 @@ def archive(services: Services, *, before: str | None, keep_runs: int) -> Result
     with operation.owned(services, "archive") as owned:
         archived = [record["run"] for record in services.log_files.archived()]
         services.log_files.remove([run for run in archived if _is_whole(services, run)])
-        runs = _chosen(services, archived, before, keep_runs)
+        runs = _chosen(services, archived, keep_runs)
         records = [services.log_files.pack(run) for run in runs]
         freed = kept_runs.holding(services, {*archived, *runs})
         if records or freed:
@@ -59,8 +59,7 @@ def _is_whole(services: Services, run: str) -> bool:
     return any(event.kind not in KEPT_OF_ARCHIVED for event in services.log.events(run=run))
 
 
-def _chosen(services: Services, archived: Collection[str], before: str | None, keep_runs: int) -> list[str]:
+def _chosen(services: Services, archived: Collection[str], keep_runs: int) -> list[str]:
     starts = [start for start in services.log_files.starts() if start[0] not in archived]
     live = kept_runs.live(starts, partial(kept_runs.carried_from, services))
-    runs = [run for run, *_ in starts[:-keep_runs] if run not in live]
-    return [run for run in runs if before is None or kept_runs.newest_event(services, run).at < before]
+    return [run for run, *_ in starts[:-keep_runs] if run not in live]

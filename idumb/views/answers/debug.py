@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from idumb.views import phrases, quantities
+from idumb.views.answers import look
 
 _OUTPUT_LINES = 30
 _DIFF_LINES = 200
-_NOT_BAD = frozenset({"passed", "opinion", "tolerated"})
 
 
 def debug(data: phrases.Data) -> phrases.Lines:
@@ -42,20 +42,15 @@ def _envelope(row: phrases.Data) -> list[str]:
 
 
 def _attempt(attempt: phrases.Data) -> list[str]:
-    lines = [f"  Attempt {attempt['attempt']}: {phrases.ended(attempt)}"]
-    for row in attempt["evidence"]:
-        lines.append(f"    {phrases.evidence(row)}")
-        lines += [] if row["result"] in _NOT_BAD else _quoted(row["output"])
+    """Return an attempt as `show` has it, with more of each output, and what its builder said."""
+    lines = ["", *look.attempt(attempt, _OUTPUT_LINES)]
     result = attempt.get("result") or {}
-    message = str(result.get("message") or "")
-    if result.get("outcome") not in {None, "completed"} or message:
-        if not message or message != attempt.get("reason"):
-            lines.append(f"    the builder: {result['outcome']} {message}".rstrip())
-        lines += _quoted(str(result.get("output") or ""))
-    return lines
+    if result.get("message") and result["message"] != attempt.get("reason"):
+        lines.append(f"  the builder: {result['message']}")
+    return [*lines, *_quoted(str(result.get("output") or ""))]
 
 
-def _quoted(text: str, most: int = _OUTPUT_LINES, indent: str = "      | ") -> list[str]:
+def _quoted(text: str, most: int = _OUTPUT_LINES, indent: str = "    | ") -> list[str]:
     return phrases.last_lines(text, most, indent) if text.strip() else []
 
 

@@ -48,33 +48,13 @@ def list_handoffs(data: phrases.Data) -> phrases.Lines:
     failed = [
         f"Not handed off: {entry['task']} to {entry['to_agent']}: {entry['reason']}" for entry in data.get("failed", ())
     ]
-    return [*(phrases.columns(rows, "") if rows else ["No handoffs match."]), *failed]
+    counts = phrases.outline(data["stats"]) if len(rows) > 1 else []
+    return [*(phrases.columns(rows, "") if rows else ["No handoffs match."]), *counts, *failed]
 
 
 def show_handoff(data: phrases.Data) -> phrases.Lines:
     row = data["handoff"]
-    words = ("status", "handoff_type", "priority", "from_agent", "to_agent", "timestamp", "request_id", "run", "path")
-    lines = [f"{row['handoff_id']}: {row['task']} {row['title']}"]
-    lines += [f"  {name.replace('_', ' ') + ':':<14}{row[name]!s}" for name in words]
-    for name in ("deliverables", "acceptance_criteria"):
-        lines += [f"  {name.replace('_', ' ')}:"] if row[name] else []
-        lines += [f"    - {text}" for text in row[name]]
-    for name in ("summary", "next_steps"):
-        lines += [f"  {name.replace('_', ' ')}:"] if row[name] else []
-        lines += [f"    | {line}" for line in row[name].splitlines()]
-    for change in row["said"]:
-        why = f": {change['reason']}" if change["reason"] else ""
-        lines.append(f"  {quantities.moment(change['at'])} {change['by']}: {change['status']}{why}")
-    return lines
-
-
-def count_handoffs(data: phrases.Data) -> phrases.Lines:
-    counts_by_name = data["stats"]
-    lines = [quantities.counted(counts_by_name["total"], "handoff")]
-    for name in ("by_status", "by_type", "by_agent", "by_phase"):
-        counts = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in counts_by_name[name].items() if v)
-        lines += [f"  {name.replace('_', ' ')}: {counts}"] if counts else []
-    return lines
+    return [f"{row['handoff_id']}: {row['task']} {row['title']}", *phrases.outline(row)]
 
 
 def list_letters(data: phrases.Data) -> phrases.Lines:
@@ -95,12 +75,8 @@ def list_letters(data: phrases.Data) -> phrases.Lines:
 
 def show_letter(data: phrases.Data) -> phrases.Lines:
     row = data["dead_letter"]
-    words = ("class", "phase", "run", "task", "agent", "failure", "cause", "attempts", "at")
-    lines = [f"{row['id']}: {row['reason']}"]
-    lines += [f"  {name + ':':<10}{row[name]!s}" for name in words if row.get(name) is not None]
-    lines += [f"  cannot be retried: {row['why_not']}"] if row["why_not"] else []
-    lines += [f"  {quantities.moment(e['at'])} {e['kind']} {e['task'] or ''}".rstrip() for e in row.get("events", ())]
-    return [*lines, *phrases.commands(row)]
+    facts = {name: value for name, value in row.items() if name not in ("id", "reason", "next")}
+    return [f"{row['id']}: {row['reason']}", *phrases.outline(facts), *phrases.commands(row)]
 
 
 def decisions(data: phrases.Data) -> phrases.Lines:

@@ -9,9 +9,8 @@ from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
 from idumb.views import markup, phrases, quantities
 
-_OUTPUT_LINES = 10
 _KEPT_FILES = 5
-_NOT_BAD = {"passed", "opinion", "unproven"}
+_NOT_BAD = {"passed", "opinion", "tolerated", "unproven"}
 
 
 def show(data: phrases.Data) -> phrases.Lines:
@@ -23,13 +22,13 @@ def show(data: phrases.Data) -> phrases.Lines:
     lines += [f"  {data['reason']}"] if data.get("reason") else []
     lines += _declared(task)
     lines += _criteria(task, data["proofs"])
-    for attempt in data.get("attempts", ()):
-        lines += ["", *_attempt(attempt)]
+    for each in data.get("attempts", ()):
+        lines += ["", *attempt(each)]
     for decision in data.get("decisions", ()):
         lines.append(f"  asked {decision['id']}: {decision['what']}")
     lines += [f"  {a['by']} answered {a['decision']}: {a['choice']}" for a in data.get("answers", ())]
     lines += ["", "To unblock it:", *(f"  {action}" for action in data["actions"])] if data.get("actions") else []
-    return [*lines, *phrases.choices(data.get("choices", ()))]
+    return [*lines, *phrases.choices(data)]
 
 
 def plan(data: phrases.Data) -> phrases.Lines:
@@ -102,7 +101,8 @@ def _criteria(task: phrases.Data, proofs: phrases.Data) -> list[str]:
     return lines
 
 
-def _attempt(attempt: phrases.Data) -> list[str]:
+def attempt(attempt: phrases.Data, most: int = 10) -> list[str]:
+    """Return how an attempt ended, its checks with the last lines of their output, and its changes."""
     commit = f", commit {quantities.short(attempt['commit'])}" if attempt.get("commit") else ""
     builder = attempt.get("builder")
     by = f" by {builder}" if isinstance(builder, str) else ""
@@ -113,7 +113,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     if sandbox := (attempt.get("result") or {}).get("sandbox"):
         lines.append(f"  sandbox: {sandbox}")
     for row in attempt.get("evidence", ()):
-        lines += _evidence(row)
+        lines += _evidence(row, most)
     ledger = attempt.get("ledger") or ()
     lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
     lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
@@ -177,12 +177,12 @@ def _symbol(line: phrases.Data) -> str:
     return f"{status}{actual}symbol {line['symbol']}{where}, {declared}"
 
 
-def _evidence(row: phrases.Data) -> list[str]:
+def _evidence(row: phrases.Data, most: int) -> list[str]:
     only = " (level 0: only reported)" if row.get("level") == 0 else ""
     lines = [f"  {phrases.evidence(row)}{only}{phrases.passed_before(row)}"]
     if (row["result"] in _NOT_BAD and not phrases.is_open_gate(row)) or not row.get("output"):
         return lines
-    return [*lines, *phrases.last_lines(row["output"], _OUTPUT_LINES, "    | ")]
+    return [*lines, *phrases.last_lines(row["output"], most, "    | ")]
 
 
 def diff(data: phrases.Data) -> phrases.Lines:
@@ -301,33 +301,13 @@ _SOURCE_LINES = 12
 
 def envelope(data: phrases.Data) -> phrases.Lines:
     by = data["builder"]
-    words = f"{data['task']} attempt {data['attempt']} of run {data['run']} by {by}, envelope {data['digest']}"
-    lines = [words]
+    lines = [f"{data['task']} attempt {data['attempt']} of run {data['run']} by {by}, envelope {data['digest']}"]
     for part in data["parts"]:
-        lines.append(f"  {_name(part['name']) + ':':<17}{_value(part)}")
-        lines += _source(part)
+        words = "none" if part["absent"] else part["value"] or "unknown"
+        if isinstance(words, dict):
+            words = ", ".join(f"{name} {text}" for name, text in sorted(words.items()))
+        lines.append(f"  {part['name'].replace('_', ' ') + ':':<17}{words}")
+        source = phrases.lines_of(part["source"]) if part["source"] else []
+        omitted = [f"({len(source) - _SOURCE_LINES} more lines; --json has them)"] * (len(source) > _SOURCE_LINES)
+        lines += [f"    | {line}" for line in (*source[:_SOURCE_LINES], *omitted)]
     return lines
-
-
-def _name(part: str) -> str:
-    return part.replace("_", " ")
-
-
-def _value(part: phrases.Data) -> str:
-    value = part["value"]
-    if value is None:
-        return "unknown"
-    if part["absent"]:
-        return "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {text}" for name, text in sorted(value.items()))
-    return str(value)
-
-
-def _source(part: phrases.Data) -> list[str]:
-    if not part["source"]:
-        return []
-    lines = phrases.lines_of(part["source"])
-    omitted = len(lines) - _SOURCE_LINES
-    more = [f"({quantities.counted(omitted, 'line')} more; --json has them)"] if omitted > 0 else []
-    return [f"    | {line}" for line in (*lines[:_SOURCE_LINES], *more)]

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from idumb.domain import wording
 from idumb.views import phrases, quantities
 
-_RULE = "-" * 72
-
 
 def plan_phase(data: phrases.Data) -> phrases.Lines:
     """Return findings and objections to the last draft, and the path of the plan or the draft."""
     if data.get("prompt"):
-        return _prompt(data)
+        return ["Nothing was run or written.", *phrases.ruled(data["prompt"])]
     lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
     lines += [f"plan-checker: {text}" for text in data["objections"]]
     lines += [""] if lines else []
@@ -61,14 +59,9 @@ def import_plan(data: phrases.Data) -> phrases.Lines:
 _MOST, _MOST_UNREAD = 12, 40
 
 
-def _prompt(data: phrases.Data) -> phrases.Lines:
-    """Return the prompt between rules."""
-    return ["Nothing was run or written.", _RULE, *phrases.lines_of(data["prompt"]), _RULE]
-
-
 def research(data: phrases.Data) -> phrases.Lines:
     if data.get("prompt"):
-        return _prompt(data)
+        return ["Nothing was run or written.", *phrases.ruled(data["prompt"])]
     path = data["path"]
     if not data["written"]:
         return [f"{path} is current."] if data["standing"] == "current" else ""
@@ -94,10 +87,9 @@ def check_plan(data: phrases.Data) -> phrases.Lines:
     lines = _findings(data)
     if data["errors"] or "contract_hash" not in data:
         return lines
-    approval = data.get("approval")
-    lines.append(f"  contract {data['contract_hash']}")
-    lines += _approval(approval) if approval is not None and approval["standing"] != "live" else []
-    return [*lines, *_next(data)[:1]]
+    approval = data.get("approval") or {}
+    doubtful = _approval(approval) if approval.get("standing", "live") != "live" else []
+    return [*lines, f"  contract {data['contract_hash']}", *doubtful, *_next(data)[:1]]
 
 
 def verbose(data: phrases.Data) -> phrases.Lines:
@@ -105,15 +97,12 @@ def verbose(data: phrases.Data) -> phrases.Lines:
     lines = [*_findings(data), *_self_check(data.get("self_check", ()))]
     if data["errors"] or "contract_hash" not in data:
         return lines
-    lines += [
-        f"    not judged, {question['id']}: {question['question']}" for question in data.get("open_questions", ())
-    ]
+    lines += [f"    not judged, {each['id']}: {each['question']}" for each in data.get("open_questions", ())]
     versions = {path: f" (version {version})" for path, version in data.get("plan_versions", {}).items()}
     hashes = data["plan_hashes"].items()
     lines += [f"  sha256 {sha}  {path}{versions.get(path, '')}" for path, sha in hashes]
     lines += [f"  phase    {data['phase_hash']}  (sha256sum over these lines)"] if "phase_hash" in data else []
-    lines.append(f"  contract {data['contract_hash']}")
-    lines.append(f"  next free task id: {data['next_free_id']}")
+    lines += [f"  contract {data['contract_hash']}", f"  next free task id: {data['next_free_id']}"]
     return [*lines, *_approval(data.get("approval")), *_next(data)]
 
 
@@ -153,14 +142,8 @@ def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
         return []
     counted = {word: sum(1 for answer in answers if answer["answer"] == word) for word in ("yes", "no", "not judged")}
     lines = [f"  self-check: {phrases.counts(counted, ('yes', 'no', 'not judged'))}"]
-    for answer in answers:
-        if answer["answer"] == "no":
-            evidence = wording.listed(answer["evidence"], _SHOWN)
-            lines.append(f"    no: {answer['question']} {evidence}")
-    return lines
-
-
-_SHOWN = 1
+    negative = (each for each in answers if each["answer"] == "no")
+    return [*lines, *(f"    no: {each['question']} {wording.listed(each['evidence'], 1)}" for each in negative)]
 
 
 def _approval(approval: phrases.Data | None) -> list[str]:
@@ -187,16 +170,13 @@ def diff(data: phrases.Data) -> phrases.Lines:
     subject = f"phase {data['phase']} since {_locked(since)}"
     if data["same"]:
         return [f"No changes in {subject}."]
-    return [f"Changed in {subject}:", *_changed_lines(data), f"  contract {data['contract_hash']}"]
+    lines = (f"  {line}" for line in data["lines"])
+    return [f"Changed in {subject}:", *lines, f"  contract {data['contract_hash']}"]
 
 
 def _locked(since: phrases.Data) -> str:
     version = f", version {since['version']}" if since["version"] > 1 else ""
     return f"run {since['number']}{version}"
-
-
-def _changed_lines(data: phrases.Data) -> list[str]:
-    return [f"  {line}" for line in data["lines"]]
 
 
 def amend(data: phrases.Data) -> phrases.Lines:

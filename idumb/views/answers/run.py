@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from idumb.domain import outcome, wording
 from idumb.domain.settings import REPORTS_NONE
@@ -15,7 +15,8 @@ def ended(data: phrases.Data) -> str:
         return _rehearsed(data)
     if "prepared" in data:
         return phrases.whole([*_prepared(data), *phrases.commands(data)])
-    lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
+    ending = {"complete": _complete, "failed": _failed}.get(data["outcome"], _unfinished)
+    lines = [*ending(data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {_report(data, data['summary'])}"]
     return phrases.whole([*lines, *phrases.uncommitted(data), *phrases.commands(data)])
@@ -62,10 +63,28 @@ def _complete(data: phrases.Data) -> list[str]:
     ]
 
 
-def _partial(data: phrases.Data) -> list[str]:
-    failed = _with_status(data, "failed")
-    lines = [f"Phase {data['phase']} execution partially complete. Everything is saved.", *_counts(data)]
-    return [*lines, *_stopped(data), *_failures(data, failed), *blocked(data), *_questions(data)]
+def _unfinished(data: phrases.Data) -> list[str]:
+    """Return the counts of a run that did not complete, what failed, what blocks the rest, and its questions."""
+    rows = [task for task in data.get("tasks", ()) if task["status"] == outcome.FAILED]
+    failures = (f"  {row['id']} {quantities.clip(row['title'], 60)}: {row.get('reason') or _UNKNOWN}" for row in rows)
+    stopped = ["", f"Stopped: {data['reason']}"] if data["outcome"] == "partial" and data.get("reason") else []
+    return [_HEADS[data["outcome"]](data), *_counts(data), *stopped, *failures, *blocked(data), *_questions(data)]
+
+
+_UNKNOWN = "no reason is recorded"
+
+
+def _waits(data: phrases.Data) -> str:
+    why = "waits for a person" if data.get("decisions") or not data.get("reason") else data["reason"]
+    return f"Phase {data['phase']} {why}."
+
+
+_HEADS: Mapping[str, Callable[[phrases.Data], str]] = {
+    "partial": lambda data: f"Phase {data['phase']} execution partially complete. Everything is saved.",
+    "waiting": _waits,
+    "paused": lambda data: f"Phase {data['phase']} is {data['reason']}.",
+}
+"""The first line by outcome; the error below a paused run has the choices."""
 
 
 def _questions(data: phrases.Data) -> list[str]:
@@ -99,54 +118,20 @@ def _counts(data: phrases.Data) -> list[str]:
     ]
 
 
-def _stopped(data: phrases.Data) -> list[str]:
-    return ["", f"Stopped: {data['reason']}"] if data.get("reason") else []
-
-
-def _with_status(data: phrases.Data, status: str) -> list[str]:
-    return [task["id"] for task in data.get("tasks", ()) if task["status"] == status]
-
-
-def _failures(data: phrases.Data, failed: Sequence[str]) -> list[str]:
-    rows = {task["id"]: task for task in data.get("tasks", ())}
-    return [
-        f"  {i} {quantities.clip(rows[i]['title'], 60)}: {rows[i].get('reason') or 'no reason is recorded'}"
-        for i in failed
-    ]
-
-
 def _failed(data: phrases.Data) -> list[str]:
     """Return the task that stopped the run, or the reason if there is no such task."""
     rows = [task for task in data.get("tasks", ()) if task["status"] in {"failed", "running"}]
     step = (data.get("failure") or {}).get("step_id") or ""
-    row = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), None))
-    if row is None:
-        reason = data.get("reason") or "no reason is recorded"
-        return ["EXECUTION HALTED.", "", f"Error: {reason}", *blocked(data), *_questions(data)]
+    row: phrases.Data = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), {}))
+    error = row.get("reason") or data.get("reason") or _UNKNOWN
+    if not row:
+        return ["EXECUTION HALTED.", "", f"Error: {error}", *blocked(data), *_questions(data)]
     # An agent with a full context uses no attempt, and a task may fail for that reason alone.
     attempts = quantities.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
-    error = row.get("reason") or data.get("reason") or "no reason is recorded"
     lines = [f"EXECUTION HALTED: Critical task {row['id']} failed after {attempts}.", "", f"Error: {error}"]
     if row.get("checkpoint") and data.get("reports") != REPORTS_NONE:  # then no file has it
         lines += ["", f"Checkpoint saved at: {row['checkpoint']}"]
     return [*lines, *blocked(data), *_questions(data)]
-
-
-def _waiting(data: phrases.Data) -> list[str]:
-    decisions = data.get("decisions", ())
-    why = "waits for a person" if decisions or not data.get("reason") else data["reason"]
-    lines = [f"Phase {data['phase']} {why}.", *_counts(data), ""]
-    for decision in decisions:
-        lines += [*question(decision), ""]
-    return lines[:-1]
-
-
-def _paused(data: phrases.Data) -> list[str]:
-    """Return why it stopped; the error below has the choices."""
-    return [f"Phase {data['phase']} is {data['reason']}.", *_counts(data)]
-
-
-_ENDINGS = {"complete": _complete, "waiting": _waiting, "paused": _paused, "partial": _partial, "failed": _failed}
 
 
 def question(decision: phrases.Data) -> list[str]:
@@ -154,11 +139,7 @@ def question(decision: phrases.Data) -> list[str]:
     lines = [f"{decision['id']}: {decision['what']}"]
     lines += [f"  why: {decision['why']}"] if decision.get("why") else []
     lines += [f"  - {text}" for text in decision.get("evidence", ())]
-    for choice in decision.get("choices", ()):
-        command = choice.get("command") or f"idumb decide {decision['id']} {choice['id']}"
-        lines.append(f"  {command}")
-        lines.append(f"      {choice['text']}: {choice['consequence']}")
-    return lines
+    return lines + phrases.choices(decision)
 
 
 def rolled_back(data: phrases.Data) -> phrases.Lines:
@@ -266,9 +247,6 @@ def _part(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
     return ["", heading, *phrases.columns(rows)] if rows else []
 
 
-_RULE = "-" * 72
-
-
 def _prepared(data: phrases.Data) -> list[str]:
     """Return the agent of the next task and its prompt."""
     if not data["prepared"]:
@@ -285,4 +263,4 @@ def _prepared(data: phrases.Data) -> list[str]:
     head += [f"  writes:  {', '.join(task['allowed']) or 'nothing'}"]
     if not task["prompt"]:
         return [*head, "  It receives no prompt.", ""]
-    return [*head, _RULE, *phrases.lines_of(task["prompt"]), _RULE, ""]
+    return [*head, *phrases.ruled(task["prompt"]), ""]

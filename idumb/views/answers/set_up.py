@@ -34,27 +34,14 @@ def _taken_over(imported: phrases.Data | None) -> list[str]:
     """Return what was imported from an old iDumb."""
     if not imported:
         return []
-    files = quantities.counted(len(imported["files"]), "file")
-    lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
-    lines += [f"  phase {p['phase']}: {_old_phase(p)}" for p in imported["phases"]]
     done = [shlex.quote(task) for phase in imported["phases"] for task in phase["completed"]]
-    lines += [f"  count as done here: idumb accept {task} --why REASON" for task in done]
-    lines += [f"  state: phase {imported['phase']}"] if imported.get("phase") else []
-    parts = [
-        quantities.counted(len(imported[key]), singular, plural) for key, singular, plural in _COUNTED if imported[key]
+    return [
+        "",
+        "Imported from an old iDumb. None of it counts as proven.",
+        *phrases.outline({name: value for name, value in imported.items() if name != "history"}),
+        *(f"  count as done here: idumb accept {task} --why REASON" for task in done),
+        "  copies of the files are in idumb/legacy/ in the git folder",
     ]
-    lines += [f"  {', '.join(parts)}"] if parts else []
-    unread = [f"{file['path']} ({file['why']})" for file in imported["not_understood"]]
-    lines += [f"  not understood: {words}" for words in unread]
-    return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
-
-
-_COUNTED = (("history", "line of history", "lines of history"), ("anchors", "anchor", "anchors"))
-
-
-def _old_phase(imported: phrases.Data) -> str:
-    counted = ((len(imported[word]), word) for word in ("completed", "failed", "blocked"))
-    return ", ".join(f"{number} {word}" for number, word in counted if number) or "no work was done"
 
 
 _DONE = {"create": "created", "update": "updated", "remove": "removed", "current": "unchanged"}
@@ -160,10 +147,9 @@ def config(data: phrases.Data) -> phrases.Lines:
 def setting(data: phrases.Data) -> phrases.Lines:
     """Return everything that is known of one setting."""
     (one,) = data["settings"]
-    default = "nothing" if one["default"] is None else json.dumps(one["default"])
     place = next(f["path"] for f in data["files"] if f["file"] == one["file"])
-    rows = (("value", _written(one)), ("from", one["source"]), ("accepts", one["accepted"]), ("default", default))
-    return [one["name"], *phrases.columns([*rows, ("file", place)], "  ")]
+    facts = {"value": _written(one), "from": one["source"], "accepts": one["accepted"]}
+    return [one["name"], *phrases.outline(facts | {"default": json.dumps(one["default"]), "file": place})]
 
 
 def _written(one: phrases.Data) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, TypeVar
 
 from idumb.domain import whole_numbers
 from idumb.domain.decision import JUDGE, JUDGEMENT, STOPPED, Answer, Decision, seconds_until
@@ -18,6 +18,7 @@ from idumb.views import markup, quantities
 
 Armed = Callable[[], contextlib.AbstractContextManager[None]]
 Timeout = Callable[[], float]
+T = TypeVar("T")
 
 _MOST_EVIDENCE = 200
 _TRIES = 3
@@ -73,12 +74,15 @@ class Terminal:
         self._now = now or SystemClock().monotonic
 
     def ask(self, decision: Decision) -> Answer | None:
+        return self._attended(lambda: self._ask(decision))
+
+    def _attended(self, asked: Callable[[], T | None]) -> T | None:
         if not self.interactive:
             return None
         with displays_paused():
             try:
                 with self._armed():  # until there is an answer, Ctrl-C leaves
-                    return self._ask(decision)
+                    return asked()
             except (OSError, ValueError):
                 return None  # a closed terminal decides nothing
 
@@ -119,20 +123,14 @@ class Terminal:
 
         `empty` says what an empty line means.
         """
-        if not self.interactive:
-            return None
-        with displays_paused():
-            try:
-                with self._armed():
-                    lines = ["", markup.one_line(question), *([f"  {markup.one_line(why)}"] if why else [])]
-                    self._say("\n".join([*lines, f"Your answer (empty: {empty}): "]))
-                    drop_typed_ahead(self._read)
-                    seconds = self._timeout()
-                    if not self._has_line(self._now() + seconds, seconds, "no answer"):
-                        return None
-                    typed = self._read.readline()
-            except (OSError, ValueError):
-                return None
+        return self._attended(lambda: self._words(question, why, empty))
+
+    def _words(self, question: str, why: str, empty: str) -> str | None:
+        lines = ["", markup.one_line(question), *([f"  {markup.one_line(why)}"] if why else [])]
+        self._say("\n".join([*lines, f"Your answer (empty: {empty}): "]))
+        drop_typed_ahead(self._read)
+        seconds = self._timeout()
+        typed = self._read.readline() if self._has_line(self._now() + seconds, seconds, "no answer") else ""
         return typed.strip() if typed else None
 
     def _has_line(self, ends: float, seconds: float, otherwise: str) -> bool:
