@@ -29,6 +29,10 @@ def one(services: Services, name: str) -> Result:
     return Result({"settings": [_row(_named(services, name))], "files": _files(services)})
 
 
+def paths(services: Services) -> Result:
+    return Result({"settings": [], "files": _files(services)})
+
+
 def change(services: Services, name: str, value: str) -> Result:
     """Write one setting into its file. Every other byte stays; a value that its row does not accept is refused."""
     setting = _named(services, name)

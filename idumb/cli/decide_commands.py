@@ -168,7 +168,7 @@ def update_handoff_command(id: str, status: str, why: str) -> Result:
 
 dlq_command = options.Group(
     "dlq",
-    """List failed tasks and runs, and retry one.
+    """List failed tasks and runs; retry or remove one.
 
     A dead letter is a task or run that failed and has no attempt left. Its class is transient (a retry may succeed),
     permanent (the plan or the files must change) or system (the machine or its programs must be fixed). ID may be a
@@ -178,9 +178,10 @@ dlq_command = options.Group(
 
 
 @options.command("list", group=dlq_command)
-@click.option("--class", "class_", type=click.Choice(["transient", "permanent", "system"]), help="Only this class.")
+@click.option("--class", type=click.Choice(["transient", "permanent", "system"]), help="Only this class.")
 @click.option("--phase", metavar="N", help="Only this phase.")
 @click.option("--agent", metavar="NAME", help="Only tasks that this binding built.")
+@click.option("--retryable", "can_retry", flag_value=True, default=None, help="Only those that can be retried here.")
 def list_letters_command(**filters: Any) -> Result:
     """List dead letters."""
     from idumb.app.failures import dead_letters

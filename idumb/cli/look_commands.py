@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import completion, options
+from idumb.cli import completion, options, output
 
 
 def _view() -> Result:
@@ -28,6 +29,9 @@ def status_command() -> Result:
     return _view()
 
 
+_DEBUG = "debug.debug"
+
+
 @options.command("show")
 @options.task
 @options.view("plan", "Print the plan as the run had it, also if no file has it.")
@@ -36,7 +40,7 @@ def status_command() -> Result:
 @options.view("envelope", "Print everything that its newest attempt ran under.")
 @click.option("--attempt", type=click.IntRange(1), help="With --transcript or --envelope: another attempt.")
 @options.view("usage", "Print the time, tokens and money that agents used. TASK can be a phase.")
-@options.view("debug", "Collect the facts about its failures, with possible fixes.")
+@options.view("debug", "Collect the facts about its failures, with possible fixes.", _DEBUG)
 @options.negative("--facts-only", "asks", "With --debug: do not ask the debugger.")
 @options.approve("With --debug: consent to this debugger.")
 def show_command(task: str, view: str | None, attempt: int | None, **flags: Any) -> Result:
@@ -50,12 +54,12 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
     """
     if attempt is not None and view not in ("envelope", "transcript"):
         raise click.UsageError("--attempt needs --transcript or --envelope.")
-    if view != "debug" and (flags["approve"] or not flags["asks"]):
+    if view != _DEBUG and (flags["approve"] or not flags["asks"]):
         raise click.UsageError("--facts-only and --approve need --debug.")
     from idumb.app.reading import show, usage
 
-    with options.services(writes=view == "debug") as services:
-        if view == "debug":
+    with options.services(writes=view == _DEBUG) as services:
+        if view == _DEBUG:
             from idumb.app.failures import debug
 
             return debug.debug(services, task, **flags)
@@ -232,8 +236,11 @@ def bundle_command(phase: str) -> Result:
 @click.argument("phase", required=False, shell_complete=completion.phases)
 @click.argument("task", required=False, shell_complete=completion.tasks)
 @click.option("--commit", metavar="COMMIT", help="Prove this commit, which is checked out, and compare with no record.")
+@click.option("--summary", metavar="FILE", help="Append the result to this file, as Markdown.")
 @options.approve("Agree to run the commands of this contract, with --commit.")
-def prove_command(phase: str | None, task: str | None, commit: str | None, approve: tuple[str, ...]) -> Result:
+def prove_command(
+    phase: str | None, task: str | None, commit: str | None, summary: str | None, approve: tuple[str, ...]
+) -> Result:
     """Rerun the evidence in a fresh clone of the commit.
 
     Shows the newest commit of the run in a checkout of its own, with the files that a fresh clone has, and runs the
@@ -249,7 +256,14 @@ def prove_command(phase: str | None, task: str | None, commit: str | None, appro
     if phase is None and commit is None:
         raise click.UsageError("Name a PHASE, or --commit HEAD.")
     from idumb.app.verify import prove
+    from idumb.views import answer
 
-    with options.services(writes=True) as services:
+    with options.services(writes=True) as services, contextlib.ExitStack() as stack:
+        file = None
+        if summary is not None:  # before the work, so that a wrong name costs nothing
+            file = stack.enter_context(open(summary, "a", encoding="utf-8", errors="backslashreplace"))
         phase = phase and options.phase_id(phase, services.root)
-        return prove.prove(services, phase, task, commit=commit or "", approved=approve)
+        result = prove.prove(services, phase, task, commit=commit or "", approved=approve)
+        if file is not None:
+            file.write(output.redacted(answer.render("prove.summary", result.data)))
+    return result

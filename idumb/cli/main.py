@@ -50,7 +50,7 @@ _GROUPS = {
         "skip": "Skip a task, with a reason.",
         "drop": "Abandon a phase, a task or a quick task.",
         "handoff": "List, show and update handoffs.",
-        "dlq": "List failed tasks and runs, and retry one.",
+        "dlq": "List failed tasks and runs; retry or remove one.",
     },
     "Undo": {
         "rollback": "Return to the checkpoint after a task, or to the start.",

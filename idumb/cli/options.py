@@ -63,7 +63,8 @@ def command(
             result = function(**values)
             if result is None:
                 return 0
-            shown_as = f"{module}.{values['view']}" if values.get("view") else usual
+            view = values.get("view") or usual
+            shown_as = view if "." in view else f"{module}.{view}"
             return output.finish(answers, result, shown_as, as_json=as_json, quiet=events)
 
         click_command = click.command(name)(invoke)
@@ -75,9 +76,9 @@ def command(
     return decorate
 
 
-def view(name: str, words: str) -> Callable[[F], F]:
-    """Add an option that selects another text for the answer; the command receives its name as `view`."""
-    return click.option(f"--{name}", "view", flag_value=name, help=words)
+def view(name: str, words: str, text: str = "") -> Callable[[F], F]:
+    """Add an option that selects another text for the answer; the command receives that as `view`."""
+    return click.option(f"--{name}", "view", flag_value=text or name, help=words)
 
 
 def flag(name: str) -> bool:

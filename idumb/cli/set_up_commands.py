@@ -121,6 +121,16 @@ def list_settings_command(every: bool) -> Result:
         return configuring.listed(services, every=every)
 
 
+@options.command("get", group=config_command, text="set_up.config")
+@click.argument("name")
+def get_setting_command(name: str) -> Result:
+    """Show the value of a setting, such as run.max_attempts."""
+    from idumb.cli import configuring
+
+    with options.services() as services:
+        return configuring.one(services, name)
+
+
 @options.command("explain", group=config_command, text="set_up.setting")
 @click.argument("name")
 def explain_setting_command(name: str) -> Result:
@@ -140,6 +150,15 @@ def set_setting_command(name: str, value: str) -> Result:
 
     with options.services(writes=True) as services:
         return configuring.change(services, name, value)
+
+
+@options.command("path", group=config_command, text="set_up.config")
+def config_path_command() -> Result:
+    """Show where the files of settings are."""
+    from idumb.cli import configuring
+
+    with options.services() as services:
+        return configuring.paths(services)
 
 
 @options.command("backup")

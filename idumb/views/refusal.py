@@ -8,10 +8,9 @@ from typing import Any
 
 from idumb.views import phrases
 
-COLUMNS = 80
+LINES, COLUMNS = 24, 80
+"""What fits on a screen; no refusal is longer."""
 _NAMED = 20  # tasks or paths
-_EVIDENCE = 8
-"""Lines of evidence; `--json` has all."""
 _STEP, _COMMAND = "  ", "      "
 
 
@@ -20,11 +19,26 @@ def text(data: Mapping[str, Any], width: int | None) -> str:
 
     Every text in it is escaped. Words wrap at the width of a terminal, not without one; commands stay whole.
     """
-    body = [line for line in _body(data["details"]) if line != f"{_STEP}- {data['message']}"]
-    more = [f"  and {len(body) - _EVIDENCE} more (--json has all)"] if len(body) > _EVIDENCE else []
-    lines = [f"idumb: {data['message']} [{data['code']}]", *body[:_EVIDENCE], *more, *_advice(data)]
+    columns = width or COLUMNS
+    head, body = (
+        [f"idumb: {data['message']} [{data['code']}]"],
+        [line for line in _body(data["details"]) if line != f"{_STEP}- {data['message']}"],
+    )
+    advice = [*_advice(data, with_consequences=True)]
+    if _height([*head, *advice], columns) > LINES:
+        advice = [*_advice(data, with_consequences=False)]
+    hidden = 0
+    while body and _height([*head, *body, *advice], columns) + (hidden > 0) > LINES:
+        body.pop()
+        hidden += 1
+    more = [f"  and {hidden} more (--json has all)"] if hidden else []
     findings = [line for item in data["findings"] for line in phrases.finding(item)]
+    lines = [*head, *body, *more, *advice]
     return phrases.whole([*findings, *(lines if width is None else _wrapped(lines, width))])
+
+
+def _height(lines: Sequence[str], width: int) -> int:
+    return len([*_wrapped(lines, width)])
 
 
 def _wrapped(lines: Sequence[str], width: int) -> Iterator[str]:
@@ -47,7 +61,7 @@ def _body(details: Mapping[str, Any]) -> Iterator[str]:
             yield f"{_STEP}{kind}: {', '.join(list(details[kind])[:_NAMED])}"
 
 
-def _advice(data: Mapping[str, Any]) -> Iterator[str]:
+def _advice(data: Mapping[str, Any], *, with_consequences: bool) -> Iterator[str]:
     """Yield what the user can do; each command once, the last line is one."""
     hint = data["hint"] or ""
     rows = [row for row in data["details"].get("choices", ()) if row["text"] != hint]
@@ -58,7 +72,8 @@ def _advice(data: Mapping[str, Any]) -> Iterator[str]:
     if hint and hint not in (*commands, *steps):
         yield f"{_STEP}next: {hint}"
     for choice in choices:
-        yield f"{_STEP}{choice['text']}; {choice['consequence']}" + ":" * (choice["command"] is not None)
+        words = f"{choice['text']}; {choice['consequence']}" if with_consequences else choice["text"]
+        yield f"{_STEP}{words}" + ":" * (choice["command"] is not None)
         yield from () if choice["command"] is None else (f"{_COMMAND}{choice['command']}",)
     for number, step in enumerate(step for step in steps if step not in commands):
         yield f"{_STEP}{'or' if number else 'next'}: {step}"

@@ -56,7 +56,7 @@ class Scene:
 
 
 def test_an_open_breaker_applies_to_the_next_command_until_doctor_closes_it(project: Project, home: Path) -> None:
-    """R-ADAPT-3: the state is in the log, so no kill loses it; doctor shows each failure and when it is asked again."""
+    """R-ADAPT-3, R-HAND-3: the state is in the log; doctor and the dead letter say when the agent is asked again."""
     unreachable = {"state": "network"}
     scene = Scene(project, home, unreachable, unreachable, settings="breaker: {failures: 2, time: 1h}\n")
     assert run(project).code == 1
@@ -76,6 +76,8 @@ def test_an_open_breaker_applies_to_the_next_command_until_doctor_closes_it(proj
     assert "command coder middle: open since" in symptom["found"]
     assert "2 calls in a row failed, the last by network" in symptom["found"]
     assert "no calls before" in symptom["means"]
+    (letter,) = project.json("dlq", "list", "--retryable").data["dead_letters"]
+    assert letter["retry_after"] > kept["since"], letter
     fixed = project.quick("doctor", "--fix", "--json")
     assert any("command coder middle is closed" in done for done in fixed.data["fixed"])
     assert project.quick("resume", "1", "--no-verify", "--json").code == 0

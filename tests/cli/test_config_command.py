@@ -56,5 +56,7 @@ def test_the_user_s_settings_are_in_a_file_of_his_own(project: Project, home: Pa
     assert str(home) in rows["notify.desktop"]["source"]
     every = {row["name"]: row for row in project.json("config", "list", "--all").data["settings"]}
     assert (every["run.max_attempts"]["default"], every["run.max_attempts"]["source"]) == (3, "default")
+    assert project.json("config", "get", "run.halt_after").data["settings"][0]["value"] == "2"
+    assert [row["file"] for row in project.json("config", "path").data["files"]] == ["project", "user"]
     shown = project.quick("config", "explain", "run.max_attempts").out
     assert "a whole number of at least 1" in shown

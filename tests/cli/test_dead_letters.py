@@ -55,10 +55,11 @@ def test_failed_tasks_and_their_run_become_dead_letters_with_a_class(project: Pr
         ("run", None, "permanent"),
     ]
     first = letters[0]
-    assert (first["attempts"], first["retryable"], first["agent"]) == (2, True, "steps")
+    assert (first["attempts"], first["can_retry"], first["agent"]) == (2, True, "steps")
     assert "AC-1" in first["reason"]
     assert parked(project, "--class", "transient") == []
     assert parked(project, "--agent", "steps", "--phase", "01") == ["T1-01", "T1-02"]
+    assert parked(project, "--agent", "steps", "--retryable") == ["T1-01", "T1-02"]
     shown = dlq(project, "show", "T1-02").data["dead_letter"]
     assert shown["events"][-1]["kind"] == "task.failed"
     assert "T1-01" in project.quick("dlq", "list").out

@@ -180,7 +180,7 @@ TYPED = [
     Typed(RUNS, "status ID", ("workflow", "status", "W1"), lambda d: d["runs"][0]["state"] == "verified"),
     Typed(OTHERS, "dlq", ("dlq", "list"), lambda d: d["dead_letters"] == []),
     Typed(OTHERS, "dlq --agent A", ("dlq", "list", "--agent", "test-agent"), lambda d: d["dead_letters"] == []),
-    Typed(OTHERS, "dlq --retryable", ("dlq", "list", "--class", "transient"), lambda d: d["dead_letters"] == []),
+    Typed(OTHERS, "dlq --retryable", ("dlq", "list", "--retryable"), lambda d: d["dead_letters"] == []),
     Typed(WATCH, "events --limit 2", ("log", "W1", "--limit", "2"), lambda d: len(d["events"]) == 2),
     Typed(WATCH, "events --type step_failed", ("log", "W1", "--kind", "step_failed"), lambda d: len(d["events"]) == 2),
     Typed(WATCH, "latest events", ("log", "--limit", "50"), lambda d: len(d["events"]) <= 50),

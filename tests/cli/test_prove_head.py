@@ -37,10 +37,12 @@ def agreed(project: Project) -> str:
     return str(refused.error["details"]["contract_hash"])
 
 
-def test_a_colleague_proves_a_phase_without_a_log(clone: Project) -> None:
+def test_a_colleague_proves_a_phase_without_a_log(clone: Project, tmp_path: Path) -> None:
     before = clone.repo.ledger()
-    answer = clone.quick("prove", "1", "--approve", agreed(clone), "--json")
+    summary = tmp_path / "summary.md"
+    answer = clone.quick("prove", "1", "--approve", agreed(clone), "--summary", str(summary), "--json")
     assert answer.code == 0, answer
+    assert "| T1-01 | proven |" in summary.read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
     assert (answer.data["run"], answer.data["commit"]) == (None, clone.repo.head())
     assert [(row["id"], row["result"]) for row in answer.data["tasks"]] == [("T1-01", "proven")]

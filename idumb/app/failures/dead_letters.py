@@ -7,8 +7,10 @@ A letter is a row as `dlq` answers it: `kind` is `task` or `run`, `class` one of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
+from idumb.app.attempt import agent_client
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -18,7 +20,7 @@ from idumb.app.running.run_request import Request
 from idumb.domain import failures, outcome, wording
 from idumb.domain.action import REASON, Action
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.runs import project_key, replay, run
+from idumb.domain.runs import breaker, project_key, replay, run
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -26,16 +28,11 @@ Letter = dict[str, Any]
 _ENDS = {run.FAILED: "run.failed", run.HALTED: "run.halted"}
 
 
-def listing(services: Services, *, class_: str | None, phase: str | None, agent: str | None) -> Result:
-    """Return the letters that match, oldest first."""
-    letters = [
-        letter
-        for letter in _letters(services)
-        if class_ in {None, letter["class"]}
-        and agent in {None, letter["agent"]}
-        and (phase is None or services.plans.same_phase(phase, letter["phase"]))
-    ]
-    return Result({"dead_letters": letters})
+def listing(services: Services, *, phase: str | None, **wanted: str | bool | None) -> Result:
+    """Return the letters that match, oldest first. `wanted` has a value, or None, for some keys of a letter."""
+    letters = (one for one in _letters(services) if phase is None or services.plans.same_phase(phase, one["phase"]))
+    fitting = [one for one in letters if all(value in (None, one[name]) for name, value in wanted.items())]
+    return Result({"dead_letters": fitting})
 
 
 def show(services: Services, name: str) -> Result:
@@ -49,7 +46,7 @@ def show(services: Services, name: str) -> Result:
 def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     """Resume the run with one more attempt of the failed task, or of each failed task of the run."""
     letter = _find(services, name)
-    if not letter["retryable"]:
+    if not letter["can_retry"]:
         words = f"{letter['id']} cannot be retried here: {letter['why_not']}."
         raise Refusal("dead-letter.not-retryable", words, hint=Action("status"))
     task = letter["task"]
@@ -80,10 +77,19 @@ def _letter(services: Services, state: RunState, tree: str, task: str | None, **
         "cause": None,
         "decision": None,
         **facts,
-        "retryable": here,
+        "can_retry": here,
+        "retry_after": _retry_after(services, facts["failure"], facts.get("agent")),
         "why_not": "" if here else f"it belongs to the working tree {project_key.words(tree)}",
         "next": ways,
     }
+
+
+def _retry_after(services: Services, failure: str | None, agent: str | None) -> str | None:
+    """Return until when the agent is not asked, because calls of it failed; None if it can be asked now."""
+    now, rule, states = services.clock.now(), agent_client.rule(services.settings), agent_client.breakers(services)
+    own = (state for key, state in states.items() if agent in key.split() or (not agent and state.failure == failure))
+    wait = max((breaker.before_call(state, now, rule)[1] for state in own), default=0.0)
+    return f"{datetime.fromisoformat(now) + timedelta(seconds=wait):%Y-%m-%dT%H:%M:%S.%fZ}" if wait else None
 
 
 def _letters(services: Services) -> list[Letter]:

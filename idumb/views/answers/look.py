@@ -66,12 +66,6 @@ def prometheus(data: phrases.Data) -> phrases.Lines:
     return exposition.text(data)
 
 
-def debug(data: phrases.Data) -> phrases.Lines:
-    from idumb.views.answers import debug as collected
-
-    return collected.debug(data)
-
-
 def watch(data: phrases.Data) -> phrases.Lines:
     done = sum(row["status"] in outcome.ENDED for row in data["tasks"])
     why = f": {data['reason']}" if data["reason"] else ""

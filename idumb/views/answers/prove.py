@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idumb.domain import rerun
-from idumb.views import phrases, quantities
+from idumb.views import markup, phrases, quantities
 
 _OUTPUT_LINES = 10
 _RESULTS = {
@@ -28,6 +28,18 @@ def prove(data: phrases.Data) -> phrases.Lines:
         for check in checks:
             lines += _details(name, check)
     return lines
+
+
+def summary(data: phrases.Data) -> phrases.Lines:
+    """Return the same as Markdown, for the summary of a CI job or a comment."""
+    lines = [f"### {_head(data)}: {'proven' if data['proven'] else 'not proven'}", ""]
+    lines += markup.table(
+        ("task", "result", "commit", "checks"), [[markup.prose(c) for c in row] for row in _rows(data)]
+    )
+    for name, checks in _checks(data):
+        failed = [line for check in checks for line in _details(name, check)]
+        lines += ["", *markup.block("\n".join(failed))] if failed else []
+    return phrases.whole([*lines, ""])
 
 
 def _head(data: phrases.Data) -> str:

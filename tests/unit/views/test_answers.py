@@ -187,12 +187,6 @@ def test_foreign_text_is_escaped() -> None:
         assert "\\x1b[2J" in text
 
 
-def test_a_failure_names_code_and_next_command() -> None:
-    assert answer.failure("git.locked", "git is at work.", "Wait for it to end") == (
-        "idumb: git is at work. [git.locked]\n  next: Wait for it to end\n"
-    )
-
-
 def test_an_import_shows_forty_of_the_lines_that_it_did_not_read() -> None:
     unread = [{"path": "TODO.md", "line": 1, "text": "a mark"}] * 100
     data = {"path": "p", "kind": "checklist", "tasks": [], "diff": "", "changes": [], "written": True, "next": []}

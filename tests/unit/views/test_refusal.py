@@ -1,4 +1,4 @@
-"""The text of a refusal is short, and ends with a command."""
+"""The text of a refusal fits on a screen, and ends with a command."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ def many(count: int) -> list[dict[str, Any]]:
     return [{**LOOK, "id": f"c{number}", "command": f"idumb show T1-{number:02}"} for number in range(count)]
 
 
-@every("count", [0, 5])
-def test_a_refusal_has_few_lines_of_evidence_and_ends_with_a_command(count: int) -> None:
+@every("count", [0, 1, 5])
+def test_a_refusal_fits_on_a_screen_and_ends_with_a_command(count: int) -> None:
     details = {
-        "evidence": [f"line {number}" for number in range(30)],
+        "evidence": [f"line {number} " * 20 for number in range(30)],
         "choices": [KEEP, *many(count), LOOK, KEEP],
     }
-    lines = answer.failure("x.y", "words " * 40, "Look first", details=details, width=80).splitlines()
-    assert sum("line " in line for line in lines) == 8
-    assert "  and 22 more (--json has all)" in lines
+    text = answer.failure("x.y", "words " * 40, "Look first", details=details, width=80)
+    lines = text.splitlines()
+    assert len(lines) <= 24
+    assert "more (--json has all)" in text
     assert lines[-1] == "      idumb show T1-01"
 
 
