@@ -43,16 +43,16 @@ class Transcript:
 
     def line(self, words: str) -> None:
         """Add one short line."""
-        self(f"{answers.one_line(words)}\n".encode("utf-8", "replace"))
+        self(f"{answers.one_line(words)}\n".encode("utf-8", "replace"), is_whole=True)
 
-    def __call__(self, data: bytes) -> None:
-        """Add output as it is."""
+    def __call__(self, data: bytes, *, is_whole: bool = False) -> None:
+        """Add output as it is. Nothing of what `is_whole` waits for more, so that boards show it."""
         if self._failed:
             return
         try:
             if self._file is None or self._stream is None:
                 self._file, self._stream = self._open(), self._make_stream()
-            self._keep(self._file, self._stream.feed(data))
+            self._keep(self._file, self._stream.feed(data) + (self._stream.finish() if is_whole else b""))
         except OSError:
             self._failed = True
 
@@ -91,7 +91,7 @@ class Transcript:
         folder = os.path.dirname(self._path)
         private_folders.make_below(os.path.dirname(os.path.dirname(folder)), folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.fdopen(os.open(self._path, flags, 0o600), "wb")
+        return os.fdopen(os.open(self._path, flags, 0o600), "wb", buffering=0)  # boards read it meanwhile
 
 
 def place(folder: str, subject: str, attempt: int, role: str) -> str:

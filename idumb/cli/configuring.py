@@ -71,7 +71,8 @@ def _unfinished(services: Services) -> Iterator[str]:
 
 
 def _settings(services: Services) -> Sequence[Setting]:
-    return setting_list.every(_data(os.path.join(services.root, configuration.PATH)), _data(user_file.path()))
+    files = _data(os.path.join(services.root, configuration.PATH)), _data(user_file.path())
+    return tuple(setting_list.overridden(setting_list.every(*files)))
 
 
 def _named(services: Services, name: str) -> Setting:

@@ -10,6 +10,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import completion, options, output
+from idumb.domain.action import Action
 
 
 def _view() -> Result:
@@ -96,6 +97,11 @@ def report_command(phase: str, *, write: bool, html: str | None, opens: bool) ->
 
 
 def _page(phase: str, path: str, *, opens: bool) -> Result:
+    if os.path.isdir(path):
+        from idumb.domain.errors import InputError
+
+        place = os.path.join(path, f"phase-{phase}.html")
+        raise InputError("file.folder", f"{path} is a folder.", hint=Action.of("report", phase, "--html", place))
     from idumb.app.reading import report_page
     from idumb.system.files import atomic_write
     from idumb.views.html import page
@@ -147,20 +153,36 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 
 @options.command("log")
 @click.argument("phase", required=False, shell_complete=completion.phases)
+@click.option("--phase", "of_phase", metavar="PHASE", help="The same as PHASE.")
+@click.option("--workflow", metavar="NAME", help="The newest run of this workflow.")
 @click.option("--run", help="Only events of this run.")
 @click.option("--task", help="Only events of this task.")
 @click.option("--kind", help="Only this kind (attempt.started) or alias (step_started); idumb help events lists them.")
 @click.option("--since", metavar="TIME", callback=options.moment, help="Only from this time on (ISO 8601, UTC).")
 @click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of the newest.")
-def log_command(**filters: Any) -> Result:
+@click.option("--follow", is_flag=True, help="Print events as they come, until the run ends.")
+def log_command(
+    phase: str | None, of_phase: str | None, workflow: str | None, *, follow: bool, **filters: Any
+) -> Result | None:
     """Show the events of a run.
 
-    Shows the newest run of the phase, or the run that --run names.
+    Shows the newest run of the phase or workflow, or the run that --run names.
     """
+    if follow and options.flag("as_json"):
+        raise click.UsageError("--follow prints lines as they come; --json prints one object.")
     from idumb.app.reading import event_history
 
     with options.services(initialised=False) as services:
-        return event_history.list_events(services, **filters)
+        if workflow is not None:
+            from idumb.app.workflows import definitions
+
+            of_phase = definitions.status(services, workflow).data["runs"][-1]["phase"]
+        if not follow:
+            return event_history.list_events(services, phase=phase or of_phase, **filters)
+        from idumb.cli import watching
+
+        watching.follow_log(services, phase or of_phase, **filters)
+        return None
 
 
 @options.command("watch")

@@ -85,18 +85,18 @@ def _notify() -> Notify | None:
 def _reporter(container: Container, notify: Notify | None, **how: bool) -> Reporter:
     from idumb.cli import reporters
 
-    shown = _shown(**how)
+    shown = _shown(container, **how)
     return shown if notify is None else reporters.Notifying(shown, notify, container.root)
 
 
-def _shown(*, as_json: bool, events: bool, progress: bool) -> Reporter:
+def _shown(container: Container, *, as_json: bool, events: bool, progress: bool) -> Reporter:
     from idumb.cli import reporters
 
     if events:
         return reporters.EventLines(sys.stdout)
     if as_json or not progress:
         return reporters.Silent()
-    return reporters.for_people()
+    return reporters.for_people(container)
 
 
 def _report_forced_stop(number: int, *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from idumb.app.ports.process import Reporter
+    from idumb.composition.container import Container
     from idumb.domain.notice import Notify
     from idumb.domain.runs.event import Event
 
@@ -74,8 +75,9 @@ class Notifying:
             stop()
 
 
-def for_people() -> Reporter:
+def for_people(services: Container) -> Reporter:
     """Return a live display if the terminal can draw one, else plain lines."""
+    import os
     import sys
 
     from idumb.system.processes import child_process
@@ -83,8 +85,9 @@ def for_people() -> Reporter:
     variables = child_process.environment(["TERM", "CI", "TTY_COMPATIBLE"])
     capable = variables.get("TERM", "dumb") not in {"dumb", "unknown"} and variables.get("TTY_COMPATIBLE") != "0"
     if sys.stderr.isatty() and capable and "CI" not in variables:
+        from idumb.cli import watching
         from idumb.views.terminal.live_progress import LiveProgress
 
-        return LiveProgress(sys.stderr, escape=output.shown)
+        return LiveProgress(sys.stderr, output.shown, sight=watching.Sight(services, os.getpid()))
 
     return PlainProgress(sys.stderr, escape=output.shown)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from idumb import lazy_pattern
 from idumb.app.core.result import Result
-from idumb.app.reading import watch
+from idumb.app.reading import event_history, expected, watch
+from idumb.app.reading.expected import Expected, Now
 from idumb.cli import output
+from idumb.system.processes import at_work
+from idumb.views import answer
 from idumb.views.terminal.live_progress import LiveProgress
 from idumb.views.terminal.plain_progress import PlainProgress
 
 if TYPE_CHECKING:
-    from idumb.app.core.services import Services
     from idumb.app.ports.process import Reporter
+    from idumb.composition.container import Container
     from idumb.domain.runs.run import RunState
 
 _RINGS = frozenset({"decision.asked", "run.completed", "run.failed", "run.halted", "run.paused"})
@@ -36,7 +42,7 @@ def _seconds(at: str) -> float:
     return datetime.fromisoformat(at).timestamp()
 
 
-def once(services: Services, phase: str | None, *, as_json: bool) -> Result:
+def once(services: Container, phase: str | None, *, as_json: bool) -> Result:
     """Return the run as it is now; as text, one frame is printed."""
     state = watch.newest(services, phase)
     if not as_json:
@@ -45,7 +51,7 @@ def once(services: Services, phase: str | None, *, as_json: bool) -> Result:
     return Result(watch.summary(services, state))
 
 
-def follow(services: Services, phase: str | None, *, bell: bool) -> Result:
+def follow(services: Container, phase: str | None, *, bell: bool) -> Result:
     """Show the run and those after it, until Ctrl-C; without a terminal, until the run ends."""
     is_terminal = sys.stdout.isatty()
     shown = 0
@@ -58,7 +64,7 @@ def follow(services: Services, phase: str | None, *, bell: bool) -> Result:
         services.clock.pause(watch.PAUSE)
 
 
-def _follow(services: Services, state: RunState, after: int, *, live: bool, bell: bool) -> int:
+def _follow(services: Container, state: RunState, after: int, *, live: bool, bell: bool) -> int:
     """Show a run from its first event, in silence up to `after`, until nobody works on it. Return the last event."""
     if live:
         display, last = _replayed(services, state, sys.stdout)
@@ -71,7 +77,7 @@ def _follow(services: Services, state: RunState, after: int, *, live: bool, bell
     return _shown(services, state.id, lines, after, bell=bell)
 
 
-def _shown(services: Services, run: str, reporter: Reporter, after: int, *, bell: bool) -> int:
+def _shown(services: Container, run: str, reporter: Reporter, after: int, *, bell: bool) -> int:
     """Report the events of a run after this one, until nobody works on it. Return the last event."""
     for event in watch.events(services, run, after=after):
         reporter.event(event)
@@ -82,10 +88,30 @@ def _shown(services: Services, run: str, reporter: Reporter, after: int, *, bell
     return after
 
 
-def _replayed(services: Services, state: RunState, stream: TextIO) -> tuple[LiveProgress, int]:
+def follow_log(services: Container, phase: str | None, run: str | None, task: str | None, **filters: Any) -> None:
+    """Print the events that match, then each new one, until nobody works on the run."""
+    run = run or watch.newest(services, phase).id
+    shown = event_history.list_events(services, phase=None, run=run, task=task, **filters).data["events"]
+    last = services.log.head()[0]
+    _print_events(shown)
+    chosen = event_history.selections_of(filters["kind"])
+    for event in watch.events(services, run, after=last):
+        fits = not chosen or any(one.kind == event.kind and one.fits(event.payload) for one in chosen)
+        if fits and task in (None, event.task):
+            _print_events([event.as_dict()])
+
+
+def _print_events(rows: list[dict[str, Any]]) -> None:
+    if rows:
+        output.write(sys.stdout, answer.render("look.log", {"events": rows}))
+
+
+def _replayed(services: Container, state: RunState, stream: TextIO) -> tuple[LiveProgress, int]:
     """Return a display that shows the present without having printed anything, and the last event."""
     clock, last = Past(services.clock.now()), 0
-    display = LiveProgress(stream, escape=output.shown, clock=clock)
+    holder = services.owner.holder() or {"standing": "elsewhere"}
+    pid = None if holder["standing"] == "elsewhere" else holder["pid"]
+    display = LiveProgress(stream, output.shown, clock, Sight(services, pid))
     titles, statuses = watch.described(services, state)
     display.begin(titles, dict.fromkeys(statuses, "pending"))
     for event in services.log.events(run=state.id):
@@ -93,5 +119,43 @@ def _replayed(services: Services, state: RunState, stream: TextIO) -> tuple[Live
         display.board.take(event, clock())
         last = event.seq
     clock.at = None
+    display.see(state.id)
     display.board.status.update(statuses)
     return display, last
+
+
+class Sight:
+    """What the programs of a run do now. `pid` is the process that works on it; None if that is not here."""
+
+    def __init__(self, services: Container, pid: int | None) -> None:
+        self._services, self._pid, self._folder = services, pid, ""
+        self._seen: dict[tuple[str, int], tuple[float, Now]] = {}
+
+    def expected(self, run: str) -> Mapping[str, Expected]:
+        self._folder = self._services.transcripts_of(run)
+        return expected.of_run(self._services, run)
+
+    def look(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now:
+        """Return what works on a task, at most a second old."""
+        at, now = self._seen.get((task, attempt), (0.0, Now()))
+        if time.monotonic() - at > 1:
+            now = self._now(task, attempt, commands)
+            self._seen[task, attempt] = time.monotonic(), now
+        return now
+
+    def _now(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now:
+        lines = list(at_work.newest_lines(self._folder, f"{task}-{attempt}-"))
+        counts = (_TOKENS.fullmatch(line) for line in lines)
+        tokens = next((int(count[1]) for count in counts if count), None)
+        line = next((line for line in lines if not _TOKENS.fullmatch(line)), "")
+        running = [] if self._pid is None else at_work.commands(self._pid)
+        checks = [command for command in commands if any(command in argv for argv in running)]
+        others = [argv for argv in running if not any(command in argv for command in commands)]
+        if any(os.path.basename(argv[0]) != "git" for argv in others):
+            return Now("agent", line, tokens)
+        if checks:
+            return Now(f"check `{checks[0]}`", "", tokens)
+        return Now("delivery" if others else "", "", tokens)
+
+
+_TOKENS = lazy_pattern.compile(r"(\d+) tokens so far")

@@ -21,7 +21,7 @@ from idumb.domain import paths as path_rules
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
 from idumb.domain.settings import SNAPSHOT_LIMIT, Policy, Settings
 from idumb.git import discover
-from idumb.markdown.settings import configuration
+from idumb.markdown.settings import configuration, setting_environment
 from idumb.store import connection
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.store.event_log import SqliteEventLog
@@ -144,7 +144,7 @@ class Container:
 
     def present_settings(self) -> Settings:
         """The configuration file as it is now; `settings` are from the start of the command."""
-        return configuration.load(self.root)
+        return setting_environment.load(self.root)
 
     def setting_place(self, *keys: str) -> tuple[int, int]:
         """Line and column of a key in the present configuration file, such as `bindings` and a name."""
@@ -335,7 +335,7 @@ class Container:
             self.root,
             workspace.trees.apply_patch,
             self.redactor.redact,
-            transcripts=self._transcripts_of(run),
+            transcripts=self.transcripts_of(run),
             stream=self.redactor.stream,
             guard=self.owner.guard,
             inputs=os.path.join(folder, "papers"),
@@ -351,9 +351,9 @@ class Container:
         """What the agents of an attempt did, by role."""
         from idumb.agents import transcript
 
-        return transcript.kept(self._transcripts_of(run), task, attempt)
+        return transcript.kept(self.transcripts_of(run), task, attempt)
 
-    def _transcripts_of(self, run: str) -> str:
+    def transcripts_of(self, run: str) -> str:
         return os.path.join(self.project.state_dir, "transcripts", run)
 
     @cached_property

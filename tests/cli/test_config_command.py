@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.support.project import Project
+from tests.support.plans import run
+from tests.support.project import Project, failing_task
+
+if TYPE_CHECKING:
+    import pytest
 
 PLACE = ".idumb/config.yaml"
 EDITS = [
@@ -60,3 +65,20 @@ def test_the_user_s_settings_are_in_a_file_of_his_own(project: Project, home: Pa
     assert [row["file"] for row in project.json("config", "path").data["files"]] == ["project", "user"]
     shown = project.quick("config", "explain", "run.max_attempts").out
     assert "a whole number of at least 1" in shown
+
+
+def test_a_variable_overrides_the_file_unless_consent_or_trust_depends_on_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-OPS-4."""
+    (project.folder / PLACE).write_text("run: {max_attempts: 2}\n", encoding="utf-8")
+    monkeypatch.setenv("IDUMB_RUN_MAX_ATTEMPTS", "1")
+    (row,) = project.json("config", "explain", "run.max_attempts").data["settings"]
+    assert (row["value"], row["source"]) == ("1", "IDUMB_RUN_MAX_ATTEMPTS")
+    project.plan([failing_task("T1-01", "a.txt")])
+    assert run(project).code == 1
+    assert len(project.events("--kind", "attempt.started")) == 1
+    assert run(project, "--force", "--max-attempts", "2").code == 1, "a flag is above it"
+    for name, value in (("RUN_MAX_ATTEMPTS", "many"), ("PROTECTED", "[]")):
+        monkeypatch.setenv(f"IDUMB_{name}", value)
+        assert project.json("check-plan", "1").error["code"] == "config.variable", value

@@ -182,6 +182,7 @@ TYPED = [
     Typed(OTHERS, "dlq --agent A", ("dlq", "list", "--agent", "test-agent"), lambda d: d["dead_letters"] == []),
     Typed(OTHERS, "dlq --retryable", ("dlq", "list", "--retryable"), lambda d: d["dead_letters"] == []),
     Typed(WATCH, "events --limit 2", ("log", "W1", "--limit", "2"), lambda d: len(d["events"]) == 2),
+    Typed(WATCH, "events of a workflow", ("log", "--workflow", "pipeline"), lambda d: len(d["events"]) > 9),
     Typed(WATCH, "events --type step_failed", ("log", "W1", "--kind", "step_failed"), lambda d: len(d["events"]) == 2),
     Typed(WATCH, "latest events", ("log", "--limit", "50"), lambda d: len(d["events"]) <= 50),
     Typed(WATCH, "metrics", ("metrics",), lambda d: [r["phase"] for r in d["workflows"]] == ["W1"]),

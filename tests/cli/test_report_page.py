@@ -89,8 +89,10 @@ def test_a_known_secret_is_not_on_the_page(project: Project, home: Path, monkeyp
     assert VALUE not in text
 
 
-def test_open_without_a_page_is_refused(project: Project) -> None:
+def test_open_without_a_page_and_a_folder_instead_of_a_file_are_refused(project: Project) -> None:
     assert project.json("report", "1", "--open").error["code"] == "usage"
+    refused = project.json("report", "1", "--html", ".").error
+    assert (refused["code"], refused["hint"]) == ("file.folder", "idumb report 1 --html ./phase-1.html")
 
 
 @pytest.mark.skipif(browser.PROGRAM is None, reason="Chromium is not installed")

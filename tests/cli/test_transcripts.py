@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from idumb.views.html import page
 from tests.support import plans
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, create, making, task
@@ -85,6 +86,20 @@ def test_steps_and_any_program_have_a_transcript_of_each_attempt(sandbox: GitSan
     project.plan([making("T1-01", "b.txt")])
     assert plans.run(project, "--no-verify", "--force").code == 0
     assert transcript(project) == {"builder": ["write_file b.txt: completed"]}
+
+
+def test_the_page_of_a_run_has_the_end_of_each_transcript_folded(
+    tmp_path: Path, sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-OPS-1: limited in bytes, all together too."""
+    monkeypatch.setattr(page, "_MOST_OF_TRANSCRIPTS", 100)
+    project = create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert plans.run(project).code == 0
+    assert project.quick("report", "1", "--html", str(tmp_path / "page.html")).code == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<details><summary>Transcript of the builder</summary>" in text
+    assert page._last_bytes("a" * 101, 100) == f"…{'a' * 100}"
 
 
 def test_a_task_of_a_person_has_no_transcript(sandbox: GitSandbox) -> None:

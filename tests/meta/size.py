@@ -13,9 +13,13 @@ _ENGINE_ROOMS = tuple(f"app/{room}/" for room in _ENGINE)
 _SEE = (
     "views/html/",
     "app/reading/report_page.py",
+    "app/reading/expected.py",
     "app/reading/metrics.py",
     "app/reading/watch.py",
     "views/prometheus.py",
+    "views/terminal/board.py",
+    "markdown/settings/setting_environment.py",
+    "system/processes/at_work.py",
     "cli/watching.py",
     "domain/notice.py",
     "markdown/settings/setting_edit.py",

@@ -10,8 +10,8 @@ BUDGETS = {
     "app, engine rooms": 7_472,
     "app, use cases": 8_961,
     "composition": 719,
-    "cli, views": 5_058,
-    "see and steer": 931,
+    "cli, views": 4_848,
+    "see and steer": 1_265,
     "git": 4_612,
     "store": 1_818,
     "system": 2_187,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 4_002,
     "the root": 199,
 }
-TESTS = 68_820
+TESTS = 68_812
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 442_035  # bytes of README.md and docs/
+PAGES = 441_940  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -26,7 +26,7 @@ def list_events(
     limit: int,
 ) -> Result:
     """Return the newest matching events, oldest first. InputError if the phase does not exist and never ran."""
-    selections_ = _selections(kind)
+    selections_ = selections_of(kind)
     if run is not None and not any(services.log.events(run=run, limit=1)):
         raise InputError("run.unknown", f"The event log has no run {run}.", hint=Action("log"))
     if run is None and phase is not None:
@@ -48,7 +48,7 @@ def list_events(
     return Result({"run": run, "events": [event.as_dict() for event in reversed(newest_events)]})
 
 
-def _selections(kind: str | None) -> tuple[Selection, ...]:
+def selections_of(kind: str | None) -> tuple[Selection, ...]:
     """Return the selections for a kind or alias; empty for every kind. UsageError if it is unknown."""
     matches = () if kind is None else selections(kind)
     if kind is not None and not matches:

@@ -49,7 +49,8 @@ class Card:
     """A task with what was done. `proofs` has a row for each criterion: text, proof, and the last result or "".
 
     `attempts` are rows as of `idumb show`. `change` is as of `idumb show --diff`; None without one that is kept.
-    `spent` is the row of its calls as of `idumb show --usage`; None if no agent was asked.
+    `spent` is the row of its calls as of `idumb show --usage`; None if no agent was asked. `transcripts` are by
+    attempt and role.
     """
 
     task: Task
@@ -60,6 +61,7 @@ class Card:
     attempts: tuple[Mapping[str, Any], ...]
     change: Mapping[str, Any] | None
     spent: Mapping[str, Any] | None
+    transcripts: Mapping[int, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,11 @@ def _card(
     last = {row["subject"]: row["result"] for row in (attempts[-1]["evidence"] if attempts else ())}
     proofs = ({"id": c.id, "text": c.text, "proof": c.proof, "result": last.get(c.id, "")} for c in task.acceptance)
     reason = state.tasks[name].reason if name in state.tasks else ""
-    return Card(task, contract.plan_of(name), status, reason, tuple(proofs), tuple(attempts), change, spent)
+    numbers = (row["attempt"] for row in attempts)
+    transcripts = {number: services.transcripts(attempted.id, name, number) for number in numbers}
+    return Card(
+        task, contract.plan_of(name), status, reason, tuple(proofs), tuple(attempts), change, spent, transcripts
+    )
 
 
 def _spans(events: list[Event]) -> Iterator[Span]:

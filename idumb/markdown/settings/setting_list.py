@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from idumb.domain.notice import Notify
 from idumb.domain.settings import Settings
-from idumb.markdown.settings import configuration, setting_values, user_file
+from idumb.markdown.settings import configuration, setting_environment, setting_values, user_file
 from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.problems import CONFIG
 from idumb.markdown.syntax.record import Key
@@ -32,22 +32,22 @@ def every(project: bytes | None, user: bytes | None) -> tuple[Setting, ...]:
     return (*_of(configuration.KEYS, project, configuration.PATH, Settings(), of_user=False), *own)
 
 
+def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
+    """Yield the settings with the values of variables."""
+    variables = {".".join(names): row for names, row in setting_environment.given().items()}
+    for one in settings:
+        variable, value = variables.get(one.name, ("", ""))
+        yield one._replace(value=value, source=variable) if variable and not one.of_user else one
+
+
 def _of(keys: Mapping[str, Key], data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
     root, problems = setting_values.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
-    for names, key in _leaves(keys):
+    for names, key in setting_environment.leaves(keys):
         node = None if root is None else tree.find(root, *names)[1]
         is_set = node is not None and not node.is_null
         source = f"{path}:{problems.source.place(node.start)[0]}" if node is not None and is_set else "default"
         value = _shown(node, problems.source.text) if node is not None and is_set else None
         yield Setting(".".join(names), key.accepted, _default(usual, names), value, source, of_user)
-
-
-def _leaves(keys: Mapping[str, Key], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Key]]:
-    for name, key in keys.items():
-        if key.keys:
-            yield from _leaves(key.keys, (*above, name))
-        else:
-            yield (*above, name), key
 
 
 def _shown(node: Node, text: str) -> str:

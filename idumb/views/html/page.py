@@ -22,6 +22,8 @@ _MOST_LINES, _MOST_OF_ALL = 2000, 40_000
 """Lines of differences that are shown: of one task, and of all tasks together."""
 _MOST_OUTPUT = 4000
 """Characters of an output that are shown: its end."""
+_MOST_TRANSCRIPT, _MOST_OF_TRANSCRIPTS = 16 * 1024, 1024 * 1024
+"""Bytes of a transcript that are shown, its end, and of all transcripts together."""
 
 
 def render(page: Page, redact: Callable[[str], str]) -> str:
@@ -46,12 +48,23 @@ def render(page: Page, redact: Callable[[str], str]) -> str:
             bars=bars,
             pauses=pauses,
             graph=Markup(graph),  # noqa: S704 - it escapes its texts
+            transcript_bytes=_bytes_of_each(page),
             lines=min(_MOST_LINES, _MOST_OF_ALL // max(len(page.cards), 1)),
             style=Markup(shipped_files.template("reports/page.css")) + code.styles(),  # noqa: S704 - our own
             script=Markup(script),  # noqa: S704 - our own
             digest=digest,
         )
     )
+
+
+def _bytes_of_each(page: Page) -> int:
+    transcripts = sum(len(by_role) for card in page.cards for by_role in card.transcripts.values())
+    return min(_MOST_TRANSCRIPT, _MOST_OF_TRANSCRIPTS // max(transcripts, 1))
+
+
+def _last_bytes(text: str, most: int) -> str:
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= most else f"…{data[-most:].decode('utf-8', 'ignore')}"
 
 
 def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
@@ -65,6 +78,7 @@ def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
     environment.filters.update(
         prose=lambda text: code.prose(redact(text)),
         difference=lambda text, most: code.difference(redact(text), most),
+        last_bytes=_last_bytes,
         end=lambda text: text if len(text) <= _MOST_OUTPUT else f"…{text[-_MOST_OUTPUT:]}",
         counted=quantities.counted,
         duration=quantities.duration,

@@ -1,6 +1,6 @@
-"""Progress on a terminal that can redraw: a table of tasks with their state and time.
+"""Progress on a terminal that can redraw: the board of the run.
 
-Failures and notes are printed above the table and stay there. All text is plain text to rich, never markup. If the
+Failures and notes are printed above the board and stay there. All text is plain text to rich, never markup. If the
 terminal fails, output stops and the run continues.
 """
 
@@ -8,138 +8,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from idumb.domain import outcome
 from idumb.domain.runs.event import Event
-from idumb.lazy_dataclass import dataclass
-from idumb.views import markup, quantities
-from idumb.views.terminal import ask, plain_progress
+from idumb.views import markup
+from idumb.views.terminal import ask
+from idumb.views.terminal.board import Board
 from idumb.views.terminal.plain_progress import LineContext, QuietStream
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
+    from idumb.app.reading.expected import Expected, Now
+
 _ROWS = 12
-_TITLE_WIDTH = 48
-_STATUS = {
-    "attempt.started": outcome.RUNNING,
-    "attempt.interrupted": outcome.PENDING,
-    "task.completed": outcome.COMPLETED,
-    "task.carried": outcome.COMPLETED,
-    "task.accepted": outcome.ACCEPTED,
-    "task.failed": outcome.FAILED,
-    "task.skipped": outcome.SKIPPED,
-    "task.omitted": outcome.OMITTED,
-    "task.waiting": outcome.WAITING,
-    "task.reset": outcome.PENDING,
-}
-_STYLES = {
-    outcome.RUNNING: "bold blue",
-    outcome.COMPLETED: "green",
-    outcome.ACCEPTED: "green",
-    outcome.FAILED: "bold red",
-    outcome.WAITING: "magenta",
-    outcome.BLOCKED: "yellow",
-    outcome.SKIPPED: "dim",
-    outcome.OMITTED: "dim",
-    outcome.PENDING: "dim",
-}
-_STAYING = frozenset({"attempt.interrupted", "decision.asked", "task.failed", "run.halted"})
-_QUIET = frozenset({outcome.PENDING, outcome.READY})
 
 
-def _stays(event: Event) -> bool:
-    if event.kind == "evidence.recorded":
-        return event.payload.get("result") in plain_progress.FAILED
-    if event.kind == "attempt.finished":
-        return event.payload.get("outcome") not in {outcome.COMPLETED, outcome.WAITING}
-    return event.kind in _STAYING
+class Sight(Protocol):
+    """Sees what a run does now, and knows what is expected of its tasks."""
 
+    def expected(self, run: str) -> Mapping[str, Expected]: ...
 
-@dataclass(slots=True)
-class Board:
-    """The state shown, built from events alone; `since` and `took` are seconds of the monotonic clock."""
-
-    context: LineContext
-    status: dict[str, str] = field(default_factory=dict)
-    since: dict[str, float] = field(default_factory=dict)
-    took: dict[str, float] = field(default_factory=dict)
-    attempt: dict[str, int] = field(default_factory=dict)
-    last: str = ""
-    headed: tuple[str, int] = ("", 0)
-
-    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
-        self.context.begin(titles)
-        self.status = dict(statuses)
-
-    def take(self, event: Event, now: float) -> str | None:
-        """Update the board. Return the line of the event if it must stay readable above the table, else None."""
-        line = plain_progress.render(event, self.context)
-        if line is not None:
-            self.last = line.partition("\n")[0].strip()
-        self._place(event, now)
-        return self._under_heading(event, line) if line is not None and _stays(event) else None
-
-    def _under_heading(self, event: Event, line: str) -> str:
-        """Return the line, with task and attempt above it if they changed since the last line."""
-        heading = (event.task or "", event.attempt or self.attempt.get(event.task or "", 0))
-        if event.task is None or heading == self.headed:
-            return line
-        self.headed = heading
-        number = f" … attempt {heading[1]}" if heading[1] else ""
-        return f"{self.context.task_label(event)}{number}\n{line}"
-
-    def _place(self, event: Event, now: float) -> None:
-        task, status = event.task, _STATUS.get(event.kind)
-        if task is None or status is None:
-            return
-        if status == outcome.RUNNING:
-            self.since[task] = now
-            self.attempt[task] = event.attempt or 1
-        elif task in self.since:
-            self.took[task] = self.took.get(task, 0.0) + now - self.since.pop(task)
-        self.status[task] = status
-
-    def order(self) -> list[str]:
-        """Return the tasks in order; if the run did not list them, those seen so far."""
-        return list(self.context.titles or self.context.positions or self.status)
-
-    def window(self, rows: int) -> tuple[list[str], int, int]:
-        """Return the tasks around the running one, and how many are hidden before and after them."""
-        order = self.order()
-        active = [i for i, task in enumerate(order) if self.status.get(task) == outcome.RUNNING]
-        settled = [i for i, task in enumerate(order) if self.status.get(task, outcome.PENDING) not in _QUIET]
-        centre = active[0] if active else max(settled, default=0)
-        first = max(0, min(centre - rows // 2, len(order) - rows))
-        shown = order[first : first + rows]
-        return shown, first, len(order) - first - len(shown)
-
-    def seconds(self, task: str, now: float) -> float | None:
-        started = self.since.get(task)
-        if started is None:
-            return self.took.get(task)
-        return self.took.get(task, 0.0) + now - started
-
-    def summed(self) -> str:
-        values = list(self.status.values())
-        total = len(self.order())
-        parts = [f"{values.count(s)} {s}" for s in _STYLES if s not in _QUIET and s in values]
-        return f"{', '.join(parts) or 'nothing done yet'} of {quantities.counted(total, 'task')}"
+    def look(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now: ...
 
 
 class LiveProgress:
-    """A `Reporter` that redraws a table."""
+    """A `Reporter` that redraws a board."""
 
     def __init__(
-        self, stream: TextIO, escape: Callable[[str], str] = markup.visible, clock: Callable[[], float] = time.monotonic
+        self,
+        stream: TextIO,
+        escape: Callable[[str], str] = markup.visible,
+        clock: Callable[[], float] = time.monotonic,
+        sight: Sight | None = None,
     ) -> None:
         from rich.console import Console
 
         self.board = Board(LineContext(escape=escape))
         self.clock = clock
+        self._sight = sight
         quiet = cast("TextIO", QuietStream(stream))
         self._console: Console = Console(file=quiet, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
@@ -153,7 +61,13 @@ class LiveProgress:
         if line is not None:
             self._print(line)
         if event.kind == "attempt.started":
+            self.see(event.run or "")
             self.show()
+
+    def see(self, run: str) -> None:
+        """Let the board show what works on the tasks of a run, and how long that is expected to take."""
+        if self._sight is not None and not self.board.expected:
+            self.board.expected, self.board.look = self._sight.expected(run), self._sight.look
 
     def note(self, text: str) -> None:
         self._print(self.board.context.escape(text))
@@ -167,30 +81,33 @@ class LiveProgress:
             self._console.print(Text(line), soft_wrap=True)
 
     def pause(self) -> None:
+        """Take the board away: a question is on the terminal."""
+        if self._live is not None:
+            self._live.transient = True
         self._end()
         self._held = []
 
     def resume(self) -> None:
-        """Print the lines that were held back. The next attempt starts the table again."""
+        """Print the lines that were held back. The next attempt starts the board again."""
         held, self._held = self._held or [], None
         for line in held:
             self._print(line)
 
     def stop(self) -> None:
-        """Stop and leave the last table on the screen."""
+        """Stop and leave the last board on the screen."""
         self._end()
         ask.remove_display(self)
 
     def frame(self) -> None:
-        """Print the table as it is now."""
-        self._console.print(self.picture())
+        """Print the board as it is now."""
+        self._console.print(self.picture(failures=True))
 
     def show(self) -> None:
-        """Show the table, and redraw it until `stop`."""
+        """Show the board, and redraw it until `stop`."""
         from rich.live import Live
 
         if self._live is None:
-            # Everything is printed above the table by this class; a question must reach the terminal as it is.
+            # Everything is printed above the board by this class; a question must reach the terminal as it is.
             self._live = Live(
                 get_renderable=self.picture,
                 console=self._console,
@@ -206,35 +123,11 @@ class LiveProgress:
         if live is not None:
             live.stop()
 
-    def picture(self) -> RenderableType:
-        """Return the current table; rich calls this several times a second."""
+    def picture(self, *, failures: bool = False) -> RenderableType:
+        """Return the current board; rich calls this several times a second."""
         from rich.console import Group
-        from rich.table import Table
         from rich.text import Text
 
-        now = self.clock()
-        shown, before, after = self.board.window(max(3, min(_ROWS, self._console.height - 6)))
-        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-        for task in shown:
-            table.add_row(*self._row(task, now))
-        hidden = f" ({before} before, {after} after these)" if before or after else ""
-        width = max(20, self._console.width - 1)
-        return Group(
-            table,
-            Text(quantities.clip(self.board.summed() + hidden, width)),
-            Text(quantities.clip(self.board.last, width), style="dim"),
-        )
-
-    def _row(self, task: str, now: float) -> tuple[Any, ...]:
-        from rich.spinner import Spinner
-        from rich.text import Text
-
-        status = self.board.status.get(task, outcome.PENDING)
-        style = _STYLES.get(status, "")
-        seconds = self.board.seconds(task, now)
-        took = "" if seconds is None else quantities.duration(seconds)
-        if self.board.attempt.get(task, 1) > 1:
-            took += f" attempt {self.board.attempt[task]}"
-        title = quantities.clip(self.board.context.text(self.board.context.titles.get(task, "")), _TITLE_WIDTH)
-        sign = Spinner("line", style=style) if status == outcome.RUNNING else Text(" ")
-        return sign, Text(task), Text(title), Text(status, style=style), Text(took)
+        width, rows = max(20, self._console.width - 1), max(3, min(_ROWS, self._console.height - 6))
+        lines = self.board.lines(self.clock(), width, rows, failures=failures)
+        return Group(*(Text(text, style=style) for text, style in lines))

@@ -125,14 +125,6 @@ def test_a_failed_run_names_task_attempts_error_and_checkpoint() -> None:
     )
 
 
-def test_a_waiting_run_shows_each_question_with_its_commands() -> None:
-    """R-ASK-1, R-ASK-2."""
-    text = answer.render("run.ended", _run("waiting", decisions=[DECISION]))
-    assert "T1-05.work: Which name?\n  why: two fit\n  - read the list\n  idumb decide T1-05.work a\n" in text
-    assert "idumb decide T1-05.work a" in answer.render("decide.decisions", {"decisions": [DECISION]})
-    assert answer.render("decide.decisions", {"decisions": []}) == "No questions are waiting for an answer.\n"
-
-
 def _view(**more: Any) -> dict[str, Any]:
     row = {
         "phase": "1", "title": "Slugs", "folder": "f", "state": "failed", "run": "0123", "reason": "",
@@ -142,30 +134,6 @@ def _view(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
     following = {"phase": "1", "command": "idumb resume 1", "why": "1 failed"}
     return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "next": following, "kept": {"words": ""}}
-
-
-def test_next_shows_which_tasks_can_run_and_why_the_others_cannot() -> None:
-    assert answer.render("status.upcoming", _view()) == (
-        "Next: idumb resume 1  (1 failed)\n"
-        "  waiting for your answer: T1-05.work  Which name?\n"
-        "\n"
-        "Can run now:\n"
-        "  T1-04  Title of T1-04\n"
-        "\n"
-        "Not yet:\n"
-        "  T1-03  Title of T1-03  blocked: waits for T1-02 (failed)\n"
-        "  and 4 more; idumb graph 1 shows all\n"
-    )
-
-
-def test_status_before_init_and_without_phases_says_what_to_do() -> None:
-    following = {"command": "idumb init", "why": "not set up"}
-    empty = {"schema": 1, "initialised": False, "phases": [], "next": following, "kept": {"words": ""}}
-    assert answer.render("status.status", empty) == "Next: idumb init  (not set up)\n"
-    planless = {**empty, "initialised": True, "next": {"command": None, "why": "write a plan"}}
-    assert answer.render("status.status", planless) == "No phase is planned yet.\nNext: write a plan\n"
-    assert "Next: write a plan" in answer.render("status.roadmap", planless)
-    assert answer.render("status.upcoming", planless) == "Next: write a plan\n"
 
 
 def test_output_of_the_status_commands_loads_no_heavy_module() -> None:

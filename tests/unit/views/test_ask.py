@@ -35,11 +35,6 @@ def test_only_a_clear_choice_is_an_answer() -> None:
     assert not [(typed, choice) for typed, choice in cases if _ask(typed)[0] != choice]
 
 
-def test_yes_and_no_answer_questions_about_a_run() -> None:
-    """R-ASK-1."""
-    assert [_ask(f"{typed}\n")[0] for typed in ("y", "yes", "Y", "n", "no")] == ["run", "run", "run", "no", "no"]
-
-
 def test_a_prompt_shows_the_accepted_answers_and_that_the_default_is_no() -> None:
     """R-ASK-1."""
     assert _ask("maybe\n\n")[1].endswith(

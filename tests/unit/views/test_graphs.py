@@ -31,10 +31,6 @@ def test_text_shows_order_waves_dependencies_and_status() -> None:
     )
 
 
-def test_text_without_a_run_has_no_status_column() -> None:
-    assert "  1. T1-01  Slug function\n" in graphs.text(examples.slugs())
-
-
 def test_mermaid_shows_every_task_and_edge_and_the_status_as_text() -> None:
     """R-PLAN-6: meaning is never by colour alone."""
     log = examples.partial_run()

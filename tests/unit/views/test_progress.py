@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import itertools
 import sys
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from idumb.app.reading.expected import Expected, Now
 from idumb.cli import reporters
 from idumb.domain.runs.event import GENESIS, Event
 from idumb.views.terminal import ask, plain_progress
-from idumb.views.terminal.live_progress import Board, LiveProgress
+from idumb.views.terminal.board import Board
+from idumb.views.terminal.live_progress import LiveProgress
 from tests.unit.views import examples
 
 if TYPE_CHECKING:
@@ -84,20 +87,6 @@ def _live(log: examples.Log, monkeypatch: pytest.MonkeyPatch) -> tuple[LiveProgr
     return live, stream
 
 
-def test_the_live_table_shows_status_time_and_the_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = examples.Log(examples.slugs())
-    live, stream = _live(log, monkeypatch)
-    log.complete("T1-01", "a.py")
-    log.attempt("T1-02", "failed", reason="AC-1 failed")
-    for event in log.events:
-        live.event(event)
-    live.stop()
-    text = stream.getvalue()
-    for words in ("T1-01", "Slug function", "completed", "running", "1 running, 1 completed of 5 tasks", "AC-1 failed"):
-        assert words in text
-    live.stop()
-
-
 def _failing(log: examples.Log, output: str) -> None:
     log.add("attempt.started", "T1-02", 1, base="", snapshot="")
     check = {"subject": "AC-1", "text": "", "command": "pytest -q", "result": "failed", "exit_code": 1}
@@ -146,6 +135,7 @@ def test_the_live_table_pauses_for_a_question_and_disappears_when_stopped(monkey
     live.event(log.add("attempt.started", "T1-01", 1, base="", snapshot=""))
     with ask.displays_paused():
         still = stream.getvalue()
+        assert still.rstrip().endswith("\x1b[1A\x1b[2K")  # no frame is left
         live.note("nothing is drawn now")
         assert stream.getvalue() == still
     assert "nothing is drawn now" in stream.getvalue()
@@ -157,12 +147,36 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     log, stream = examples.partial_run(), _Terminal()
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr(sys, "stderr", stream)
-    reporter = reporters.for_people()
+    reporter = reporters.for_people(Namespace())  # type: ignore[arg-type]
     reporter.begin({i: log.contract.tasks[i].title for i in log.contract.order}, log.statuses)
     for event in log.events:
         reporter.event(event)
     assert "[1/5] T1-01 Slug function … attempt 1\n" in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
+
+
+def test_the_board_shows_what_works_on_a_task_and_fits_into_eighty_columns() -> None:
+    """R-OPS-1: finished tasks have one line; of a failed check the first lines stay."""
+    log = examples.Log(examples.slugs(title="A title that is far too long for a terminal of eighty columns " * 2))
+    board = Board(plain_progress.LineContext(), look=lambda *_: Now("agent", "edits slug.py " * 9, 200))
+    board.begin({i: log.contract.tasks[i].title for i in log.contract.order}, log.statuses)
+    board.expected = {"T1-02": Expected(("pytest -q",), 60.0)}
+    log.complete("T1-01", "a.py")
+    log.add("attempt.started", "T1-02", 1, base="", snapshot="", builder="coder")
+    _failing(log, OUTPUT)
+    used = {"usage": {"tokens_in": 1000, "tokens_out": 34, "cost_usd": 0.5}}
+    log.add("attempt.finished", "T1-02", 1, outcome="failed", reason="AC-1 failed", builder=used)
+    log.add("attempt.started", "T1-02", 2, base="", snapshot="", builder="coder")
+    for event in log.events:
+        board.take(event, 0.0)
+    lines = [text for text, _ in board.lines(5.0, 79, 12, failures=True)]
+    assert max(map(len, lines)) <= 79
+    assert [line.split()[0] for line in lines[:1]] == ["T1-01"]
+    assert lines[1].endswith("running    5.0s of ~1m00s attempt 2")
+    assert lines[2].startswith("    agent coder: edits slug.py")
+    assert lines[3] == "    1234 tokens, $0.50 so far"
+    assert "failed AC-1" in lines[4]
+    assert "assert 1 == 2" in lines[5]
 
 
 def test_a_table_of_many_tasks_is_a_window_around_the_running_one() -> None:

@@ -71,13 +71,6 @@ def test_a_checkpoint_shows_evidence_ledger_and_deviations() -> None:
     assert "undeclared file: notes.txt" in _section(text, "Deviations")
 
 
-def test_an_unjudged_attempt_has_no_verdict() -> None:
-    log = examples.Log(examples.slugs())
-    log.attempt("T1-01", "timed_out", reason="took too long")
-    front = _front(checkpoint.render(log.state, log.contract.tasks["T1-01"]))
-    assert (front["status"], front["validation_result"], front["verdict"]) == ("failed", "skipped", None)
-
-
 @every("ledger_status, verdict", [("declared", "PARTIAL"), ("undeclared", "FAIL")])
 def test_a_partial_proof_is_partial_unless_the_ledger_is_broken(ledger_status: str, verdict: str) -> None:
     log = examples.partial_run()
@@ -109,14 +102,6 @@ def test_progress_has_the_lists_of_idumb_and_the_remaining_tasks() -> None:
     assert (progress["waiting"], progress["remaining"], progress["current"]) == (["T1-05"], [], None)
     assert progress["git_hash"] == examples.COMMIT
     assert progress["started_at"] == log.events[0].at
-
-
-def test_progress_names_the_running_task_and_says_if_there_is_no_commit() -> None:
-    log = examples.Log(examples.slugs(), base=None)
-    log.add("attempt.started", "T1-01", 1, base=examples.TREE, snapshot="5" * 40)
-    progress = json.loads(run_status.progress(log.state, log.statuses))
-    assert (progress["current"], progress["git_hash"]) == ("T1-01", "no-git")
-    assert progress["remaining"] == ["T1-02", "T1-03", "T1-04", "T1-05"]
 
 
 def test_an_accepted_task_counts_as_completed_and_is_listed_separately() -> None:
@@ -216,18 +201,6 @@ def test_work_of_an_earlier_run_is_listed_and_not_counted_again() -> None:
     assert "| Slug function | earlier run `fedcba` | proven by the earlier run | `1a2b3c4` |" in text
     assert _front(text)["total_duration_minutes"] == 0
     assert "Timeline" not in text
-
-
-def test_a_passed_run_proceeds_to_verification() -> None:
-    """R-RUN-6."""
-    log = examples.Log(examples.slugs())
-    for task_id in log.contract.order:
-        log.complete(task_id)
-    log.add("run.completed")
-    text = _summary(log)
-    assert _front(text)["result"] == "pass"
-    assert "`idumb verify-work 1`" in _section(text, "Next Steps")
-    assert _section(text, "Failed Tasks").strip() == "None."
 
 
 def test_foreign_text_breaks_no_table_of_the_reports() -> None:
