@@ -46,27 +46,23 @@ def test_a_run_starts_on_its_own_branch_and_takes_no_uncommitted_work_along(sand
 
 
 def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSandbox) -> None:
-    """A possible one is suggested, if the name can be changed into one."""
     project = _project(sandbox)
     sandbox.git("branch", "taken", "HEAD~1")
     sandbox.git("branch", "deep/below")
     _dirty(sandbox)
     before = sandbox.ledger()
-    for name, code, offered in (
-        ("taken", "git.branch-exists", ""),
-        ("a..b", "git.branch-name", ""),
-        ("refs/tags/q", "git.branch-name", ""),
-        ("refs/heads/q", "git.branch-name", "--branch q"),
-        ("taken/below", "git.branch-exists", "--branch taken-below"),
-        ("deep", "git.branch-exists", "--branch deep-1"),
+    for name, code in (
+        ("taken", "git.branch-exists"),
+        ("a..b", "git.branch-name"),
+        ("taken/below", "git.branch-exists"),
+        ("deep", "git.branch-exists"),
     ):
         answer = run(project, "--branch", name)
         assert (answer.code, answer.error["code"]) == (4, code), answer
         assert answer.error["hint"]
-        assert answer.error["hint"].endswith(offered)
         assert sandbox.ledger() == before
         assert sandbox.kept("refs/idumb/") == {}
-    assert run(project, *offered.split()).code == 0
+    assert run(project, "--branch", "deep-1").code == 0
 
 
 def test_scope_root_keeps_a_plan_in_its_subfolder(sandbox: GitSandbox) -> None:

@@ -226,11 +226,6 @@ def task_commands(task: Task) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*conditions, *of_steps, *criteria, *task.verify, *(t.command for t in task.tests)]))
 
 
-def prepare_commands(settings: Settings) -> tuple[str, ...]:
-    """Return the commands that install what checks need."""
-    return settings.checkout.prepare
-
-
 def gate_commands(settings: Settings) -> dict[str, tuple[str, ...]]:
     """Return the commands that each gate of the configuration may run."""
     if not settings.gates:
@@ -258,7 +253,7 @@ def _commands(services: Services, contract: Contract) -> tuple[str, ...]:
         commands += [c.command for c in plan.success_criteria if c.command]
     settings = services.settings
     of_gates = (c for named in gate_commands(settings).values() for c in named)
-    return (*dict.fromkeys(commands), *prepare_commands(settings), *of_gates)
+    return (*dict.fromkeys(commands), *settings.checkout.prepare, *of_gates)
 
 
 def present_base(services: Services, phase: str) -> str | None:

@@ -390,37 +390,16 @@ def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
     )
 
 
-def for_verified(phase: str, forced: Action | None) -> tuple[Choice, ...]:
-    """Choices to run a verified phase again. `forced` does so without a rollback, if that can succeed."""
-    return (
-        _LEAVE,
-        Choice(
-            "roll-back",
-            "roll back its work first",
-            "a new commit restores the files from before the run; idumb undo restores the work",
-            Action.of("rollback", phase, "--to", "start"),
-        ),
-        *_force(forced),
-    )
+def for_verified(phase: str, forced: Action | None, report: str | None = None) -> tuple[Choice, ...]:
+    """Choices to run a verified phase again. `forced` does so without a rollback, if that can succeed.
 
-
-def for_verified_elsewhere(report: str, forced: Action | None) -> tuple[Choice, ...]:
-    """The same if only a committed report says that the phase is verified: no run here could be rolled back."""
-    look = Choice(
-        "look",
-        "see who verified it",
-        "nothing is written or run; to roll back the work, revert its commits with git",
-        shlex.join(["git", "log", "--", report]),
-    )
-    return (_LEAVE, look, *_force(forced))
-
-
-_LEAVE = Choice("leave", "leave it as it is", "nothing changes", NEXT)
-
-
-def _force(command: Action | None) -> tuple[Choice, ...]:
-    words = ("force", "run it again on top of its work", "a new run of every task; the commits of the last run stay")
-    return () if command is None else (Choice(*words, command),)
+    With `report`, only that committed report says that it is verified: no run here could be rolled back.
+    """
+    means = "nothing is written or run; to roll back the work, revert its commits with git"
+    log = shlex.join(["git", "log", "--", report or ""])
+    first = start_fresh(phase) if report is None else Choice("look", "see who verified it", means, log)
+    again = ("force", "run it again on top of its work", "a new run of every task; the commits of the last run stay")
+    return (first,) if forced is None else (first, Choice(*again, forced))
 
 
 def stopped_by(by: str, why: str) -> str:

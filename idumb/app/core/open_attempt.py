@@ -63,19 +63,12 @@ def uncommitted(contract: Contract, state: RunState, settings: Settings) -> str 
 
 
 def choices(task: str) -> tuple[Choice, ...]:
+    judged = "idumb validates the work and commits it if it passes"
+    kept = "a snapshot keeps the task's files, and then they are restored"
+    give_up = Action.of("give-up", task, "--why", REASON)
     return (
-        Choice(
-            "submit",
-            "the task is done",
-            "idumb validates the work and commits it if it passes",
-            Action.of("submit", task),
-        ),
-        Choice(
-            "give-up",
-            "the task will not be finished",
-            "a snapshot keeps the task's files, and then they are restored",
-            Action.of("give-up", task, "--why", REASON),
-        ),
+        Choice("submit", "the task is done", judged, Action.of("submit", task)),
+        Choice("give-up", "the task will not be finished", kept, give_up),
     )
 
 

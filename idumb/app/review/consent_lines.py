@@ -52,7 +52,7 @@ def unjudged_lines(services: Services, contract: Contract) -> Iterable[str]:
 def prepare_lines(services: Services) -> Iterable[str]:
     """Yield the commands that install what checks need, and what gates run, one line each."""
     settings = services.settings
-    yield from (f"before checks: {command}" for command in needs.prepare_commands(settings))
+    yield from (f"before checks: {command}" for command in settings.checkout.prepare)
     for name, commands in needs.gate_commands(settings).items():
         if settings.gates[name].run:
             yield from (f"gate {name}: {command}" for command in commands)

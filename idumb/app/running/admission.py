@@ -102,7 +102,7 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
             f"Run phase {contract.phase} again",
             f"{report['path']} in HEAD says that this contract was verified",
             [f"contract {contract.hash}", f"verified {report['created']}"],
-            actions.for_verified_elsewhere(report["path"], forced),
+            actions.for_verified(contract.phase, forced, report["path"]),
         ),
     )
 

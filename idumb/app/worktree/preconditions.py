@@ -6,7 +6,7 @@ Also the branch on which a new run begins, and the files that a killed command l
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.core import actions
@@ -214,9 +214,6 @@ def commit_or_fail(services: Services, state: RunState, paths: Sequence[str], me
     return committed.commit
 
 
-_BRANCHES = "refs/heads/"
-
-
 def chosen_branch(services: Services, contract: Contract, requested: str | None) -> str | None:
     """Return the branch on which a new run begins; None for that of HEAD."""
     settings = services.settings.git
@@ -228,28 +225,13 @@ def begin_branch(services: Services, contract: Contract, requested: str | None) 
     """Switch to the branch that was requested for a new run, unless HEAD is on it."""
     name = chosen_branch(services, contract, requested)
     if name and services.history.head().branch != name:
-        _require_free(name, services.history.refs(_BRANCHES))
+        branches = [ref.removeprefix("refs/heads/") for ref in services.history.refs("refs/heads/")]
+        inside = next((b for b in branches if name.startswith(f"{b}/") or b.startswith(f"{name}/")), None)
+        if inside is not None:
+            words = f"Branch {inside} exists, and git cannot also have {name}: one would be a folder of the other."
+            raise Refusal("git.branch-exists", words, hint="Choose another name: --branch NAME")
         services.history.begin_branch(name)
         services.reporter.note(f"on the new branch {name}")
-
-
-def _require_free(name: str, refs: Iterable[str]) -> None:
-    """Refuse a whole ref name, and a name below or above an existing branch."""
-    if name.startswith("refs/"):
-        short = name.removeprefix(_BRANCHES)
-        raise Refusal(
-            "git.branch-name",
-            f"{name} is the full name of a ref; omit refs/heads/.",
-            hint="--branch NAME" if short.startswith("refs/") else f"--branch {shlex.quote(short)}",
-        )
-    branches = [ref.removeprefix(_BRANCHES) for ref in refs]
-    inside = next((b for b in branches if name.startswith(f"{b}/") or b.startswith(f"{name}/")), None)
-    if inside is not None:
-        raise Refusal(
-            "git.branch-exists",
-            f"Branch {inside} exists, and git cannot also have {name}: one name would be a folder of the other.",
-            hint=f"Choose another name: --branch {shlex.quote(name.replace('/', '-') if '/' in name else name + '-1')}",
-        )
 
 
 def shown_owner(holder: Mapping[str, Any] | None) -> dict[str, Any] | None:
