@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from idumb.app.core.services import Workspace
 from idumb.app.ports.agents import Agent, Agents
-from idumb.app.ports.repository import Snapshot, Workspace
+from idumb.app.ports.repository import Snapshot
 from idumb.composition.container import Container
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
@@ -136,7 +137,7 @@ class BareServices(Container):
     def history(self) -> UnchangedHistory:  # type: ignore[override]
         return UnchangedHistory(self._memory)
 
-    def open_checkout(self) -> Workspace:
+    def open_checkout(self) -> UnchangedWorkspace:  # type: ignore[override]
         return UnchangedWorkspace(self.trees)
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:

@@ -34,9 +34,9 @@ from idumb.system.files.report_files import FileReports
 from idumb.system.redaction import Redactor
 
 if TYPE_CHECKING:
+    from idumb.app.core.services import Workspace
     from idumb.app.ports.agents import Agents
     from idumb.app.ports.process import Asker, Reporter
-    from idumb.app.ports.repository import Workspace
     from idumb.composition.run_checks import RunChecks
     from idumb.composition.sandboxes import LocalSandboxes
     from idumb.gates.checks import ShellChecks

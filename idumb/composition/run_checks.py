@@ -25,7 +25,7 @@ from idumb.system import clock
 from idumb.system.processes import child_process
 
 if TYPE_CHECKING:
-    from idumb.app.ports.repository import Workspace
+    from idumb.app.core.services import Workspace
     from idumb.composition.container import Container
     from idumb.composition.sandboxes import CheckSandbox
     from idumb.git.checkouts.opened import Checkouts

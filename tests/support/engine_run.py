@@ -236,7 +236,7 @@ def make_own_files(request: AgentRequest, files: dict[str, bytes]) -> None:
 
 
 class _Here:
-    """Implements `Workspace`: the files of the user."""
+    """As a workspace: the files of the user."""
 
     in_place = True
 
@@ -251,7 +251,7 @@ class _Here:
 
 
 class _Copy:
-    """Implements `Workspace`: a copy of the repository's files."""
+    """As a workspace: a copy of the repository's files."""
 
     in_place = False
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.core.attempt import Attempt, loaded
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Checks, Services, Trees, attempt_ref
+from idumb.app.core.services import Checks, Services, Trees, Workspace, attempt_ref
 from idumb.app.ports.agents import Agents
-from idumb.app.ports.repository import Workspace
 from idumb.domain import contract, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Plan, Task

@@ -10,12 +10,15 @@ from idumb.domain.action import Action
 if TYPE_CHECKING:
     from idumb.composition.container import Container
     from idumb.gates.checks import ShellChecks
-    from idumb.git.trees import GitTrees
+    from idumb.git.checkouts.checkout import Checkout
+    from idumb.git.trees import GitTrees, Here
     from idumb.store.event_log import SqliteEventLog
 
 Services: TypeAlias = "Container"
 """What a use case gets from outside. These are types only: `app` imports no implementation when it runs."""
 Trees: TypeAlias = "GitTrees"
+Workspace: TypeAlias = "Checkout | Here"
+"""Where a task is built: a checkout, or the user's own working tree, where nobody but people may work."""
 Checks: TypeAlias = "ShellChecks"
 EventLog: TypeAlias = "SqliteEventLog"
 

@@ -265,6 +265,7 @@ class Checkout:
         return self._paths.all_shown(sorted(changed))
 
     def cleaned(self, path: str, data: bytes) -> str:
+        """Return the object that git stores for a file with these bytes."""
         self._require_folder()
         return self._files.cleaned(self._paths.stored(path), data)
 
@@ -276,6 +277,7 @@ class Checkout:
             self._make()
 
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
+        """Return the tree that was just shown, with those of these paths that are there although it lacks them."""
         own = ((path, self._paths.stored(path)) for path in paths)
         there, lent = list[str](), tuple(f"{path}/" for path in (*self.provided, *self.prepared))
         for path, stored in own:
