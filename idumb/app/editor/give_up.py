@@ -41,7 +41,10 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         work = state.tasks[task_id].work
         conflicts = services.trees.restore(work.base or "", work.left_tree or "", touched) if touched else ()
         if conflicts:
-            raise _changed(state.phase, task_id, [conflict.path for conflict in conflicts])
+            paths = [conflict.path for conflict in conflicts]
+            words = f"{task_id} is given up, but these files changed while they were restored: {wording.listed(paths)}"
+            details = {"phase": state.phase, "task": task_id, "paths": paths}
+            raise Refusal("task.changed-since", words, hint="git status", details=details)
         projections.stopped(services, contract, state)
     name = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(
@@ -55,9 +58,3 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
             "next": [Action.of("start", task_id), Action.of("skip", task_id, "--why", REASON)],
         }
     )
-
-
-def _changed(phase: str, task: str, paths: list[str]) -> Refusal:
-    words = f"{task} is given up, but these files changed while they were restored: {wording.listed(paths)}"
-    details = {"phase": phase, "task": task, "paths": paths}
-    return Refusal("task.changed-since", words, hint="git status", details=details)

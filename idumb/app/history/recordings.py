@@ -127,34 +127,25 @@ def _is_playable(attempt: _Attempt) -> bool:
 
 def _builder_result(recorded: Mapping[str, Any]) -> AgentResult:
     """Return the builder's recorded answer, at no cost."""
-    return AgentResult(
-        outcome=recorded["outcome"],
-        message=recorded.get("message", ""),
-        claimed_files=tuple(recorded.get("claimed_files", ())),
-        usage=_NOTHING_USED,
-        exit_code=recorded.get("exit_code"),
-        output=recorded.get("output", ""),
-        output_sha256=recorded.get("output_sha256"),
-        truncated=bool(recorded.get("truncated")),
-        cause=recorded.get("cause"),
-        failure=recorded.get("failure"),
-        reply=recorded.get("reply", ""),
-        model=recorded.get("model"),
-    )
+    names = ("outcome", "message", "failure", "reply", "model")
+    facts = {name: recorded[name] for name in names if recorded.get(name) is not None}
+    claimed = tuple(recorded.get("claimed_files", ()))
+    return AgentResult(**facts, **_process(recorded), claimed_files=claimed, usage=_NOTHING_USED)
 
 
 def _validator_result(recorded: Mapping[str, Any]) -> AgentResult:
     """Return the validator's recorded answer, with its evidence in the form that is parsed again."""
     shown = {"verdict": outcome.PASS, "evidence": recorded.get("shown", [])}
     return AgentResult(
-        reply=json.dumps(shown) if recorded["result"] == evidence.PASSED else "",
-        failure=agent.MALFORMED if recorded["result"] == evidence.UNPROVEN else None,
         outcome=_JUDGED.get(recorded["result"], outcome.FAILED),
         message=recorded.get("text", ""),
+        reply=json.dumps(shown) if recorded["result"] == evidence.PASSED else "",
+        failure=agent.MALFORMED if recorded["result"] == evidence.UNPROVEN else None,
         usage=_NOTHING_USED,
-        exit_code=recorded.get("exit_code"),
-        output=recorded.get("output", ""),
-        output_sha256=recorded.get("output_sha256"),
-        truncated=bool(recorded.get("truncated")),
-        cause=recorded.get("cause"),
+        **_process(recorded),
     )
+
+
+def _process(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("exit_code", "output", "output_sha256", "truncated", "cause")
+    return {name: recorded[name] for name in names if recorded.get(name) is not None}

@@ -237,8 +237,10 @@ def _commit(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Commit the files and reports, or only the files if git refuses that; return the commit and its reports."""
     committable = projections.corrections(services, state, reports)
-    existing = _existing_commit(services, intended)
-    if existing is not None:
+    since = services.history.trailers_since(intended["head"])
+    operation = intended["operation"]
+    existing = next((commit for commit, trailers in since if trailers.get("Idumb-Operation") == operation), None)
+    if existing is not None:  # it was created before the process was killed
         return existing, ()
     trees, after = services.trees, intended["committed_tree"]
     uncommitted = _uncommitted(services, paths, after)
@@ -276,14 +278,6 @@ def _uncommitted_before(services: Services, state: RunState, tree: str, paths: S
     committed = services.history.committed(None if carried else state.base.commit, back)
     new = {p: e.oid for p, e in back.items() if e.mode != SUBMODULE and e.oid not in committed.get(p, ())}
     return exposed_secrets.secret_in(services, new).union(path for path in back if path not in committed)
-
-
-def _existing_commit(services: Services, intended: Mapping[str, Any]) -> str | None:
-    """Return the commit of this restore if it was created before the process was killed."""
-    for commit, trailers in services.history.trailers_since(intended["head"]):
-        if trailers.get("Idumb-Operation") == intended["operation"]:
-            return commit
-    return None
 
 
 def _uncommitted(services: Services, paths: Sequence[str], tree: str) -> tuple[str, ...]:

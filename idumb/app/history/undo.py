@@ -51,10 +51,13 @@ def undo(services: Services, operation: str | None, *, yes: bool, accept_git: Se
             raise _no_such(services, str(operation))  # another operation was finished first
         _require_same_tasks(services, state, event)
         # `yes` alone confirms nothing, because the user may mean another operation.
+        name = _operation(event)
+        begun = services.log.events(operation=name, kind="operation.started", limit=1)
+        command = next((f" ({start.payload['command']})" for start in begun), "")
         word = restore.Confirmation(
             yes and operation is not None,
-            Action.of("undo", "--yes", "--operation", _operation(event)),
-            operation=_operation_name(services, event),
+            Action.of("undo", "--yes", "--operation", name),
+            operation=f"operation {name}{command}",
         )
         if event.kind in _OF_A_RUN:
             return _undo_run(services, journal, contract, event, word)
@@ -73,14 +76,6 @@ def _names(event: Event) -> set[str | None]:
 def _operation(event: Event) -> str:
     """Return the operation that the user knows: the one that started this, even if another one finished it."""
     return str(event.payload.get("operation", event.operation))
-
-
-def _operation_name(services: Services, event: Event) -> str:
-    """Return the operation of the event, with its command if the log has it."""
-    operation = _operation(event)
-    begun = services.log.events(operation=operation, kind="operation.started", limit=1)
-    command = next((f" ({start.payload['command']})" for start in begun), "")
-    return f"operation {operation}{command}"
 
 
 def _run_of(services: Services, operation: str | None) -> RunState:

@@ -115,7 +115,6 @@ def _misnamed(plan: Plan, key: str, stated: str, required: str) -> Finding:
 
 def write(services: Services, draft: Draft) -> None:
     """Write the plan atomically. If the file exists by now, keep the draft and raise Refusal `plan.exists`."""
-    _require_no_link(services, draft.path)
     if services.reports.exists(draft.path):
         kept = keep(services, draft)
         raise Refusal(
@@ -126,18 +125,6 @@ def write(services: Services, draft: Draft) -> None:
         )
     services.reports.write_source(draft.path, draft.text)
     services.trees.force((draft.path,))
-
-
-def _require_no_link(services: Services, path: str) -> None:
-    parts = path.split("/")
-    links = services.files.links("/".join(parts[:end]) for end in range(1, len(parts) + 1))
-    if links:
-        link = min(links, key=len)
-        raise Refusal(
-            "plan.link",
-            f"{link} is a symbolic link to {links[link] or '.'}, and idumb does not write plans through links.",
-            hint=f"Replace {link} by a folder",
-        )
 
 
 def keep(services: Services, draft: Draft) -> str:

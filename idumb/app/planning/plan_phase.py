@@ -60,7 +60,14 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     gaps = _gaps(services, where) if request.gaps else ""
     if request.ask:
         return _prepared(services, request, Goal(phase_context.gather(services, where), identity, path, gaps))
-    _require_planner(services, where)
+    if role_calls.binding_of(services, agent.PLANNER) is None:
+        raise Refusal(
+            "role.unbound",
+            "No agent is bound to the role planner, so idumb cannot have the plan written.",
+            hint=f"idumb plan-phase {where.phase} --template writes a plan to fill in; --ask prints the prompt for"
+            " another agent; or bind an agent in .idumb/config.yaml: `roles: {planner: {binding: NAME}}`",
+            details={"role": agent.PLANNER},
+        )
     context = phase_context.gather(services, where)
     roles = _roles(services, context, request)
     role_consent.ensure(services, needs.of_roles(services, roles), approve=request.approve)
@@ -94,17 +101,6 @@ def _prepared(services: Services, request: Request, goal: Goal) -> Result:
     return Result(
         {**data, "path": goal.path, "prompt": role_calls.prompt(services, role_request), "next": [take_command]}
     )
-
-
-def _require_planner(services: Services, where: PhaseLocation) -> None:
-    if role_calls.binding_of(services, agent.PLANNER) is None:
-        raise Refusal(
-            "role.unbound",
-            "No agent is bound to the role planner, so idumb cannot have the plan written.",
-            hint=f"idumb plan-phase {where.phase} --template writes a plan to fill in; --ask prints the prompt for"
-            " another agent; or bind an agent in .idumb/config.yaml: `roles: {planner: {binding: NAME}}`",
-            details={"role": agent.PLANNER},
-        )
 
 
 def _gaps(services: Services, where: PhaseLocation) -> str:
@@ -198,13 +194,9 @@ def _take_offered(services: Services, where: PhaseLocation, identity: str, path:
         plans = plan_replies.plans_in(text)
         text = plans[0] if len(plans) == 1 else text
     draft = draft_plan.judge(services, where, identity, path, text)
-    if draft.legal:
-        with operation.owned(services, "plan-phase") as owned:
-            owned.record()
-            return _written(services, where, draft, 0, ())
     words = f"The plan is not legal; {path} was not written."
     failure = ("plan.invalid", words, "Correct the findings above, then run the command again")
-    return Result(_data(where, draft, rounds=0, written=False), EXIT_INVALID, (), failure, draft_plan.CORRECT)
+    return _written_if_legal(services, where, draft, failure)
 
 
 def _from_template(services: Services, where: PhaseLocation, identity: str, path: str, template: str) -> Result:
@@ -215,11 +207,15 @@ def _from_template(services: Services, where: PhaseLocation, identity: str, path
     values = {"phase": where.phase, "title": title, "goal": goal, "roadmap": context.roadmap or title}
     values["builder"] = services.settings.builder or "human"
     draft = draft_plan.judge(services, where, identity, path, services.documents.first_plan(template, values))
+    return _written_if_legal(services, where, draft, ("plan.invalid", "The filled template is not legal.", None))
+
+
+def _written_if_legal(
+    services: Services, where: PhaseLocation, draft: Draft, failure: tuple[str, str, str | None]
+) -> Result:
     if not draft.legal:
         data = _data(where, draft, rounds=0, written=False)
-        return Result(
-            data, EXIT_INVALID, (), ("plan.invalid", "The filled template is not legal.", None), draft_plan.CORRECT
-        )
+        return Result(data, EXIT_INVALID, (), failure, draft_plan.CORRECT)
     with operation.owned(services, "plan-phase") as owned:
         owned.record()
         return _written(services, where, draft, 0, ())

@@ -182,10 +182,7 @@ def _unanswered(
 ) -> Refusal:
     """Return the refusal of a strict plan without an answer to each question that idumb cannot judge."""
     command = _command(contract, approval, [question.id for question in unanswered])
-    choices = (
-        Choice("answer", "answer each with yes", "the approval records the answers and who gave them", command),
-        Choice("no", "do not approve it", "nothing is approved"),
-    )
+    answer = Choice("answer", "answer each with yes", "the approval records the answers and who gave them", command)
     return Refusal(
         "approval.unanswered",
         f"Phase {contract.phase} is strict; its self-check needs answers:"
@@ -195,7 +192,7 @@ def _unanswered(
             f"Approve phase {contract.phase}",
             "idumb cannot judge these questions, so you answer them when you approve.",
             [f"{question.id}: {question.question}" for question in unanswered],
-            choices,
+            (answer, Choice("no", "do not approve it", "nothing is approved")),
             questions=[{"id": question.id, "question": question.question} for question in unanswered],
             shown=list(covered),
             contract_hash=contract.hash,
@@ -324,13 +321,10 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
 
 def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
     """Return a warning about irreversible tasks that this approval does not accept, so that they will not run."""
-    not_accepted = [t.id for t in needs.irreversible_tasks(contract) if t.id not in request.accept]
-    if not not_accepted:
-        return ()
-    options = " ".join(f"--accept-irreversible {task}" for task in not_accepted)
-    return (
-        f"irreversible and not accepted, so a run will refuse it: {', '.join(not_accepted)}; to accept, add {options}",
-    )
+    open_ones = [t.id for t in needs.irreversible_tasks(contract) if t.id not in request.accept]
+    options = " ".join(f"--accept-irreversible {task}" for task in open_ones)
+    words = f"irreversible and not accepted, so a run will refuse it: {', '.join(open_ones)}; to accept, add {options}"
+    return (words,) if open_ones else ()
 
 
 def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:
@@ -350,7 +344,9 @@ def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[s
     protected = [*bound["protected"]["configuration"], *(p for v in bound["protected"]["plans"].values() for p in v)]
     yield f"protected, besides idumb's own list: {', '.join(protected) if protected else 'nothing'}"
     run, processes = bound["limits"]["run"], bound["limits"]["processes"]
-    yield f"limits: {run['max_attempts']} attempts a task, checks {run['check_timeout']} s, {_limits(processes)}"
+    chosen = [f"{name} {value}" for name, value in processes.items() if value is not None] or ["no ceiling"]
+    yield f"limits: {run['max_attempts']} attempts a task, checks {run['check_timeout']} s"
+    yield f"limits of processes: {', '.join(chosen)}"
     policy = bound["policy"]
     yield f"policy: {'every tool' if policy['tools'] is None else ', '.join(policy['tools'])}"
     for path, sha in bound["plans"].items():
@@ -360,8 +356,3 @@ def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[s
     yield f"contract {contract.hash}"
     for task in approval.accepted:
         yield f"you accept that {task} is irreversible"
-
-
-def _limits(processes: dict[str, int | None]) -> str:
-    chosen = [f"{name} {value}" for name, value in processes.items() if value is not None]
-    return f"processes: {', '.join(chosen) if chosen else 'no ceiling'}"

@@ -77,7 +77,8 @@ def _with_resolved_citations(services: Services, judged: Judgement, tree: str) -
 def _values(
     services: Services, contract: Contract, journal: Journal, gathered: Sequence[Evidence]
 ) -> Mapping[str, str]:
-    goals = "\n".join(f"- {_goal(contract, p.plan)}: {wording.one_line(p.goal)}" for p in contract.plans)
+    several = len(contract.plans) > 1
+    goals = "\n".join(f"- {f'plan {p.plan} ' * several}goal: {wording.one_line(p.goal)}" for p in contract.plans)
     served = [text for p in contract.plans for text in plan_checks.served(services, p, p.requirements)]
     criteria = [*(f"requirement {text}" for text in served), *(f"{e.subject}: {e.text}" for e in gathered)]
     listed = "\n".join(f"- {wording.one_line(text)}" for text in criteria)
@@ -89,10 +90,6 @@ def _values(
         "evidence": wording.fenced(wording.truncate("\n".join(evidence_lines)), "text"),
         "files": wording.fenced(wording.truncate("\n".join(touched)), "text"),
     }
-
-
-def _goal(contract: Contract, plan: str) -> str:
-    return f"plan {plan} goal" if len(contract.plans) > 1 else "goal"
 
 
 def _shown(each: Evidence) -> str:

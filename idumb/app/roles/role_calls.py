@@ -82,36 +82,28 @@ def _remaining_ceiling(services: Services, role_request: RoleRequest, filled: Re
     """Return what the role may still use; Refusal `role.ceiling` if its ceiling, or that of the run, is used up."""
     reached = budget.reached(services.settings, run, None)
     if reached is not None:
-        raise Refusal(
-            "role.ceiling",
-            f"The ceiling of run {run.number} of phase {run.phase} leaves nothing for the {role_request.role}:"
-            f" {reached.words}",
-            hint="Raise ceilings.run in .idumb/config.yaml",
-            details={"role": role_request.role, "about": role_request.about, "used": reached.words},
+        raise _used_up(role_request, f"run {run.number} of phase {run.phase}", reached.words, "ceilings.run")
+    own = filled.ceiling
+    if own != Ceiling():  # all its calls about this subject count
+        calls = [e.payload for e in services.log.events(kind="role.asked")]
+        same_subject = [p for p in calls if p["role"] == role_request.role and p["about"] == role_request.about]
+        spent = spending.total(
+            spending.spent_by_call(p["usage"]) + Spent(attempts=1, seconds=p["seconds"]) for p in same_subject
         )
-    return spending.lowest(
-        (_remaining_role_ceiling(services, role_request, filled), budget.left_for_role(services.settings, run))
-    )
+        reached = spending.reached_ceiling(role_request.role, own, spent)
+        if reached is not None:
+            raise _used_up(role_request, role_request.about, reached.words, f"roles.{role_request.role}.ceiling")
+        own = spending.remaining(own, spent)
+    return spending.lowest((own, budget.left_for_role(services.settings, run)))
 
 
-def _remaining_role_ceiling(services: Services, role_request: RoleRequest, filled: ResolvedRole) -> Ceiling:
-    """Return what is left of the role's own ceiling after all its calls about this subject; Refusal if nothing is."""
-    if filled.ceiling == Ceiling():
-        return filled.ceiling
-    calls = [e.payload for e in services.log.events(kind="role.asked")]
-    same_subject = [p for p in calls if p["role"] == role_request.role and p["about"] == role_request.about]
-    spent = spending.total(
-        spending.spent_by_call(p["usage"]) + Spent(attempts=1, seconds=p["seconds"]) for p in same_subject
+def _used_up(role_request: RoleRequest, where: str, words: str, setting: str) -> Refusal:
+    return Refusal(
+        "role.ceiling",
+        f"The ceiling of {where} leaves nothing for the {role_request.role}: {words}",
+        hint=f"Raise {setting} in .idumb/config.yaml to ask it",
+        details={"role": role_request.role, "about": role_request.about, "used": words},
     )
-    reached = spending.reached_ceiling(role_request.role, filled.ceiling, spent)
-    if reached is not None:
-        raise Refusal(
-            "role.ceiling",
-            f"The ceiling of the {role_request.role} for {role_request.about} is reached: {reached.words}.",
-            hint=f"Raise roles.{role_request.role}.ceiling in .idumb/config.yaml to ask it again",
-            details={"role": role_request.role, "about": role_request.about, "used": reached.words},
-        )
-    return spending.remaining(filled.ceiling, spent)
 
 
 def _call(

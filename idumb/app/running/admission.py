@@ -72,17 +72,14 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
         return
     if state.verified and contract_versions.is_run_of(state, contract):
         forced, force_hint = _forced(services, contract, tuple(contract.tasks))
+        back = f"first idumb rollback {contract.phase} --to start, then idumb resume {contract.phase}"
+        why, facts = f"run {state.number} of this contract is verified", [f"contract {contract.hash}"]
+        choices = actions.for_verified(contract.phase, forced)
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is already verified.",
-            hint=f"To run it again, first idumb rollback {contract.phase} --to start, then idumb resume"
-            f" {contract.phase}.{force_hint}",
-            details=actions.offer(
-                f"Run phase {contract.phase} again",
-                f"run {state.number} of this contract is verified",
-                [f"contract {contract.hash}"],
-                actions.for_verified(contract.phase, forced),
-            ),
+            hint=f"To run it again, {back}.{force_hint}",
+            details=actions.offer(f"Run phase {contract.phase} again", why, facts, choices),
         )
     _require_unchanged_work(services, contract, state)
 

@@ -73,7 +73,14 @@ def rehearse(services: Services, request: Request) -> Result:
 def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
     """Return the contract and the user's newest run of the phase; Refusal if a run could neither start nor continue."""
     contract = admission.admit(services, request)
-    _require_idle(services)
+    holder = services.owner.holder()
+    if holder is not None:  # the copy would be of a tree that changes
+        raise Refusal(
+            "lock.held",
+            f"Process {holder['pid']} ({holder['command']}) is using this working tree.",
+            hint="Wait for it to end, or stop it: idumb stop",
+            details=preconditions.shown_owner(holder),
+        )
     newest = run_lookup.latest_run(services, contract.phase)
     newest = contract_versions.predicted_state(newest, contract.hash) if newest is not None else None
     unfinished = admission.unfinished_run(services, contract, force=request.force)
@@ -90,18 +97,6 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
         accepted = request.accept_changed
         run_lock.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
     return contract, newest
-
-
-def _require_idle(services: Services) -> None:
-    """Refuse while a run changes the working tree."""
-    holder = services.owner.holder()
-    if holder is not None:
-        raise Refusal(
-            "lock.held",
-            f"Process {holder['pid']} ({holder['command']}) is using this working tree.",
-            hint="Wait for it to end, or stop it: idumb stop",
-            details=preconditions.shown_owner(holder),
-        )
 
 
 @contextmanager

@@ -37,7 +37,9 @@ def run(services: Services, quick_request: QuickRequest, request: Request) -> Re
             hint=again(services, "--files", "PATH"),
         )
     preconditions.require_repository(services)
-    phase, folder, text = _plan(services, quick_request)
+    number = QUICK.next_number((*(phase for phase, _ in services.plans.phases()), *services.log.phases()))
+    phase, folder = QUICK.phase(number), quick_plan.folder(number, quick_request.words)
+    text = quick_plan.text(phase, quick_request)
     path = f"{folder}/{quick_plan.PLAN}"
     contract = _contract(services, phase, folder, path, text)
     try:
@@ -53,14 +55,6 @@ def run(services: Services, quick_request: QuickRequest, request: Request) -> Re
     if quick_request.check or quick_request.files is None or result.failure is not None:
         return result
     return dataclasses.replace(result, warnings=(*result.warnings, UNPROVEN))
-
-
-def _plan(services: Services, quick_request: QuickRequest) -> tuple[str, str, str]:
-    """Return the next free phase, its folder, and the plan's text."""
-    phases = (*(phase for phase, _ in services.plans.phases()), *services.log.phases())
-    number = QUICK.next_number(phases)
-    phase = QUICK.phase(number)
-    return phase, quick_plan.folder(number, quick_request.words), quick_plan.text(phase, quick_request)
 
 
 def _contract(services: Services, phase: str, folder: str, path: str, text: str) -> Contract:

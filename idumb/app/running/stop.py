@@ -41,7 +41,13 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
         return _after_task(services, holder, by, why)
     if holder["standing"] == ELSEWHERE:
         if not force:
-            raise _elsewhere(holder)
+            raise Refusal(
+                "lock.elsewhere",
+                f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has owned this working"
+                f" tree since {holder.get('since', '?')}, and cannot be reached from here.",
+                hint="Run idumb stop there. If that process has ended, run idumb stop --force here",
+                details=preconditions.shown_owner(holder),
+            )
         return _result(holder, FENCED, _fence_off(services, by, why))
     if services.owner.ask(holder, by, why):
         run = _interrupted(services, holder)
@@ -68,16 +74,6 @@ def _after_task(services: Services, holder: Mapping[str, Any], by: str, why: str
         )
     services.owner.ask_to_stop_after_task(holder, by, why)
     return _result(holder, ASKED, None)
-
-
-def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
-    return Refusal(
-        "lock.elsewhere",
-        f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has owned this working tree since"
-        f" {holder.get('since', '?')}, and cannot be reached from here.",
-        hint="Run idumb stop there. If that process has ended, run idumb stop --force here",
-        details=preconditions.shown_owner(holder),
-    )
 
 
 def _fence_off(services: Services, by: str, why: str) -> RunState | None:

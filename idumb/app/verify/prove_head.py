@@ -35,7 +35,12 @@ def prove(services: Services, phase: str, task: str | None, approved: tuple[str,
     verified = outside_work.verified_report(services, contract) is not None
     chosen = [reruns.chosen(contract, task)] if task else list(contract.order)
     if not verified and not commits.keys() & set(chosen):
-        raise _nothing_done(contract)
+        raise Refusal(
+            "prove.nothing-done",
+            f"Phase {contract.phase} has no run in this working tree, and no commit of HEAD's history has its work.",
+            hint=Action.of("execute-phase", contract.phase),
+            details={"phase": contract.phase},
+        )
     _require_consent(services, contract, approved)
     work = frozenset(f.path for t in contract.tasks.values() for f in t.files or () if f.verb != "read")
     with services.interrupts.armed(), services.open_as_stranger(head, work) as (clone, checks):
@@ -76,15 +81,6 @@ def _committed_contract(services: Services, phase: str) -> Contract:
             details={"phase": contract.phase},
         )
     return contract
-
-
-def _nothing_done(contract: Contract) -> Refusal:
-    return Refusal(
-        "prove.nothing-done",
-        f"Phase {contract.phase} has no run in this working tree, and no commit in the history of HEAD has its work.",
-        hint=Action.of("execute-phase", contract.phase),
-        details={"phase": contract.phase},
-    )
 
 
 def _require_consent(services: Services, contract: Contract, approved: tuple[str, ...]) -> None:

@@ -62,7 +62,11 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
         report = write_report(services, contract, journal.state, record)
         reports = (report, *projections.ending(services, contract, journal.state))
         warnings = (*projections.record_reports(services, journal, reports), *opinions.missing_opinions(record))
-        plan = _gap_plan(services, contract, record) if gaps else None
+        plan = None
+        if gaps:
+            from idumb.app.verify import gap_plan  # every run ends with a verification, and few need a gap plan
+
+            plan = gap_plan.write(services, contract, record)
         kept = journal.state.reports
     data = {"phase": contract.phase, "run": state.id, "report": report, "reports": kept, "gap_plan": plan, **record}
     if plan:
@@ -86,12 +90,6 @@ def _next_command(contract: Contract, record: Mapping[str, Any]) -> Action:
     return Action.of("show", contract.order[0])
 
 
-def _gap_plan(services: Services, contract: Contract, record: dict[str, Any]) -> str | None:
-    from idumb.app.verify import gap_plan  # every run ends with a verification, and few need a gap plan
-
-    return gap_plan.write(services, contract, record)
-
-
 def judge(services: Services, journal: Journal, contract: Contract, *, asks: bool = True) -> dict[str, Any]:
     """Run every success criterion, invariant and test once on the frozen tree; return the record that the log keeps.
 
@@ -107,7 +105,8 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     gathered += tests
     checks.end_processes()
     final = final_state.at_end(services, journal.state, contract, tree)
-    reordered = _reordered(contract)
+    is_in_order = graph.topological_order(contract.dependencies) == contract.order
+    reordered = [] if is_in_order else ["the execution order changed"]
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
     opinions_given = opinions.ask(services, journal, contract, gathered, tree) if asks else ()
@@ -121,7 +120,8 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     as_left = (contracts.without_replaced(contract, task, done) for task in completed)
     missing += (*completion.judge(as_left, by_task), *verdict.unmet(requirements))
     missing += tuple(final.wrong)  # a person may have changed the files since
-    missing += contradictions if _disagreement_blocks(services) else ()
+    disagreement_blocks = levels.rule(services.settings, gate_table.AGREEMENT).level > levels.INFORMATIONAL
+    missing += contradictions if disagreement_blocks else ()
     if STRICT in (contract.mode, journal.state.mode):
         missing += tuple(verdict.strict_causes([*gathered, *regressions]))
     status, reason, causes = verdict.decide(contract, gathered, reordered, blocking, statuses, missing)
@@ -133,7 +133,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         *verdict.uncovered(e for e in gathered if e.subject.startswith(phase_evidence.SOURCES)),
         *(verdict.roles_not_asked(needs.bound_judges(services)) if not asks else ()),
         *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
-        *(contradictions if not _disagreement_blocks(services) else ()),
+        *(() if disagreement_blocks else contradictions),
     ]
     replaced = contracts.replaced(contract, done)
     omitted = {t: contracts.standing(contract.tasks[t], s) for t, s in statuses.items() if s == outcome.OMITTED}
@@ -169,10 +169,6 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         record["reason"] = "; ".join([reason, *verdict.roles_not_asked(needs.bound_judges(services))])
     journal.write(journal.event("verification.recorded", **record))
     return record
-
-
-def _disagreement_blocks(services: Services) -> bool:
-    return levels.rule(services.settings, gate_table.AGREEMENT).level > levels.INFORMATIONAL
 
 
 def _contradictions(
@@ -243,11 +239,6 @@ def _question_id(services: Services, contract: Contract, state: RunState, record
     name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, record['causes']])[:8]}"
     ids = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 2)))
     return next((i for i in ids if state.answers.get(i, {}).get("choice") != questions.NO), ids[-1])
-
-
-def _reordered(contract: Contract) -> list[str]:
-    same = graph.topological_order(contract.dependencies) == contract.order
-    return [] if same else ["the execution order changed"]
 
 
 def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:

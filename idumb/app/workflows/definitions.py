@@ -156,17 +156,15 @@ def status(services: Services, name: str | None) -> Result:
     """Return the runs of all workflows, of one workflow, or the one run of a phase such as `W3`, oldest first."""
     runs = [row for phase, folder in services.plans.phases() if (row := _run(services, phase, folder)) is not None]
     if name is not None:
-        chosen = [row for row in runs if name in (row["name"], row["phase"]) or _same_run(name, row["phase"])]
+        number = WORKFLOW_RUNS.number_of(name)
+        by_number = [row for row in runs if number is not None and number == WORKFLOW_RUNS.number_of(row["phase"])]
+        chosen = by_number or [row for row in runs if name == row["name"]]
         if not chosen:
             known = [*dict.fromkeys(row["name"] for row in runs), *(row["phase"] for row in runs)]
             near = finding.did_you_mean(name, known, str(Action.of("workflow", "list")), "Did you mean {}?")
             raise InputError("workflow.no-run", f"No workflow {name} has run here.", hint=near)
         runs = chosen
     return Result({"runs": runs})
-
-
-def _same_run(name: str, phase: str) -> bool:
-    return WORKFLOW_RUNS.number_of(name) is not None and WORKFLOW_RUNS.number_of(name) == WORKFLOW_RUNS.number_of(phase)
 
 
 def _run(services: Services, phase: str, folder: str) -> dict[str, Any] | None:
