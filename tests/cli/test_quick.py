@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.app.running import quick
+from idumb.domain.plans import quick_plan
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -120,9 +120,8 @@ def test_a_number_whose_run_began_meanwhile_is_refused(project: Project, monkeyp
     arguments = ("Fix the typo", "--files", "README.md", "--json")
     refused = project.quick("quick", *arguments)
     approve = ("--approve", refused.error["details"]["consent_hash"])
-    monkeypatch.setattr(
-        quick, "_plan", _planned_before(quick._plan, lambda: project.quick("quick", *arguments, *approve))
-    )
+    meanwhile = _planned_before(quick_plan.text, lambda: project.quick("quick", *arguments, *approve))
+    monkeypatch.setattr(quick_plan, "text", meanwhile)
     answer = project.quick("quick", *arguments, *approve)
     assert (answer.code, answer.error["code"]) == (4, "quick.number-taken"), answer.out
     assert project.trailers("Idumb-Task") == ["TQ1-01"]

@@ -27,11 +27,12 @@ def workspace(services: Services, phase: str) -> Result:
     final = final_state.at_end(services, state, contract, final_state.scan(services, contract))
     chain = services.log.verify()
     plans, guarded = _changed_plans(services, state, contract), preconditions.changed_guarded(services, state)
+    in_repository = [name for name in guarded if not name.startswith(("~/", "/"))]  # not the user's own configuration
     open_now = open_attempt.find(services)
     broken = [
         *([f"event {chain.broken_at}: {chain.why}"] if chain.broken_at is not None else []),
         *(f"{path} differs from the plan that the run locked" for path in plans),
-        *(f"{name}, a guarded git file, changed since the last attempt started" for name in guarded if _inside(name)),
+        *(f"{name}, a guarded git file, changed since the last attempt started" for name in in_repository),
         *final.wrong,
     ]
     data = {
@@ -49,11 +50,6 @@ def workspace(services: Services, phase: str) -> Result:
         return Result(data, warnings=final.words())
     words = f"Run {state.number} of phase {state.phase} is not intact: {broken[0]}"
     return Result(data, errors.EXIT_FAILED, final.words(), ("audit.not-intact", words, Action("doctor")))
-
-
-def _inside(name: str) -> bool:
-    """Return whether a guarded file belongs to the repository. You change your own configuration at any time."""
-    return not name.startswith(("~/", "/"))
 
 
 def _changed_plans(services: Services, state: RunState, contract: Contract) -> list[str]:
