@@ -215,7 +215,7 @@ def retry_command(id: str, approve: tuple[str, ...]) -> Result:
 @click.argument("id")
 @click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 def remove_command(id: str, why: str) -> Result:
-    """Put a failed task aside, like `idumb drop`; of a run, all that is left."""
+    """Drop a failed task; of a run, all that is left."""
     from idumb.app.failures import dead_letters
 
     with options.services(writes=True) as services:
