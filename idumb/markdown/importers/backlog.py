@@ -8,7 +8,7 @@ import re
 from idumb import lazy_pattern
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, unproven
 from idumb.markdown.importers import forms, front_matter, words
-from idumb.markdown.importers.references import References
+from idumb.markdown.importers.forms import References
 from idumb.markdown.importers.source_file import Near, SourceFile
 from idumb.markdown.syntax import outline
 
@@ -53,9 +53,7 @@ def of_file(file: SourceFile, last: str = "") -> SourceTask:
     def full(text: str) -> str:  # Backlog.md takes a bare number too
         return f"{prefix[0]}{text}" if prefix is not None and text[:1].isdigit() else text
 
-    references = file.references = References(
-        rf"{re.escape(prefix[1])}-\d+(?:\.\d+)*" if prefix else r"\b(?!\d)\w+-\d+(?:\.\d+)*"
-    )
+    file.references = References(rf"{re.escape(prefix[1])}-\d+(?:\.\d+)*" if prefix else r"\b(?!\d)\w+-\d+(?:\.\d+)*")
     done = bool(status) and (status.casefold() == last or _FINISHED.fullmatch(status) is not None)
     done = done or posixpath.basename(posixpath.dirname(file.path)) == "completed"
     criteria, without = _criteria(file, done=done)
@@ -66,7 +64,7 @@ def of_file(file: SourceFile, last: str = "") -> SourceTask:
         file.use_value(front.value(name))
     line = front.line(front.value("dependencies"))
     stated = tuple(Need(full(each), file.path, line) for each in front.texts("dependencies"))
-    told = tuple(need for need in file.needs(lines, references, id, 0) if key(need.text) != key(id))
+    told = tuple(need for need in file.needs(lines, id, 0) if key(need.text) != key(id))
     named = front.texts("modified_files")
     priority = front.text("priority").lower()
     parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")

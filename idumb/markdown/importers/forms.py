@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from idumb import lazy_pattern
 from idumb.domain import wording
+from idumb.domain.plans.source_tasks import RANGE
 from idumb.markdown.syntax import inline
 
 BOX, MARK, TASK, MENTION, NEED, STATUS = "a box", "a mark", "a task", "other ids", "a dependency", "a status"
@@ -17,7 +18,7 @@ ALL = (BOX, MARK, TASK, MENTION, NEED, STATUS)
 
 # How a text says that one task needs another: with words that mean nothing else, and with others.
 _CERTAIN = r"depend(?:s|ent)?[ _-](?:up)?on|blocked[ _-]by"
-NEEDING = (
+_NEEDING = (
     rf"(?<![a-z\d_])(?:{_CERTAIN}|dependenc(?:y|ies)|depend(?:s|ent)?|requires?|after|needs?|relies[ ]on"
     r"|waits?[ ](?:for|on)|deps?)"
 )
@@ -41,7 +42,7 @@ _LABEL = lazy_pattern.compile(
     r"(?P<value>\S.*)",
     re.IGNORECASE,
 )
-NOTHING = lazy_pattern.compile(
+_NOTHING = lazy_pattern.compile(
     r"[\W_]*(?:none|nothing|no\b.{0,20}\bdependenc(?:y|ies)|n/?a|\[\])\b[\W_]*|[-—–\[\]\s.]*\Z",
     re.IGNORECASE,
 )
@@ -55,19 +56,7 @@ _KEY = lazy_pattern.compile(
 )
 
 
-class Ids:
-    """How the ids of a format look: `id` anywhere in a text, `named` if a text that names one is worth a look."""
-
-    def __init__(self, id: str, *, named: bool = True) -> None:
-        self.id = re.compile(rf"(?<![\w.-]){id}(?!\w)", re.IGNORECASE)
-        self.start = re.compile(
-            rf"{_LEAD}(?:{_MARKER}[ \t]+)?(?:[*_~`]{{0,3}}\\?\[[^\]\n]{{0,3}}\\?\])?[ \t*_~`(\[]*{id}(?!\w)",
-            re.IGNORECASE,
-        )
-        self.named = named
-
-
-def found(line: str, ids: Ids | None, *, headings: bool) -> Iterator[str]:
+def found(line: str, ids: References | None, *, headings: bool) -> Iterator[str]:
     """Yield the forms in a line. With `headings`, a numbered heading is a task."""
     bare = inline.masked(line)
     if _BOX.match(bare):
@@ -80,7 +69,7 @@ def found(line: str, ids: Ids | None, *, headings: bool) -> Iterator[str]:
         yield MENTION
     label = _LABEL.match(line)
     named = label is not None and ids is not None and ids.id.search(label["value"]) is not None
-    if named or (_NEED.search(line) and not (label is not None and NOTHING.match(label["value"]))):
+    if named or (_NEED.search(line) and not (label is not None and _NOTHING.match(label["value"]))):
         yield NEED
     if _STATUS.search(bare) or _SHOUTED.search(bare):
         yield STATUS
@@ -95,3 +84,65 @@ def row(line: str, unread: list[str], *, used: bool) -> str:
     """Return a line as it is listed, and if a part of it was used, what was not."""
     text = wording.truncate(line.strip())
     return f"{text} ({wording.listed(unread)} not read)" if used else text
+
+
+# References to other tasks: lists and ranges of ids, after words such as "depends on" or a label.
+_SEPARATOR = r"[ \t]*(?:,[ ]?(?:and|&)\b|[,;/+&]|\b(?:and|plus)\b)[ \t]*"
+_RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~]|\b(?:to|through|thru|until)\b)[ \t]*"
+_BRACKETS = r"\((?:[^()]|\([^()]*\))*+\)"
+_NOT = lazy_pattern.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
+_IN_BRACKETS = lazy_pattern.compile(_BRACKETS)
+_ITEM = lazy_pattern.compile(r"\s*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?")
+_QUOTES = lazy_pattern.compile(r"[`*]")
+
+
+class References:
+    """Finds references to the ids of a format. An end of a range may leave out what all ids begin with: `T001-003`.
+
+    `named`: a text that only names one is worth a look.
+    """
+
+    def __init__(self, id: str, *, named: bool = True) -> None:
+        one = rf"({id})(?!\w)(?:{_RANGE}({id}|\d+)(?!\w))?"
+        bare = re.sub(r"\((?!\?)", "(?:", one)
+        listed = rf"(?:tasks?[ ])?{bare}(?:[ \t]*{_BRACKETS})?"
+        listed = rf"(?P<list>{listed}(?:{_SEPARATOR}{listed})*)"
+        self.id = re.compile(rf"(?<![\w.-]){id}(?!\w)", re.IGNORECASE)
+        self.start = re.compile(
+            rf"{_LEAD}(?:{_MARKER}[ \t]+)?(?:[*_~`]{{0,3}}\\?\[[^\]\n]{{0,3}}\\?\])?[ \t*_~`(\[]*{id}(?!\w)",
+            re.IGNORECASE,
+        )
+        self.named = named
+        self._one, self._list = re.compile(one, re.IGNORECASE), re.compile(listed, re.IGNORECASE)
+        self._phrase = re.compile(
+            rf"{_NEEDING}[ \t]*+:?[ \t]*+(?:(?:completion[ ]of|on|the)[ ])?{listed}", re.IGNORECASE
+        )
+
+    def phrases(self, line: str, own: str = "") -> tuple[tuple[str, ...], set[str]]:
+        """Return the ids after words such as "depends on", and the forms that were read; `own` is the line's own id."""
+        line = _QUOTES.sub("", line)
+        ids: list[str] = []
+
+        def taken(match: re.Match[str]) -> str:
+            if _NOT.search(line, max(match.start() - 40, 0), match.start()):
+                return match[0]
+            ids.extend(self._of(match["list"]))
+            return " "
+
+        rest = self._phrase.sub(taken, line)
+        rest = rest.replace(own, " ", 1) if own else rest
+        return tuple(ids), {NEED, MENTION}.difference(found(rest, self, headings=False))
+
+    def statement(self, text: str) -> tuple[tuple[str, ...], set[str]]:
+        """Return the ids of a text that is a list of them, with the forms that were read; it may say none."""
+        text, used = _ITEM.sub("", _QUOTES.sub("", text), count=1), {NEED, MENTION, TASK}
+        if _NOTHING.match(text):
+            return (), used
+        whole = self._phrase.match(text) or self._list.match(text)
+        if whole is None:
+            return (), set()
+        return self._of(whole["list"]), used.difference(found(text[whole.end() :], self, headings=False))
+
+    def _of(self, text: str) -> tuple[str, ...]:
+        ids = self._one.finditer(_IN_BRACKETS.sub(" ", text))
+        return tuple(f"{m[1]}{RANGE}{m[2]}" if m[2] else m[1] for m in ids)

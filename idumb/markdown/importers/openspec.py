@@ -7,7 +7,7 @@ import re
 from idumb import lazy_pattern
 from idumb.domain.plans.source_tasks import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import words
-from idumb.markdown.importers.references import References
+from idumb.markdown.importers.forms import References
 from idumb.markdown.importers.source_file import Near, SourceFile
 
 KIND = "openspec"
@@ -39,7 +39,7 @@ def read(file: SourceFile, near: Near) -> SourcePlan:
         id, title = (match[1], match[2]) if match is not None else (words.name(item.text), item.text)
         about = item.path[-1].text if item.path else ""
         after = (place - 1,) if place else ()
-        tasks.append(file.task(item, id, title, about, after, ORDER, _REFERENCES, items.keys()))
+        tasks.append(file.task(item, id, title, about, after, ORDER, items.keys()))
     change = _CHANGE.search(file.path)
     title = change[1].replace("-", " ") if change else file.path
     why = next((_why(proposal.text) for proposal in near("proposal.md")), "")

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from idumb.domain.plans.source_tasks import Need, SourceTask, Unread
 from idumb.markdown.importers import forms, front_matter, words
+from idumb.markdown.importers.forms import References
 from idumb.markdown.importers.front_matter import Front
-from idumb.markdown.importers.references import References
 from idumb.markdown.syntax import outline
 from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.source import Source
@@ -76,24 +76,26 @@ class SourceFile:
             item = self.outline.by_line.get(line)
             self.use(line, forms.MARK, *([forms.BOX] if item is not None and item.mark is not None else []))
 
-    def needs(self, lines: Collection[int], references: References, own: str, at: int) -> tuple[Need, ...]:
+    def needs(self, lines: Collection[int], own: str, at: int) -> tuple[Need, ...]:
         """Return the dependencies that lines of a task state, and note what was read. Its `own` id is in line `at`."""
         needs: list[Need] = []
+        if self.references is None:
+            return ()
         for line in sorted({*lines} - self.outline.hidden - self.outline.fenced):
-            found, used = references.phrases(self.outline.lines[line - 1], own if line == at else "")
+            found, used = self.references.phrases(self.outline.lines[line - 1], own if line == at else "")
             needs += [Need(text, self.path, line) for text in found]
             self.use(line, *used)
         return tuple(needs)
 
     def task(
         self, item: Entry, id: str, title: str, about: str, after: tuple[int, ...], order: str,
-        references: References | None = None, chosen: Collection[int] = (),
+        chosen: Collection[int] = (),
     ) -> SourceTask:  # fmt: skip
         """Return an item as a task. Items in it on lines that are `chosen` are tasks of their own, the others text."""
         others = {n for inner in outline.every(item.inner) if inner.line in chosen for n in outline.span(inner)}
         self.take(item, others)
         lines = {*outline.span(item)} - others
-        needs = self.needs(lines, references, id, item.line) if references is not None else ()
+        needs = self.needs(lines, id, item.line)
         files = words.paths_in(title)
         below = self.outline.text(item.line + 1, item.end, item.column, others)
         return SourceTask(
@@ -121,7 +123,7 @@ class SourceFile:
 
     def matched(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each line that has forms of the table, with these."""
-        skipped, ids = self._skipped, self.references.ids if self.references is not None else None
+        skipped, ids = self._skipped, self.references
         tasks = self.candidates | {item.line for item in self.outline.items if item.is_boxless}
         for number, line in enumerate(self.outline.lines, 1):
             if number <= self.front.last:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from idumb import lazy_pattern
 from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
-from idumb.markdown.importers.references import References
+from idumb.markdown.importers.forms import References
 from idumb.markdown.importers.source_file import Near, SourceFile
 from idumb.markdown.syntax.outline import Entry
 
@@ -49,9 +49,7 @@ def read(file: SourceFile, _near: Near) -> SourcePlan:
         before = _phase(item, level)
         group.append(place)
         about = f"{item.place} {match['marks'].strip()}".strip()
-        tasks.append(
-            file.task(item, match["id"], match["title"].strip(), about, waits, _ORDER, _REFERENCES, items.keys())
-        )
+        tasks.append(file.task(item, match["id"], match["title"].strip(), about, waits, _ORDER, items.keys()))
         if not parallel:
             waits, group = (place,), []
     title = file.outline.title.removeprefix("Tasks: ") or file.path

@@ -10,7 +10,7 @@ from idumb import lazy_pattern
 from idumb.domain import canonical_json
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask
 from idumb.markdown.importers import forms, words
-from idumb.markdown.importers.references import References
+from idumb.markdown.importers.forms import References
 from idumb.markdown.importers.source_file import Near, SourceFile
 from idumb.markdown.syntax import outline
 from idumb.markdown.syntax.outline import Entry
@@ -65,7 +65,7 @@ def _section(
     """Return the package of a section. The lane says whether it is done, else its `own` file, else all its boxes."""
     file.take(heading)
     for n in outline.span(heading):
-        if all(key(found[0]) == key(id) for found in _REFERENCES.ids.id.finditer(file.outline.lines[n - 1])):
+        if all(key(found[0]) == key(id) for found in _REFERENCES.id.finditer(file.outline.lines[n - 1])):
             file.use(n, forms.MENTION)
     boxes = [item for item in file.outline.items if heading.line < item.line < heading.end and item.mark is not None]
     about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading, id)
