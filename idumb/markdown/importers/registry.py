@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
@@ -24,6 +23,7 @@ from idumb.markdown.importers import (
     task_master,
 )
 from idumb.markdown.importers.source_file import Near, SourceFile
+from idumb.markdown.plans import phase_names
 
 
 class Format(Protocol):
@@ -82,7 +82,7 @@ def opened(source: Source, kind: str | None = None, tag: str = "") -> SourcePlan
     if not names and kind in (None, backlog.KIND) and (tasks := _one_in_each_file(source)):
         title = f"Tasks of {source.path}"
         return _finished(source, SourcePlan(backlog.KIND, source.path, title, title, tasks), backlog)
-    plans = names[:1] or sorted((name for name in source.files if name.endswith("PLAN.md")), key=_natural)
+    plans = names[:1] or sorted((name for name in source.files if name.endswith("PLAN.md")), key=phase_names.natural)
     if len(plans) == 1:
         return _read(source, plans[0], kind, tag)
     why = f"has {len(plans)} plans: import one of them" if plans else "names no plan of a known tool"
@@ -106,7 +106,7 @@ def _one_in_each_file(source: Source) -> tuple[SourceTask, ...]:
             tasks.append(backlog.of_file(file, last))
         elif file.front.any("id", "status"):
             file.note(1, f"a task in {shelf}" if shelf else "no task: it has no id or no title")
-    return tuple(sorted(tasks, key=lambda task: _natural(task.id)))
+    return tuple(sorted(tasks, key=lambda task: phase_names.natural(task.id)))
 
 
 def _read(source: Source, name: str, kind: str | None, tag: str) -> SourcePlan:
@@ -159,10 +159,6 @@ def tool(path: str, text: str) -> str | None:
     """Return the tool whose format a text has, if idumb can only import it."""
     file = SourceFile(path, text)
     return next((each.KIND for each in FORMATS if each not in (gsd, checklist) and each.matches(file)), None)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part[:9]), "") if part.isdecimal() else (0, part) for part in re.findall(r"\d+|\D+", name)]
 
 
 def _unknown(path: str, why: str, hint: str = f"Name the format: --from {'|'.join(KINDS)}") -> InputError:

@@ -55,14 +55,15 @@ def matching_folders(names: Iterable[str], phase: str) -> list[str]:
     matches = [name for name in folders if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
     if not matches:
         matches = [name for name in folders if (n := other_number(name)) is not None and same_phase(n, phase)]
-    return sorted(matches, key=_natural)
+    return sorted(matches, key=natural)
 
 
 def plan_files(names: Iterable[str]) -> list[str]:
     """Return the plans of a folder, `*PLAN.md`, in natural order (`2-PLAN.md` before `10-PLAN.md`)."""
-    return sorted((name for name in names if name.endswith("PLAN.md") and not name.startswith(".")), key=_natural)
+    return sorted((name for name in names if name.endswith("PLAN.md") and not name.startswith(".")), key=natural)
 
 
-def _natural(name: str) -> tuple[list[tuple[tuple[int, int, str], str]], str]:
+def natural(name: str) -> tuple[list[tuple[tuple[int, int, str], str]], str]:
+    """Return the key that sorts `2-PLAN.md` before `10-PLAN.md`."""
     parts = [(whole_numbers.sort_key(p), "") if p[0].isdecimal() else (_TEXT, p) for p in _PARTS.findall(name)]
     return parts, name
