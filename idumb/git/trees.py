@@ -16,8 +16,7 @@ from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.tree_objects import FOLDER
 from idumb.git.projects import ProjectPaths
-from idumb.git.restore import path_state
-from idumb.git.restore.displaced import Shelf
+from idumb.git.restore import displaced, path_state
 from idumb.git.snapshot import Snapshots
 from idumb.system.files import private_folders
 
@@ -180,7 +179,9 @@ class GitTrees(Snapshots):
         """
         from idumb.git.restore import write_back
 
-        writing = write_back.Writing(self.repository, self._place.root, self._shelf(), self._objects.guard)
+        writing = write_back.Writing(
+            self.repository, self._place.root, displaced.shelf(self._place), self._objects.guard
+        )
         return self.paths.rows(write_back.restore(writing, target, expected, self.paths.all_own(paths), force=force))
 
     def release_displaced(self) -> tuple[str, ...]:
@@ -188,11 +189,7 @@ class GitTrees(Snapshots):
 
         Call it when the operation ends.
         """
-        return self._shelf().release()
-
-    def _shelf(self) -> Shelf:
-        folder = os.path.join(self._place.common_dir, "idumb", "displaced", self._place.worktree_id)
-        return Shelf(folder, self._place.root)
+        return displaced.shelf(self._place).release()
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         at = {path: os.path.join(self._place.root, path) for path in self.paths.all_own(folders)}

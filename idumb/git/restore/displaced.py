@@ -12,18 +12,15 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from idumb.git.discover import Repository
 from idumb.git.restore import path_state
 from idumb.git.restore.path_state import Spot, Step
 
-_BESIDE = "beside"
-_DOT = ".idumb-displaced-"
-
 
 class Shelf(NamedTuple):
-    """The folder of displaced files of one project. It exists only while it holds any; `tree` is the working tree."""
+    """The folder of displaced files of one working tree. It exists only while it holds any."""
 
     root: str
-    tree: str
 
     def incoming(self) -> Spot:
         """Return where a new file is until it is complete. The next one replaces what a kill left there."""
@@ -35,53 +32,48 @@ class Shelf(NamedTuple):
 
     def free(self, step: Step) -> Spot:
         """Return a free place for the file that the step displaces."""
-        return Spot(None, self._free(self.root, step))
-
-    def free_beside(self, step: Step, folder: int) -> Spot:
-        """Return a free name in the path's own folder, for a git folder on another file system; a link leads to it."""
-        names = (f"{_DOT}{number}" for number in itertools.count())
-        name = next(name for name in names if path_state.look_at(Spot(folder, name)).status is None)
-        place = os.path.join(self.tree, os.path.dirname(step.path), name)
-        os.symlink(place, self._free(os.path.join(self.root, _BESIDE), step))
-        return Spot(folder, name)
-
-    def _free(self, root: str, step: Step) -> str:
         ids = "-".join("none" if entry is None else entry.oid for entry in (step.want, step.present.entry))
-        paths = (os.path.join(root, f"{ids}-{number}", step.path) for number in itertools.count())
+        paths = (os.path.join(self.root, f"{ids}-{number}", step.path) for number in itertools.count())
         path = next(path for path in paths if not os.path.lexists(path))
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        return path
+        return Spot(None, path)
 
     def release(self) -> tuple[str, ...]:
         """Remove every file with the bytes that a restore took or gave; return the paths of the others, which stay."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self.root, "incoming"))
-        saved = [place for note in self._notes() if (place := _released(note, self.root)) is not None]
+        places = [os.path.join(folder, name) for folder, name in self._names()]
+        saved = [place for place in places if not _is_released(place, self.root)]
         for folder, _, _ in os.walk(self.root, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
         return tuple(sorted(saved))
 
-    def _notes(self) -> Iterator[str]:
+    def _names(self) -> Iterator[tuple[str, str]]:
         for folder, folders, names in os.walk(self.root):
-            yield from (os.path.join(folder, name) for name in names)
-            yield from (path for name in folders if os.path.islink(path := os.path.join(folder, name)))
+            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+            yield from ((folder, name) for name in (*names, *links))
 
 
-def _released(note: str, root: str) -> str | None:
-    """Return the path of the displaced file of a note if it has other bytes than were displaced."""
-    ids, _, below = os.path.relpath(note, root).partition(os.sep)
-    place = note
-    if ids == _BESIDE:
-        ids, place = below.partition(os.sep)[0], os.readlink(note)
+def shelf(place: Repository) -> Shelf:
+    """Return the one of a working tree: in git's folder, or in `.idumb` if that is on another file system."""
+    if is_on_one_file_system(place.root, place.common_dir):
+        return Shelf(os.path.join(place.common_dir, "idumb", "displaced", place.worktree_id))
+    return Shelf(os.path.join(place.root, ".idumb", "displaced"))
+
+
+def is_on_one_file_system(*folders: str) -> bool:
+    return len({os.stat(folder).st_dev for folder in folders}) == 1
+
+
+def _is_released(place: str, root: str) -> bool:
+    """Remove a displaced file with one of the contents that its path names; return False if it has another."""
+    ids = os.path.relpath(place, root).partition(os.sep)[0].split("-")
     try:
-        present = path_state.look_at(Spot(None, place))
-    except OSError:
-        return place
-    if present.status is not None:
-        if present.entry is None or present.entry.oid not in ids.split("-"):
-            return place
+        entry = path_state.look_at(Spot(None, place)).entry
+        if entry is None or entry.oid not in ids:
+            return False
         os.unlink(place)
-    if place != note:
-        os.unlink(note)
-    return None
+    except OSError:
+        return False
+    return True

@@ -162,22 +162,12 @@ def _delete(writing: Writing, step: Step) -> None:
     parts = step.path.split("/")
     if step.present.entry is not None:
         with path_state.parent(writing.top, parts) as folder:
-            _on_shelf(writing, step, folder, lambda free: _move_aside(step, free(), Spot(folder, parts[-1])))
+            writing.changed.add(os.path.dirname(step.path))
+            _move_aside(step, writing.shelf.free(step), Spot(folder, parts[-1]))
     # Even if the file is gone: a killed restore may have left its folders.
     for count in range(len(parts) - 1, 0, -1):
         if not _remove_if_empty(writing, parts[:count]):
             return
-
-
-def _on_shelf(writing: Writing, step: Step, folder: int, act: Callable[[Callable[[], Spot]], None]) -> None:
-    """Act with what gives free places for displaced files on the file system of the path."""
-    writing.changed.add(os.path.dirname(step.path))
-    try:
-        act(lambda: writing.shelf.free(step))
-    except OSError as problem:
-        if problem.errno != errno.EXDEV:
-            raise
-        act(lambda: writing.shelf.free_beside(step, folder))
 
 
 def _move_aside(step: Step, aside: Spot, target: Spot) -> None:
@@ -213,36 +203,32 @@ def _write(writing: Writing, step: Step) -> None:
         if step.present.is_folder:
             with contextlib.suppress(FileNotFoundError):
                 os.rmdir(parts[-1], dir_fd=folder)
-
-        def put(free: Callable[[], Spot]) -> None:
-            new = free()
-            _make(writing, step, new)
-            # Making and forcing it took time, in which another process may have become the owner.
-            writing.guard()
-            if step.present.entry is None:
-                atomic_moves.place(new, target)
-            elif not atomic_moves.exchange(new, target):
-                # The path is missing for a moment, but no save is lost.
-                _move_aside(step, free(), target)
-                atomic_moves.place(new, target)
-            elif path_state.look_at(new).entry != step.present.entry:
-                _exchange_back(step, new, target)
-
-        _on_shelf(writing, step, folder, put)
+        writing.changed.add(os.path.dirname(step.path))
+        new = _made(writing, step)
+        # Making and forcing it took time, in which another process may have become the owner.
+        writing.guard()
+        if step.present.entry is None:
+            atomic_moves.place(new, target)
+        elif not atomic_moves.exchange(new, target):
+            # The path is missing for a moment, but no save is lost.
+            _move_aside(step, writing.shelf.free(step), target)
+            atomic_moves.place(new, target)
+        elif path_state.look_at(new).entry != step.present.entry:
+            _exchange_back(step, new, target)
 
 
-def _make(writing: Writing, step: Step, spot: Spot) -> None:
-    """Make the wanted file or link at `spot`, complete and on disk."""
+def _made(writing: Writing, step: Step) -> Spot:
+    """Make the wanted file or link on the shelf, complete and on disk."""
     want = step.want
     if want is None:
         raise AssertionError("a deletion makes no file")
-    begun = writing.shelf.incoming() if spot.folder is None else spot
+    begun, spot = writing.shelf.incoming(), writing.shelf.free(step)
     if want.mode == tree_objects.LINK:
-        os.symlink(writing.repository.read(want.oid)[1], begun.name, dir_fd=begun.folder)
+        os.symlink(writing.repository.read(want.oid)[1], begun.name)
     else:
-        _write_new(writing, begun, want, step.present.status)
-    if begun != spot:
-        os.rename(begun.name, spot.name)
+        _write_new(writing, begun.name, want, step.present.status)
+    os.rename(begun.name, spot.name)
+    return spot
 
 
 def _exchange_back(step: Step, displaced: Spot, target: Spot) -> None:
@@ -255,11 +241,11 @@ def _exchange_back(step: Step, displaced: Spot, target: Spot) -> None:
     raise _Changed(_kept(displaced))
 
 
-def _write_new(writing: Writing, spot: Spot, want: Entry, before: os.stat_result | None) -> None:
+def _write_new(writing: Writing, path: str, want: Entry, before: os.stat_result | None) -> None:
     replaces = before is not None and stat.S_ISREG(before.st_mode)
     # A private file is private from its first moment.
     bits = (0o777 if want.mode == tree_objects.PROGRAM else 0o666) & (before.st_mode if replaces and before else 0o777)
-    descriptor = os.open(spot.name, _NEW_FLAGS, bits, dir_fd=spot.folder)
+    descriptor = os.open(path, _NEW_FLAGS, bits)
     with os.fdopen(descriptor, "wb") as stream:
         for chunk in tree_objects.pieces(writing.repository, writing.root, want.oid):
             stream.write(chunk)
