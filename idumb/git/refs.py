@@ -56,35 +56,29 @@ def swap(repository: pygit2.Repository, place: Repository, ref: str, old: str | 
     # Check ownership after the old value was read: a takeover between check and write changes that value.
     place.guard()
     for wait in (*_WAITS, None):
+        _require_value(repository, ref, old, new)
         try:
-            _write(repository, ref, old, new, f"idumb: {reason}")
+            if old is None:
+                message = f"idumb: {reason}"
+                repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=message)
+            elif old != new:
+                repository.references[ref].set_target(new, f"idumb: {reason}")  # unless it was moved since it was read
             break
-        except (pygit2.GitError, ValueError, OSError) as problem:
+        except (pygit2.GitError, KeyError, ValueError, OSError) as problem:
             if "failed to fsync directory" in str(problem):
                 durable_files.failed.add(folder)
             # Whether git has the ref locked, or had it locked a moment ago.
             is_locked = "failed to lock" in str(problem) or os.path.lexists(f"{path}.lock")
             if isinstance(problem, OSError) and not is_locked:
                 raise
-            _require_value(repository, ref, old, new)
             if wait is None or not is_locked:
+                _require_value(repository, ref, old, new)
                 hint = "idumb doctor tells whether the lock is left over" if is_locked else "idumb status"
                 raise _not_moved(ref, new, str(problem), hint) from problem
             clock.SystemClock().pause(wait)
     _require_value(repository, ref, new, new)
     # With its new folders. `git pack-refs` may have packed it meanwhile, or before, and removed them.
     durable_files.force_below(above, [path])
-
-
-def _write(repository: pygit2.Repository, ref: str, old: str | None, new: str, message: str) -> None:
-    import pygit2
-
-    _require_value(repository, ref, old, new)
-    present = repository.references.get(ref)
-    if present is None:
-        repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=message)
-    elif old != new:
-        present.set_target(new, message)  # unless it was moved since it was read
 
 
 def _require_value(repository: pygit2.Repository, ref: str, value: str | None, new: str) -> None:
