@@ -36,14 +36,13 @@ changes the stamp, unless it comes within `clock.TICK`. A device may have anothe
 class Manifest:
     """What is in a checkout, by path; folders come before their content.
 
-    - `paths`: the topmost paths. `others`: paths below them, or in their place, that are not idumb's.
+    - `paths`: the topmost paths.
     - `key`: what the content depends on. `originals`: the stamps of the files from which copies were made.
     """
 
     paths: tuple[str, ...] = ()
     copies: Mapping[str, Facts] = dataclasses.field(default_factory=dict)
     originals: Mapping[str, Facts] = dataclasses.field(default_factory=dict)
-    others: tuple[str, ...] = ()
     key: str = ""
 
     def save(self, place: str) -> None:
@@ -51,7 +50,7 @@ class Manifest:
         private_folders.make(os.path.dirname(place))
         times = (int(facts[_CTIME]) for facts in self.copies.values() if len(facts) > _CTIME)
         _let_time_pass(f"{place}.time", max(times, default=0))
-        content = json.dumps([self.paths, self.copies, self.originals, self.others, self.key])
+        content = json.dumps([self.paths, self.copies, self.originals, self.key])
         atomic_write.write(place, content.encode("ascii"), durable=False, mode=0o600)
 
     def changed(self, present: Mapping[str, Facts]) -> list[str]:
@@ -59,17 +58,16 @@ class Manifest:
         return [path for path, facts in self.copies.items() if present.get(path) != facts]
 
     def added(self, present: Iterable[str]) -> list[str]:
-        """Return what is neither idumb's nor, as far as recorded, somebody else's."""
-        expected = {*self.copies, *self.others, *(above for path in self.others for above in folders_above((path,)))}
-        return [path for path in present if path not in expected]
+        """Return what is not idumb's."""
+        return [path for path in present if path not in self.copies]
 
 
 def load(place: str) -> Manifest:
     """Return what was saved; an empty manifest if there is none, or it is damaged."""
     try:
         with open(place, encoding="ascii") as stream:
-            paths, copies, originals, others, key = json.load(stream)
-        return Manifest(tuple(paths), _facts(copies), _facts(originals), tuple(others), key)
+            paths, copies, originals, key = json.load(stream)
+        return Manifest(tuple(paths), _facts(copies), _facts(originals), key)
     except (OSError, ValueError, TypeError, AttributeError):
         return Manifest()
 

@@ -73,27 +73,27 @@ class Provided:
     def bring(self, root: str, tracked: Collection[str]) -> tuple[str, ...]:
         """Make the checkout have what is provided, as it is now, and nothing else below it; return the topmost paths.
 
-        `tracked` are the paths of the tree that the checkout shows; they stay. Refusal `checkout.leads-back`; before
-        anything is copied, `checkout.missing`, `checkout.too-large` or `system.full`.
+        `tracked` are the paths of the tree that the checkout shows; a folder that has one is not provided. Refusal
+        `checkout.leads-back`; before anything is copied, `checkout.missing`, `checkout.too-large` or `system.full`.
         """
         before = self._manifest
         self._require_there()
-        paths = self._paths(tracked)
-        others = _below(tracked, paths)
-        originals = _beside(others, self._originals(paths))
+        folders = folders_above(tracked) if self._rules or before.paths else frozenset[str]()
+        paths = self._paths(tracked, folders)
+        originals = self._originals(paths)
         present = manifest.present(root, paths)
         missing = self._missing(originals, present)
         self._require_room(missing, paths, originals)
         self.copied = {p: size for p, size in _sizes(missing, paths, originals).items() if p not in before.paths}
-        added = Manifest(paths, dict.fromkeys(originals, ()), others=others).added(present)
-        for path in (*set(before.paths).difference(paths), *added):
+        gone = set(before.paths).difference(paths, tracked, folders)
+        for path in (*gone, *(path for path in present if path not in originals)):
             manifest.remove(root, path)
         stamped = {path: facts for path, facts in before.originals.items() if path in originals}
         if missing:
             stamped |= self._copy(root, missing, originals, paths)
             present = manifest.present(root, paths)
         copies = {path: present[path] for path in originals if path in present}
-        self._manifest = Manifest(paths, copies, stamped, others)
+        self._manifest = Manifest(paths, copies, stamped)
         if self._manifest != before:
             self._manifest.save(self._record)
         return paths
@@ -111,18 +111,19 @@ class Provided:
                 details={"paths": absent},
             )
 
-    def _paths(self, tracked: Collection[str]) -> tuple[str, ...]:
+    def _paths(self, tracked: Collection[str], folders: Collection[str]) -> tuple[str, ...]:
         """Return the topmost paths that git ignores and the rules name; what is in the tree has precedence."""
+        if not self._rules:
+            return ()
         private_folders.make(self._state)
         rules = os.path.join(self._state, _RULES)
         atomic_write.write(rules, os.fsencode("".join(f"{rule}\n" for rule in self._rules)), durable=False, mode=0o600)
-        named = self._listed(f"--exclude-from={rules}") if self._rules else set()
+        named = self._listed(f"--exclude-from={rules}")
         ignored = self._listed("--exclude-standard") if named else set()
         both = [path for path in named if path in ignored or any(above in ignored for above in folders_above((path,)))]
         both += [path for path in ignored if any(above in named for above in folders_above((path,)))]
-        paths = sorted({*both})
-        tree = frozenset(tracked)
-        free = (path for path in paths if tree.isdisjoint((path, *folders_above((path,)))))
+        outside = (path for path in sorted({*both}) if path not in folders)
+        free = (path for path in outside if not any(each in tracked for each in (path, *folders_above((path,)))))
         return tuple(path for path in free if not copying.leads_out(self._user, path))
 
     def _listed(self, rules: str) -> set[str]:
@@ -207,26 +208,6 @@ def _sizes(names: Iterable[str], paths: Collection[str], originals: Originals) -
 
 def _top_of(name: str, tops: Collection[str]) -> str:
     return next(path for path in (name, *folders_above((name,))) if path in tops)
-
-
-def _below(tracked: Collection[str], paths: Collection[str]) -> tuple[str, ...]:
-    """Return the paths of the tree that are below provided ones."""
-    if not paths:
-        return ()
-    folders = tuple(f"{path}/" for path in paths)
-    return tuple(sorted(path for path in tracked if path.startswith(folders)))
-
-
-def _beside(others: Sequence[str], originals: Originals) -> Originals:
-    """Return the originals without those that have the place of a file of the tree, or of a folder above one."""
-    if not others:
-        return originals
-    files, folders = set(others), {above for path in others for above in folders_above((path,))}
-    return {
-        path: status
-        for path, status in originals.items()
-        if files.isdisjoint((path, *folders_above((path,)))) and (stat.S_ISDIR(status.st_mode) or path not in folders)
-    }
 
 
 def _gigabytes(size: int) -> str:

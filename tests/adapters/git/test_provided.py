@@ -224,24 +224,16 @@ def test_a_record_that_a_program_wrote_is_not_believed(checkout: Checkout) -> No
     assert checkout.files() == before
 
 
-def test_files_of_the_tree_stay_as_they_are(checkout: Checkout) -> None:
+def test_a_folder_with_files_of_the_tree_is_not_provided(checkout: Checkout) -> None:
     """A builder may have added what the user ignores."""
-    checkout.user.write_all({"node_modules/lib/extra/a": "a\n", "node_modules/b": "b\n"})
-    tree = {
-        "node_modules/lib/index.js": "of the tree\n",
-        "node_modules/lib/extra": "a file\n",
-        "node_modules/b/c": "c\n",
-    }
-    tree |= {"data": "a file, too\n"}
+    checkout.bring()
+    tree = {"node_modules/lib/index.js": "of the tree\n", "data": "a file, too\n"}
+    shutil.rmtree(checkout.root / "data")
     for path, text in tree.items():
-        (checkout.root / path).parent.mkdir(parents=True, exist_ok=True)
         (checkout.root / path).write_text(text)
-    checkout.user.write("node_modules/lib/beside.js", "beside\n")
     checkout.tracked = (".gitignore", *tree)
-    assert checkout.bring() == ("node_modules",)
-    assert checkout.files() == {**tree, "node_modules/lib/beside.js": "beside\n"}
-    checkout.restore()
-    assert checkout.files() == {**tree, "node_modules/lib/beside.js": "beside\n"}
+    assert checkout.bring() == ()
+    assert checkout.files() == tree
 
 
 @pytest.mark.parametrize(
