@@ -99,6 +99,7 @@ class Checkout:
         self._prepared = Prepared(own)
         self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}", self.raw)
         self._shown: tuple[str, str | None] | None = None
+        self._clean: dict[str, untracked.Clean] = {}
         self._is_ready = self._is_control = False
         self._is_used = use == BUILD  # a command begins without what git ignores
         self.provided: tuple[str, ...] = ()
@@ -159,6 +160,7 @@ class Checkout:
     def _make(self) -> None:
         """Make the folder anew."""
         self._folder.make()
+        self._clean.clear()
         self._git.remove(SHOWN)
         self._submodules.forget()
         self.prepared = ()
@@ -187,11 +189,11 @@ class Checkout:
     def _sweep(self) -> tuple[list[str], tuple[str, ...]]:
         """Remove what is not in the tree. Between the tasks of a run, a build keeps what git ignores."""
         with self._folder.opened() as opened:
-            others = [*untracked.found(opened, self._kept())]
+            others = [*untracked.found(self.top, self._kept(), self._clean)]
             if others and self._use == BUILD and not self._is_used:
                 listing = ["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"]
                 ignored = [os.fsdecode(path.rstrip(b"/")) for path in self._git.required(listing).split(b"\0") if path]
-                others = [*untracked.found(opened, self._kept(ignored))]
+                others = [*untracked.found(self.top, self._kept(ignored), self._clean)]
             return untracked.remove(opened, others)
 
     def _kept(self, paths: Iterable[str] = ()) -> untracked.Kept:
@@ -242,9 +244,9 @@ class Checkout:
         self.refresh()
 
     def _untracked(self) -> set[str]:
-        with self._folder.opened() as opened:
-            others = untracked.found(opened, self._kept()._replace(paths=frozenset(self.provided)))
-            return {other.path for other in others if not other.cache}
+        kept = self._kept()._replace(paths=frozenset(self.provided))
+        others = untracked.found(self._own_root(), kept, self._clean)
+        return {other.path for other in others if not other.cache}
 
     def renew(self, *, control: bool = False) -> None:
         """Make the next `show` remove what programs left even for the same tree, and in a build what git ignores.

@@ -1,4 +1,4 @@
-"""What is in a checkout and not in its tree: found and removed below open folders, never through a link."""
+"""What is in a checkout and not in its tree: found, and removed below open folders, never through a link."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from idumb.domain import paths
+from idumb.system import clock
 from idumb.system.files import atomic_write, private_folders
 
 GIT = ".git"
@@ -50,31 +51,53 @@ def remove(root: int, others: Sequence[Other]) -> tuple[list[str], tuple[str, ..
     return removed, tuple(sorted({other.cache for other in others if other.cache}))
 
 
-def found(root: int, kept: Kept) -> Iterator[Other]:
-    """Yield the topmost paths below the open folder `root` that are not in the tree."""
-    above = paths.folders_above(kept.paths)
+class Clean(NamedTuple):
+    """A folder with nothing but files of the tree and the folders `below`, since it `changed` (ns)."""
+
+    changed: int
+    below: list[str]
+
+
+def found(top: str, kept: Kept, clean: dict[str, Clean]) -> Iterator[Other]:
+    """Yield the topmost paths below the folder `top` that are not in the tree.
+
+    Folders in `clean`, to which others are added, are not read again until they change.
+    """
+    above, settled = paths.folders_above(kept.paths), clock.nanoseconds() - clock.TICK
     stack = [("", "")]
     while stack:
         folder, cache = stack.pop()
-        opened = atomic_write.open_folder(root, filter(None, folder.split("/")))
-        try:
-            with os.scandir(opened) as entries:
-                rows = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-            prefix = f"{folder}/" if folder else ""
-            for name, is_folder in rows:
-                path = prefix + name
-                if path in kept.tracked or (is_folder and (path in kept.folders or path in above)):
-                    stack += [(path, "")] if is_folder else []
-                elif path in kept.paths or path == GIT:
+        place = os.path.join(top, folder)
+        changed = os.lstat(place).st_ctime_ns
+        if folder in clean and clean[folder].changed == changed:
+            stack += [(path, "") for path in clean[folder].below]
+            continue
+        prefix, below, is_clean = f"{folder}/" if folder else "", list[str](), changed < settled
+        with os.scandir(place) as entries:
+            for entry in entries:
+                path, is_folder = prefix + entry.name, entry.is_dir(follow_symlinks=False)
+                if path in kept.tracked or (is_folder and path in kept.folders):
+                    below += [path] if is_folder else []
                     continue
-                elif cache or kept.is_cached(path) or (is_folder and kept.is_cached(f"{path}/")):
-                    if os.stat(name, dir_fd=opened, follow_symlinks=False).st_ctime_ns > kept.since:
-                        yield Other(path)
-                    elif is_folder:
-                        stack.append((path, cache or path))
-                    else:
-                        yield Other(path, cache or path)
-                else:
+                is_clean = False
+                if path in kept.paths or path == GIT:
+                    continue
+                if is_folder and path in above:
+                    below.append(path)
+                elif not (cache or _is_cached(path, kept, is_folder=is_folder)) or _changed_since(entry, kept.since):
                     yield Other(path)
-        finally:
-            os.close(opened)
+                elif is_folder:
+                    stack.append((path, cache or path))
+                else:
+                    yield Other(path, cache or path)
+        stack += [(path, "") for path in below]
+        if is_clean:
+            clean[folder] = Clean(changed, below)
+
+
+def _is_cached(path: str, kept: Kept, *, is_folder: bool) -> bool:
+    return kept.is_cached(path) or (is_folder and kept.is_cached(f"{path}/"))
+
+
+def _changed_since(entry: os.DirEntry[str], since: int) -> bool:
+    return entry.stat(follow_symlinks=False).st_ctime_ns > since
