@@ -12,14 +12,14 @@ BUDGETS = {
     "composition": 719,
     "cli, views": 4_848,
     "see and steer": 1_265,
-    "git": 4_612,
+    "git": 4_588,
     "store": 1_818,
     "system": 2_187,
     "gates": 1_969,
     "agents, fake_model": 4_002,
     "the root": 199,
 }
-TESTS = 68_807
+TESTS = 68_770
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 441_887  # bytes of README.md and docs/
+PAGES = 441_850  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
