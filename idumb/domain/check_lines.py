@@ -12,17 +12,15 @@ from idumb.domain.settings import CheckoutSettings, CheckSettings
 Section = CheckSettings | CheckoutSettings
 
 
-def of_checks(present: CheckSettings, *changes: Mapping[str, Any], verb: str = "Add") -> str:
-    """Return `Add LINE or LINE to .idumb/config.yaml`, with a line for each change, or what to replace by it.
+def adding(name: str, present: Section, change: Mapping[str, Any]) -> str:
+    """Return `add LINE to .idumb/config.yaml`, or what to replace by it, if the section `name` is there.
 
-    A change has keys of the section `checks`. `verb` is "Add" or "add".
+    What a change has of a list is added to the list.
     """
-    return _adding("checks", present, changes, verb)
-
-
-def of_checkout(present: CheckoutSettings, *changes: Mapping[str, Any], verb: str = "Add") -> str:
-    """Return the same for the section `checkout`; what a change has of a list is added to the list."""
-    return _adding("checkout", present, changes, verb)
+    text = line(name, present, change)
+    if present == type(present)():
+        return f"add `{text}` to .idumb/config.yaml"
+    return f"replace `{name}` in .idumb/config.yaml by `{text}`"
 
 
 def line(name: str, present: Section, change: Mapping[str, Any]) -> str:
@@ -35,14 +33,6 @@ def line(name: str, present: Section, change: Mapping[str, Any]) -> str:
     usual: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(settings)}
     pairs = [f"{key}: {_yaml(getattr(settings, key))}" for key in usual if getattr(settings, key) != usual[key]]
     return f"{name}: {{{', '.join(pairs)}}}"
-
-
-def _adding(name: str, present: Section, changes: Sequence[Mapping[str, Any]], verb: str) -> str:
-    lines = " or ".join(f"`{line(name, present, change)}`" for change in changes)
-    if present == type(present)():
-        return f"{verb} {lines} to .idumb/config.yaml"
-    replace = "Replace" if verb[0].isupper() else "replace"
-    return f"{replace} `{name}` in .idumb/config.yaml by {lines}"
 
 
 def _yaml(value: str | int | Sequence[str]) -> str:

@@ -42,14 +42,14 @@ class Hints(NamedTuple):
         home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
         is_private = bool(home) and os.path.dirname(home) == os.path.dirname(temporary)
         if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
-            line = check_lines.of_checks(self.checks, {"home": USER_HOME}, verb="add")
+            line = check_lines.adding("checks", self.checks, {"home": USER_HOME})
             yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
         if _has(made.command or "", _TMPDIR) or _lacks(made.output, temporary):
             fix = "let the check make the file itself"
             words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
             yield Hint(words, f"a file in your TMPDIR: {fix}")
         if named := _named(made, [*self._absent(proving.root)]):
-            line = check_lines.of_checkout(self.checkout, {"provide": named}, verb="add")
+            line = check_lines.adding("checkout", self.checkout, {"provide": named})
             names, verb = wording.listed(named), "is" if len(named) == 1 else "are"
             fix = f"commit it if it is work, or {line}"
             yield Hint(

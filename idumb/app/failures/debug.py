@@ -47,7 +47,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
     events = services.log.events(run=state.id, task=task, kind="attempt.finished")
     finished = [*{event.attempt: event for event in events}.values()]  # one that waited ends twice
-    failure = _failure(loaded.contract, state, task, finished, started, attempts[-1]["evidence"] if attempts else ())
+    failure = _failure(loaded.contract, state, task, finished, attempts[-1]["evidence"] if attempts else ())
     declared = loaded.contract.tasks.get(task) if loaded.contract is not None else None
     task_state = state.tasks[task]
     data: dict[str, Any] = {
@@ -88,13 +88,10 @@ def _failure(
     state: RunState,
     task: str,
     finished: Sequence[Event],
-    started: Sequence[Event],
     evidence: Sequence[Mapping[str, Any]],
 ) -> Failure:
     last: Mapping[str, Any] = finished[-1].payload if finished else {}
     builder: Mapping[str, Any] = last.get("builder") or {}
-    feedback = [e.payload.get("feedback") for e in finished]
-    parts = _envelope(started)
     return Failure(
         phase=state.phase,
         task=task,
@@ -103,8 +100,6 @@ def _failure(
         failure=builder.get("failure"),
         checks=tuple((e["subject"], e.get("command")) for e in evidence if e["result"] in _BAD),
         deviations=tuple(last.get("deviations", ())),
-        repeated=len(feedback) > 1 and feedback[-1] == feedback[-2],
-        envelope=tuple(parts[-1]["parts"]) if parts else (),
         variables=contract.variables if contract is not None else {},
     )
 

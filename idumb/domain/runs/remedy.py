@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
-from idumb.domain import failures, wording
+from idumb.domain import failures
 from idumb.domain.action import Action
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.lazy_dataclass import dataclass
@@ -27,8 +27,6 @@ class Failure:
     failure: str | None = None
     checks: Sequence[tuple[str, str | None]] = ()
     deviations: Sequence[str] = ()
-    repeated: bool = False
-    envelope: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def by_hand(self, command: str) -> str:
@@ -70,14 +68,6 @@ def _all(failure: Failure) -> Iterator[Remedy]:
                 f"{subject} fails: run it by hand to see whether the work or the check is wrong.",
                 failure.by_hand(command),
             )
-    if failure.repeated:
-        yield Remedy("Two attempts failed in the same way: change the task before you retry.")
-        yield Remedy(
-            "Make the task smaller, or describe it in more detail.", Action.of("amend", failure.phase, "--from-file")
-        )
-    if failure.envelope:
-        names = wording.listed(failure.envelope)
-        yield Remedy(f"The last attempts ran with a different {names}.", Action.of("show", failure.task, "--envelope"))
     yield Remedy("See the changes of the task.", _diff(failure))
     if kind.stops:  # the task has not failed; it can only continue
         yield Remedy("When you have removed the cause, continue.", Action.of(kind.again, failure.phase))

@@ -10,16 +10,16 @@ PRESENT = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), limit
 
 
 def test_the_line_keeps_what_is_set() -> None:
-    home = check_lines.of_checks(CheckSettings(control="off"), {"home": "user"}, verb="add")
+    home = check_lines.adding("checks", CheckSettings(control="off"), {"home": "user"})
     assert home == "replace `checks` in .idumb/config.yaml by `checks: {home: user, control: off}`"
     line = "checkout: {provide: [data.log, b c.log], prepare: ['make: deps'], limit: 8}"
-    provided = check_lines.of_checkout(PRESENT, {"provide": ["b c.log", "data.log"]})
-    assert provided == f"Replace `checkout` in .idumb/config.yaml by `{line}`"
+    provided = check_lines.adding("checkout", PRESENT, {"provide": ["b c.log", "data.log"]})
+    assert provided == f"replace `checkout` in .idumb/config.yaml by `{line}`"
 
 
 def test_a_section_that_is_not_set_is_added() -> None:
-    words = check_lines.of_checkout(CheckoutSettings(), {"prepare": ["npm ci"]}, {"provide": ["node_modules"]})
-    assert words == "Add `checkout: {prepare: [npm ci]}` or `checkout: {provide: [node_modules]}` to .idumb/config.yaml"
+    words = check_lines.adding("checkout", CheckoutSettings(), {"prepare": ["npm ci"]})
+    assert words == "add `checkout: {prepare: [npm ci]}` to .idumb/config.yaml"
 
 
 def test_the_line_can_be_read_again() -> None:

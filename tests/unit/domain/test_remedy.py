@@ -28,14 +28,10 @@ def test_a_failure_is_named_with_the_command_that_shows_it() -> None:
         outcome.FAILED,
         checks=[("AC-1", "make test"), ("ledger", None)],
         deviations=["b.txt"],
-        repeated=True,
-        envelope=["adapter"],
     )
     expected = commands(failure)
     assert expected[:2] == ["idumb show T1-01 --diff", "idumb amend 1 --accept-deviation T1-01 b.txt"]
     assert "make test" in expected
-    assert "idumb amend 1 --from-file" in expected
-    assert "idumb show T1-01 --envelope" in expected
     assert len(remedies(failure)) == len(set(remedies(failure)))
 
 
