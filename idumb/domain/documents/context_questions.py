@@ -49,7 +49,6 @@ def without_open(text: str) -> str:
         if part.id in unanswered:
             del lines[part.start - 1 : part.end]
     kept = "".join(lines)
-    kept = kept if any(_parts(_bare(kept))) else _without_section(kept)
     bare = _bare(kept)
     heads = headings.levels(bare)
     return kept if any(line.strip() and n not in heads for n, line in enumerate(bare)) else ""
@@ -126,15 +125,6 @@ def _parts(lines: list[str]) -> Iterator[_Part]:
         match = _ASKED.fullmatch(lines[at].rstrip())
         if match is not None:
             yield _Part(match[1], match[2], at + 1, following)
-
-
-def _without_section(text: str) -> str:
-    lines = _lines(text)
-    section = _section(_bare(text))
-    if section is None or any(line.strip() for line in lines[section[0] + 1 : section[1]]):
-        return text
-    del lines[section[0] : section[1]]
-    return "".join(lines)
 
 
 def _section(lines: list[str]) -> tuple[int, int] | None:
