@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from idumb.domain.plans import run_files
-from idumb.domain.proof.gate import Before, Inputs, Judged, Violation
+from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates import python_source
 from idumb.lazy_dataclass import dataclass
@@ -20,13 +20,14 @@ def judge(inputs: Inputs) -> Judged | None:
     """Return what new and changed public functions do not declare; None if there is no such function."""
     wrong: list[Violation] = []
     judged = 0
-    elsewhere = Before(inputs, lambda change: _functions(inputs, change, old=True))
+    # What only moved is not new.
+    elsewhere = {name: old for change in inputs.changes for name, old in _functions(inputs, change, old=True).items()}
     for change in inputs.changes:
         if change.new is None or run_files.has_no_callers(change.path):
             continue
         after, before = (_functions(inputs, change, old=old) for old in (False, True))
         for name, function in after.items():
-            old = before.get(name) or elsewhere.find(name)
+            old = before.get(name) or elsewhere.get(name)
             if old is None or old.text != function.text:
                 judged += 1
                 known = () if old is None else tuple(old.problems())

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import evidence, gate_table
@@ -15,7 +14,6 @@ from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import GateSettings
 from idumb.lazy_dataclass import dataclass
 
-Found = TypeVar("Found")
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 
 _SHOWN = 20
@@ -66,24 +64,6 @@ class Inputs:
             return None if data is None else data.decode("utf-8-sig")
         except UnicodeDecodeError:
             return None
-
-
-class Before(Generic[Found]):
-    """What the changed files had before the task, by name: what only moved is not new.
-
-    `read` returns the named things in the old side of a file; it is called when the first name is asked for.
-    """
-
-    def __init__(self, inputs: Inputs, read: Callable[[Change], Mapping[str, Found]]) -> None:
-        self._inputs = inputs
-        self._read = read
-
-    def find(self, name: str) -> Found | None:
-        return self._by_name.get(name)
-
-    @cached_property
-    def _by_name(self) -> Mapping[str, Found]:
-        return {name: one for change in self._inputs.changes for name, one in self._read(change).items()}
 
 
 class Violation(NamedTuple):
