@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from idumb import __version__
@@ -59,7 +60,7 @@ class AcpAgent(KnownProgram):
         client = Client(
             request.workspace,
             _prompt(request, commands=self._commands),
-            self._permits(request),
+            functools.partial(self._refused, request),
             __version__,
             self._binding.options.get("mode"),
             None if self._row.model_at_start else request.model or self._binding.model,
@@ -120,22 +121,16 @@ class AcpAgent(KnownProgram):
                     with contextlib.suppress(FileProblem):
                         files.make_folder(os.path.dirname(path))
 
-    def _permits(self, request: AgentRequest) -> Callable[[PermissionRequest], str]:
+    def _refused(self, request: AgentRequest, permission: PermissionRequest) -> str:
         """Return why a permission request is refused, or ""."""
-
-        def permits(permission: PermissionRequest) -> str:
-            why = _refusal(request, permission.paths) if permission.writes or permission.kind in _WRITES else ""
-            if why or permission.kind in _WRITES:
-                return why
-            if permission.kind == "execute":
-                return (
-                    ""
-                    if self._commands
-                    else "commands are not allowed, because idumb cannot know which files they write"
-                )
-            return "" if permission.kind in _HARMLESS else f"{permission.kind} is not allowed"
-
-        return permits
+        if permission.kind in _WRITES:
+            return _refusal(request, permission.paths)
+        if permission.writes and (why := _refusal(request, permission.paths)):
+            return why
+        if permission.kind == "execute":
+            why = "commands are not allowed, because idumb cannot know which files they write"
+            return "" if self._commands else why
+        return "" if permission.kind in _HARMLESS else f"{permission.kind} is not allowed"
 
     def _result(
         self, request: AgentRequest, client: Client, finished: child_process.Finished, transcript: str | None

@@ -18,11 +18,11 @@ from types import MappingProxyType
 from idumb.agents import answers
 from idumb.agents.adapter import Adapter, Redact
 from idumb.agents.models import model_tools
-from idumb.agents.program import is_below
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import agent, canonical_json, contract, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
+from idumb.domain.runs.sandbox import is_below
 from idumb.lazy_dataclass import dataclass
 
 LAST_LINE = "END OF ANSWER"

@@ -14,6 +14,7 @@ from idumb.app.ports.agents import Hear
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError
+from idumb.domain.runs.sandbox import is_below
 from idumb.domain.settings import Binding
 from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import child_process
@@ -191,10 +192,6 @@ def last_words(output: str) -> str:
     """Return the end of the output, short enough for a message."""
     text = "\n".join(output.strip().splitlines()[-5:])
     return text if len(text) <= 400 else f"...{text[-400:]}"
-
-
-def is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def resolve(program: str, path: str, repository: str) -> str:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from idumb.domain import canonical_json
+from idumb.domain.runs.sandbox import is_below
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import changed_programs, toolchains
 from idumb.lazy_dataclass import dataclass
@@ -76,7 +77,7 @@ class Computed:
                 kept.append(folder)
                 continue
             inner = folder.removeprefix(_REPOSITORY)
-            if any(_is_below(inner, path.strip("/")) for path in present):
+            if any(is_below(inner, path.strip("/")) for path in present):
                 kept.append(f"{root}/{inner}")
             else:
                 omitted.append(inner)
@@ -110,10 +111,10 @@ def compute(
     """Return the environment of a run's checks. It reads the disk only through its arguments."""
     # In a repository around the home, only the git folder is left out: tools are where they are.
     around = {*inputs.inside, *map(real, inputs.inside)}
-    roots = tuple(root for root in around if not _is_below(inputs.home, root))
+    roots = tuple(root for root in around if not is_below(inputs.home, root))
 
     def outside(path: str) -> bool:
-        return not any(_is_below(path, root) or _is_below(real(path), root) for root in roots)
+        return not any(is_below(path, root) or is_below(real(path), root) for root in roots)
 
     variables = {name: inputs.environment[name] for name in inputs.allowed if name in inputs.environment}
     search_path = _search_path(variables.get("PATH", os.defpath), inputs, outside)
@@ -130,13 +131,9 @@ def _search_path(path: str, inputs: Inputs, outside: Callable[[str], bool]) -> t
     folders: list[str] = []
     for folder in dict.fromkeys(path.split(os.pathsep)):
         if folder.startswith("/"):
-            inner = next((folder[len(root) + 1 :] for root in inputs.inside if _is_below(folder, root)), folder)
+            inner = next((folder[len(root) + 1 :] for root in inputs.inside if is_below(folder, root)), folder)
             folders.append(folder if outside(folder) else _REPOSITORY + inner)
     return tuple(folders)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def git_configuration(settings: Mapping[str, str]) -> str:

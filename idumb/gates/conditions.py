@@ -11,6 +11,7 @@ from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import python_source
+from idumb.system.files import named_files
 
 _LONGEST = 32 * 1024 * 1024
 _FILE = "a file"
@@ -94,11 +95,11 @@ def read(root: str, path: str) -> bytes | None:
     """Return the bytes of a regular file below `root`, or None. No symbolic link is followed."""
     if _kind(root, path) != _FILE:
         return None
-    with open(os.open(_place(root, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if os.fstat(file.fileno()).st_size > _LONGEST:
-            message = f"{path} has more than {_LONGEST} bytes"
-            raise ValueError(message)
-        return file.read()
+    data = named_files.read(_place(root, path), _LONGEST + 1, links=False)
+    if len(data) > _LONGEST:
+        message = f"{path} has more than {_LONGEST} bytes"
+        raise ValueError(message)
+    return data
 
 
 def _kind(root: str, path: str) -> str | None:

@@ -194,7 +194,7 @@ class _Talk:
         self._work = work
         self._counted: Any = None
         self._clients: list[Any] = []
-        self._calls = (0, 0)  # the turn, and the number of calls in it
+        self._turn = 0
 
     def converse(self) -> Ended:
         try:
@@ -288,15 +288,12 @@ class _Talk:
         return Tool.from_schema(call, name, model_tools.description(name), model_tools.schema(name), sequential=True)
 
     def _called(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return the result of a tool call. Raises Ended if the time limit expired or one turn makes too many calls."""
+        """Return the result of a tool call. Raises Ended if the time limit expired."""
         if self._work.is_late():  # the event loop's clock does not advance between consecutive calls
             raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
-        turn = self._counted.requests
-        if turn != self._calls[0]:
+        if self._counted.requests != self._turn:
+            self._turn = self._counted.requests
             self._work.tell(f"{self._counted.total_tokens} tokens so far")
-        self._calls = (turn, self._calls[1] + 1 if self._calls[0] == turn else 1)
-        if self._calls[1] > model_tools.MOST_CALLS:
-            raise Ended(outcome.FAILED, f"it made more than {model_tools.MOST_CALLS} tool calls in one turn")
         succeeded, words = self._work.call(name, arguments)
         return words if succeeded else f"error: {words}"
 

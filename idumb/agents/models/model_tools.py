@@ -25,7 +25,6 @@ MOST_READ = 200_000  # bytes of one file
 MOST_LISTED = 2000  # names of files
 MOST_TOLD = 8 * 1024 * 1024  # characters that all calls of one request return together
 MOST_EDITS = 2000
-MOST_CALLS = 100  # in one turn of a model
 _MARGIN = 32 * 1024  # read in addition, so that a secret at the end of the shown part is recognised as one
 _TEXT = {"type": "string"}
 _INTENT = {"intent": {**_TEXT, "description": "why, in one short sentence"}}

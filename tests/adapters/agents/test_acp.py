@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import sys
 from pathlib import Path
@@ -86,7 +87,7 @@ def held_to(root: Path, *, shell: bool = False) -> Client:
     """A client with the vetoes of a builder of `a.txt`."""
     editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"shell": shell}), equipment(root))
     request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "p", str(root), ("a.txt",), deadline=1.0)
-    return Client(str(root), "x", editor._permits(request))
+    return Client(str(root), "x", functools.partial(editor._refused, request))
 
 
 @every("kind", ["read", "search", "think", "execute"])

@@ -256,14 +256,6 @@ def test_silence_ends_the_call_after_the_idle_timeout(server: ChatServer, tmp_pa
 
 
 @needs_extra
-def test_too_many_calls_in_one_turn_end_the_attempt(server: ChatServer, tmp_path: Path) -> None:
-    calls: list[tuple[str, dict[str, str]]] = [("list_files", {})] * (model_tools.MOST_CALLS + 1)
-    result = ask(server, tmp_path, chat_server.calls(*calls), chat_server.text("Done."))
-    assert (result.outcome, len(server.requests)) == (outcome.FAILED, 1)
-    assert "in one turn" in result.message
-
-
-@needs_extra
 def test_the_deadline_is_checked_before_every_call(
     server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
