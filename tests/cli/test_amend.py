@@ -10,13 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.app.contract import contract_versions
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import FIELDS, STRICT, approve
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, run_killed_before, versions
-from tests.support.prepared import Prepared
+from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, versions
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
 from tests.support.schemas import published
 
@@ -33,14 +32,10 @@ def _verified(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_halted)
+project = prepared_project(_halted)
 
 
-@pytest.fixture
-def verified(prepared: Prepared) -> Project:
-    return prepared.get(_verified)
+verified = prepared_project(_verified)
 
 
 def validate(value: object, name: str) -> None:
@@ -227,21 +222,6 @@ def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(project: Project
         refused(amend(project, "--from-file", "--yes"), code)
         edit(project, new, old)
     assert versions(project) == []
-
-
-def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(project: Project) -> None:
-    """R-LOCK-8: finished work stays, and `next` and `status` show that run."""
-    text, before = project.read(PLAN), run_id(project)
-    run_killed_before(project, contract_versions._record, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
-    assert project.read(PLAN) != text
-    assert versions(project) == []
-    assert project.quick("next", "--json").data["next"]["command"] == "idumb resume 1"
-    row = project.quick("status", "--json").data["phases"][0]
-    assert (row["changed_since_run"], row["tasks"].get("completed")) == (False, 1)
-    ended = project.quick("execute-phase", "1", "--no-verify", "--json")
-    assert (ended.code, ended.data["run"]) == (0, before), ended
-    assert [v["version"] for v in versions(project)] == [2]
-    assert project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"] == []
 
 
 def linked(project: Project) -> Path:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
 
 CRITERION = (
@@ -36,16 +34,12 @@ def _answered(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    """Its criterion waits for a person."""
-    return prepared.get(_waiting)
+project = prepared_project(_waiting)
+"""Its criterion waits for a person."""
 
 
-@pytest.fixture
-def answered(prepared: Prepared) -> Project:
-    """Its criterion is answered with yes, and the phase is verified."""
-    return prepared.get(_answered)
+answered = prepared_project(_answered)
+"""Its criterion is answered with yes, and the phase is verified."""
 
 
 def draft(project: Project, text: str) -> None:

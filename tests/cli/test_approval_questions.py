@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
 from tests.cli.test_repository_states import at_terminal
 from tests.support import approvals
 from tests.support.approvals import STRICT, approve, contract, may_start, refused, run, strict_task
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(approvals.create)
+project = prepared_project(approvals.create)
 
 
 def open_questions(project: Project) -> list[str]:

@@ -11,14 +11,11 @@ import pytest
 from tests.support import approvals, seed
 from tests.support.answer import Answer
 from tests.support.approvals import CHECK, FIELDS, STRICT, approve, contract, may_start, refused, run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task, write
 from tests.support.terminal import answering
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(approvals.create)
+project = prepared_project(approvals.create)
 
 
 def test_a_strict_plan_runs_only_when_approved(project: Project) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 
-import pytest
-
 from tests.cli.test_editor import follows
 from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell
 from tests.support.schemas import published
 
@@ -40,14 +38,10 @@ def _skipped(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_failed)
+project = prepared_project(_failed)
 
 
-@pytest.fixture
-def skipped(prepared: Prepared) -> Project:
-    return prepared.get(_skipped)
+skipped = prepared_project(_skipped)
 
 
 def skip(project: Project, *flags: str) -> Answer:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, task
+
+if TYPE_CHECKING:
+    import pytest
 
 CODE = "agent.not-a-person"
 WORDS = [
@@ -49,9 +51,7 @@ def _project(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_project)
+project = prepared_project(_project)
 
 
 def mark(monkeypatch: pytest.MonkeyPatch, folder: str | Path, role: str | None = "builder") -> None:

@@ -123,22 +123,3 @@ def test_a_check_that_cannot_have_no_network_does_not_run(project: Project, monk
     assert answer.code == 1, answer
     assert "needs bubblewrap, and bubblewrap is not installed" in project.quick("show", "T1-01").out
     assert not ran.exists()
-
-
-@needs_bwrap
-def test_checks_fill_caches_but_change_no_program_and_no_approval(
-    project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a check leaves in `~/.cargo/bin` or `~/.local/bin` the user would start."""
-    mine = ("cargo/bin", "cargo/config", "base/bin", "base/state/idumb", "go/bin")
-    for name in (*mine, "cargo/registry", "go/pkg", "more"):
-        (home / name).mkdir(parents=True)
-    places = {"CARGO_HOME": "cargo", "PYTHONUSERBASE": "base", "GOPATH": "go", "XDG_STATE_HOME": "base/state"}
-    for name, place in places.items():
-        monkeypatch.setenv(name, str(home / place))
-    fills = " && ".join(f"echo x > {home}/{name}/x" for name in ("cargo/registry", "go/pkg", "more"))
-    forbidden = "; ".join(f"(echo x > {home}/{name}/x) && exit 1" for name in mine)
-    checks(project, fills, f"{forbidden}; true", sandbox={"level": SANDBOX_BWRAP, "write": [str(home / "more"), "src"]})
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
-    assert answer.code == 0, answer
-    assert recorded(project) == {SANDBOX_BWRAP}

@@ -19,23 +19,6 @@ def project(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": "# A project\n", ".gitignore": "node_modules/\n"})
 
 
-def where(project: Project, tmp_path: Path) -> Path:
-    """The folder in which a step of a run was made."""
-    steps = [shell(f"pwd > {tmp_path}/seen; stat -c %a .. > {tmp_path}/mode; echo x > a.txt")]
-    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps)])
-    answer = project.execute("--no-verify")
-    assert answer.code == 0, answer
-    return Path((tmp_path / "seen").read_text(encoding="utf-8").strip())
-
-
-def test_a_checkout_is_in_the_user_s_state_directory_private_and_kept(project: Project, tmp_path: Path) -> None:
-    folder = where(project, tmp_path)
-    assert folder.parent == project.repo.clones
-    assert folder.parents[1] == Path(os.environ["XDG_STATE_HOME"], "idumb-checkouts")
-    assert (tmp_path / "mode").read_text(encoding="utf-8").strip() == "700"
-    assert (folder / "README.md").is_file()
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("how", ["relative", "in the work tree", "cannot be written", "a link"])
 def test_an_unusable_folder_is_refused_at_once_and_the_variable_named(

@@ -74,13 +74,6 @@ def test_a_different_program_of_the_same_name_needs_consent(
     assert project.quick("check-plan", "1", "--json").data["consent"] is True
 
 
-def test_an_agent_updated_in_place_starts_without_asking(project: Project, tmp_path: Path) -> None:
-    """R-LOCK-3."""
-    put(project.folder.parent / "one", "newer")
-    assert again(project, "--no-verify").code == 0
-    assert project.read("a.txt") == "newer\n"
-
-
 def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: Project) -> None:
     """R-LOCK-3: the run would halt at it, so it is refused first, and nothing is recorded."""
     put(project.folder / "tools", "inside")

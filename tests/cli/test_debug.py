@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import jsonschema
-import pytest
 
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
 from tests.support.schemas import published
 
@@ -42,9 +41,7 @@ def _failed(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_failed)
+project = prepared_project(_failed)
 
 
 def debug(project: Project, *flags: str) -> Answer:

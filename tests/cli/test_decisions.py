@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from tests.support import ended_runs
 from tests.support import project as projects
@@ -12,8 +10,11 @@ from tests.support.answer import Answer
 from tests.support.approvals import approve
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, edit, run, run_id, versions
-from tests.support.prepared import Prepared
+from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making, shell, task
+
+if TYPE_CHECKING:
+    import pytest
 
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is *liked* — human\n"
 QUESTION = "T1-01.AC-2.1"
@@ -31,9 +32,7 @@ def _waiting(sandbox: GitSandbox) -> Project:
     return judged(projects.create(sandbox))
 
 
-@pytest.fixture
-def waiting(prepared: Prepared) -> Project:
-    return prepared.get(_waiting)
+waiting = prepared_project(_waiting)
 
 
 def decide(project: Project, *arguments: str) -> Answer:

@@ -6,18 +6,13 @@ import os
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.support import doctor as doctors
 from tests.support.doctor import doctor, problems, symptoms_of
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(doctors.create)
+project = prepared_project(doctors.create)
 
 
 def test_a_healthy_project_has_no_problem_and_is_only_read(project: Project) -> None:

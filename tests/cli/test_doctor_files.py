@@ -10,13 +10,10 @@ import pytest
 from tests.support import doctor as doctors
 from tests.support import seed
 from tests.support.doctor import doctor, fixed, symptoms_of
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(doctors.create)
+project = prepared_project(doctors.create)
 
 
 PROGRESS = ".idumb/brain/execution/1/progress.json"

@@ -6,13 +6,10 @@ import pytest
 
 from tests.support import doctor as doctors
 from tests.support.doctor import doctor, fixed, problems, symptoms_of
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(doctors.create)
+project = prepared_project(doctors.create)
 
 
 def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:

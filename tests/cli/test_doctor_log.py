@@ -15,13 +15,10 @@ from tests.support import project as projects
 from tests.support import seed
 from tests.support.doctor import DEAD, doctor, fixed, problems, store, symptoms_of
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(doctors.create)
+project = prepared_project(doctors.create)
 
 
 @pytest.mark.parametrize("damage", seed.one_on_a_push(["gone", "flipped", "older"], "damage to the log"))

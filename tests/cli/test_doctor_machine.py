@@ -12,13 +12,10 @@ import pytest
 from tests.support import doctor as doctors
 from tests.support.doctor import doctor, fixed, problems, symptoms_of
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(doctors.create)
+project = prepared_project(doctors.create)
 
 
 def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.support import project as projects
 from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, task
 from tests.support.schemas import validator
 
@@ -43,15 +43,11 @@ def _open_one(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_planned)
+project = prepared_project(_planned)
 
 
-@pytest.fixture
-def open_one(prepared: Prepared) -> Project:
-    """The first task is begun."""
-    return prepared.get(_open_one)
+open_one = prepared_project(_open_one)
+"""The first task is begun."""
 
 
 def _done_one(sandbox: GitSandbox) -> Project:
@@ -61,10 +57,8 @@ def _done_one(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def done_one(prepared: Prepared) -> Project:
-    """The first task is done."""
-    return prepared.get(_done_one)
+done_one = prepared_project(_done_one)
+"""The first task is done."""
 
 
 def put(project: Project, path: str, text: str) -> None:

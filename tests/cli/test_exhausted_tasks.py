@@ -9,7 +9,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, run
-from tests.support.prepared import Prepared
+from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making, shell, task
 from tests.support.schemas import published
 
@@ -36,9 +36,7 @@ def _exhausted(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_exhausted)
+project = prepared_project(_exhausted)
 
 
 def decisions(project: Project) -> list[str]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, task
 
 MADE = task("T1-01", files="create `a.txt`, modify `README.md`", check="grep -q right a.txt")
@@ -55,9 +53,7 @@ def _waiting(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_waiting)
+project = prepared_project(_waiting)
 
 
 def requests(project: Project) -> Path:

@@ -6,14 +6,11 @@ import pytest
 
 from tests.support import approvals, seed
 from tests.support.approvals import FIELDS, STRICT, approve, contract, refused, run, strict_task
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task, write
 from tests.support.terminal import answering
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(approvals.create)
+project = prepared_project(approvals.create)
 
 
 def _irreversible(project: Project, *, head: str = "") -> None:

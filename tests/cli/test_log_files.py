@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.cli.test_projections import brain, fixed, forget
 from tests.support import ended_runs
-from tests.support.prepared import Prepared
+from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(ended_runs.done)
+project = prepared_project(ended_runs.done)
 
 
 def first_run(project: Project) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import subprocess
 
-import pytest
-
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, delete, edit, making, task
 
 
@@ -38,10 +36,8 @@ def _three_tasks(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def ran(prepared: Prepared) -> Project:
-    """A phase of three tasks that create, change and delete, verified."""
-    return prepared.get(_three_tasks)
+ran = prepared_project(_three_tasks)
+"""A phase of three tasks that create, change and delete, verified."""
 
 
 def test_rollback_to_a_task_is_a_new_commit_that_undo_reverts_exactly(ran: Project) -> None:

@@ -19,7 +19,7 @@ from idumb.cli import mcp_tools
 from idumb.domain.action import Action
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, task
 from tests.support.schemas import published
 
@@ -60,9 +60,7 @@ def _opened(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_planned)
+project = prepared_project(_planned)
 
 
 async def work_through(project: Project, call: Call) -> None:

@@ -8,13 +8,12 @@ import signal
 
 import pytest
 
-from tests.cli.test_amend import validate
 from tests.support import ended_runs, seed
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
-from tests.support.prepared import Prepared
-from tests.support.project import Project, making
+from tests.support.prepared import Prepared, prepared_project
+from tests.support.project import Project
 
 
 def _create(sandbox: GitSandbox) -> Project:
@@ -26,9 +25,7 @@ def project(sandbox: GitSandbox) -> Project:
     return _create(sandbox)
 
 
-@pytest.fixture
-def verified(prepared: Prepared) -> Project:
-    return prepared.get(ended_runs.done)
+verified = prepared_project(ended_runs.done)
 
 
 @pytest.mark.parametrize(
@@ -47,21 +44,6 @@ def test_one_interrupt_leaves_a_question(verified: Project, command: tuple[str, 
     os.close(master)
     assert verified.repo.ledger().changed_paths(before) == []
     assert verified.quick("rollback", "1", "--to", "start", "--yes").code == 0
-
-
-def test_the_next_step_after_the_plan_of_a_verified_phase_is_that_of_status(verified: Project) -> None:
-    """R-ASK-1: execute-phase would refuse it, and resume has nothing to do."""
-    checked, compared = verified.quick("check-plan", "1").out, verified.quick("check-plan", "1", "--diff").out
-    assert checked.endswith("\nThis contract is verified.\n")
-    assert compared == "No changes in phase 1 since run 1.\n"
-    verified.plan([making("T2-01", "b.txt")], phase="2")
-    following = verified.json("status").data["next"]["command"]
-    assert following == "idumb execute-phase 2"
-    for schema, view in (("check-plan", ()), ("check-plan-diff", ("--diff",))):
-        answer = verified.json("check-plan", "1", *view).data
-        validate(answer, schema)
-        assert (answer["verified"], answer["next"]) == (True, [following])
-        assert verified.quick("check-plan", "1", *view).out.endswith(f"\nNext: {following}\n")
 
 
 def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run(prepared: Prepared) -> None:

@@ -10,7 +10,7 @@ from tests.support import project as projects
 from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project
 
 SUB = "vendor/sub"
@@ -29,10 +29,8 @@ def _with_submodule(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    """A project with a submodule that has uncommitted work of its own."""
-    return prepared.get(_with_submodule)
+project = prepared_project(_with_submodule)
+"""A project with a submodule that has uncommitted work of its own."""
 
 
 def command(project: Project, script: str, more: str = "run: {max_attempts: 1}\n") -> None:

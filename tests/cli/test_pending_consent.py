@@ -13,7 +13,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making
 from tests.support.schemas import published
 
@@ -27,9 +27,7 @@ def _project(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_project)
+project = prepared_project(_project)
 
 
 def run(project: Project, *flags: str) -> Answer:
@@ -67,9 +65,7 @@ def _judged(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def judged(prepared: Prepared) -> Project:
-    return prepared.get(_judged)
+judged = prepared_project(_judged)
 
 
 def test_missing_consent_waits_and_is_given_by_decide(project: Project) -> None:
@@ -140,15 +136,6 @@ def test_an_agent_cannot_answer_and_may_leave_the_question(project: Project, mon
     answer = decide(project, question, "run")
     assert (answer.code, answer.error["code"]) == (4, CODE)
     assert waiting(project) == [question]
-
-
-def test_neither_a_dry_run_nor_a_wrong_hash_leaves_a_question(project: Project) -> None:
-    """R-ASK-2: consent to a dry run is not kept, and a given hash is not a question."""
-    assert run(project, "--dry-run").code == 4
-    assert run(project, "--approve", "0" * 64).error["code"] == "consent.other-hash"
-    words = ("quick", "Say it", "--files", "b.txt", "--check", "true", "--builder", "human")
-    assert project.quick(*words, "--json").error["code"] == "consent.missing"  # its plan is not written yet
-    assert waiting(project) == []
 
 
 @pytest.mark.nightly

@@ -12,7 +12,7 @@ import pytest
 from tests.support import ended_runs
 from tests.support.answer import Answer
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, failing_task, making, task, write
 from tests.support.schemas import published
 
@@ -29,10 +29,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def proven(prepared: Prepared) -> Project:
-    """A phase of one task that is done."""
-    return prepared.get(ended_runs.done)
+proven = prepared_project(ended_runs.done)
+"""A phase of one task that is done."""
 
 
 def done(project: Project, *tasks: str, head: str = "") -> None:

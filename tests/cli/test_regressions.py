@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, edit, making, task, write
 
 ONE_LINE = "test $(wc -l < a.txt) = 1"
@@ -25,9 +23,7 @@ def _done(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_done)
+project = prepared_project(_done)
 
 
 def test_the_task_that_broke_an_earlier_one_is_named(project: Project) -> None:

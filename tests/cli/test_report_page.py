@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_secrets import VALUE, bound, built
 from tests.support import browser
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -77,16 +76,6 @@ def test_the_page_loads_nothing_and_shows_hostile_texts_as_text(prepared: Prepar
     assert not re.search(r"<(img|link|iframe|object)\b|https?://|@import|url\(|href=.javascript:", text)
     for number in (1, 3, 4):
         assert f"&lt;script&gt;alert({number})&lt;/script&gt;" in text
-
-
-def test_a_known_secret_is_not_on_the_page(project: Project, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("API_TOKEN", VALUE)
-    bound(project, ("a.py", "import os\n\nkey = 'VALUE'\n"))
-    project.plan([built()])
-    assert run(project).code == 5
-    text = page_of(project, home).read_text(encoding="utf-8")
-    assert ">import</span>" in text
-    assert VALUE not in text
 
 
 def test_open_without_a_page_and_a_folder_instead_of_a_file_are_refused(project: Project) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
 
 PLAN = ".planning/phases/1/01-PLAN.md"
@@ -80,10 +80,8 @@ def _reset(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def reset(prepared: Prepared) -> Project:
-    """T1-03 failed, and the branch lost the commit of T1-02."""
-    return prepared.get(_reset)
+reset = prepared_project(_reset)
+"""T1-03 failed, and the branch lost the commit of T1-02."""
 
 
 def test_the_commit_is_brought_back(reset: Project) -> None:

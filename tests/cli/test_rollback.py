@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
 from idumb.git.restore import write_back
@@ -15,8 +14,11 @@ from idumb.git.trees import GitTrees
 from idumb.system.clock import SystemClock
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, task, write
+
+if TYPE_CHECKING:
+    import pytest
 
 ROLLBACK = ("rollback", "1", "--to", "start")
 
@@ -49,14 +51,10 @@ def _failed(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def done(prepared: Prepared) -> Project:
-    return prepared.get(_done)
+done = prepared_project(_done)
 
 
-@pytest.fixture
-def failed(prepared: Prepared) -> Project:
-    return prepared.get(_failed)
+failed = prepared_project(_failed)
 
 
 def _kinds(project: Project) -> list[str]:

@@ -14,7 +14,7 @@ from idumb.domain.runs.sandbox import Support
 from idumb.domain.settings import SANDBOX_BWRAP
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, shell, task, write
+from tests.support.project import Project, task
 
 SUPPORT = LocalSandboxes().support()
 NOTHING = Support(no_bwrap="bubblewrap is not installed", add="bubblewrap")
@@ -82,22 +82,6 @@ def test_a_required_sandbox_that_is_not_there_is_refused(project: Project, monke
     assert answer.code == 0, answer
     assert f"Sandbox: detection only, because {why}; install the package bubblewrap.\n" in answer.err
     assert recorded(project) == [f"detection only: {why}"]
-
-
-@needs_bwrap
-def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_scope(project: Project) -> None:
-    project.configure("sandbox: bwrap\n")
-    folder = {"tool": "make_directory", "intent": "make it", "arguments": {"path": "new/deep"}}
-    steps = [
-        folder,
-        shell(f"echo x > new/deep/x.txt; echo x > {project.folder}/top.txt || echo x > $TMPDIR/y"),
-        write("new/y.txt", "y\n"),
-    ]
-    project.plan([task("T1-01", files="create `new/**`", steps=steps, check="test -f new/deep/x.txt")])
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
-    assert answer.code == 0, answer
-    assert (project.read("top.txt"), project.read("new/y.txt")) == ("top\n", "y\n")
-    assert recorded(project) == ["bwrap"]
 
 
 @needs_bwrap

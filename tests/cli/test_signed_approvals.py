@@ -13,13 +13,10 @@ from tests.adapters.store.test_approvals import allow, make_key
 from tests.support import approvals
 from tests.support.approvals import approve, contract, refused, run
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project
 
-
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(approvals.create)
+project = prepared_project(approvals.create)
 
 
 @pytest.fixture

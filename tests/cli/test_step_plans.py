@@ -204,22 +204,6 @@ def test_a_path_outside_the_declared_scope_is_refused(project: Project) -> None:
     assert [(f["code"], f["line"]) for f in wrong if f["severity"] == "error"] == [("path.outside-scope", 4)]
 
 
-def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(prepared: Prepared) -> None:
-    """R-PLAN-7."""
-    project = prepared.get(failed)
-    for name in (PLAN, f"./{PLAN}", ID):
-        assert project.quick("graph", name, "--json").data["order"] == [f"{ID}-01", f"{ID}-02"], name
-    assert (
-        project.quick("log", PLAN, "--json").data["events"] == project.quick("log", ID, "--json").data["events"] != []
-    )
-    shown = project.quick("show", f"{ID}-02", "--json").data
-    assert (shown["status"], shown["plan"], shown["line"]) == ("failed", PLAN, 3)
-    assert "+x" in project.quick("show", f"{ID}-01", "--diff").out
-    row = next(r for r in project.json("status").data["phases"] if r["phase"] == ID)
-    assert (row["state"], row["tasks"]["completed"]) == ("halted", 1)
-    assert project.json("skip", f"{ID}-02", "--why", "not needed").code == 0
-
-
 def test_an_invalid_step_plan_file_is_refused_with_the_next_step(project: Project) -> None:
     """R-PLAN-7."""
     (project.folder.parent / "outside.yaml").write_text("steps: []\n", encoding="utf-8")

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.support import project as projects
 from tests.support import warm
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, shell, task
 
 WAYS = ["replan", "go-on", "start-fresh"]
@@ -46,10 +44,8 @@ def _stopped(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def stopped(prepared: Prepared) -> Project:
-    """A run that was asked to stop while it was in its first of two tasks."""
-    return prepared.get(_stopped)
+stopped = prepared_project(_stopped)
+"""A run that was asked to stop while it was in its first of two tasks."""
 
 
 def test_the_current_task_is_finished_and_the_reason_is_kept(stopped: Project) -> None:

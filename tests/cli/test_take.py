@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, task, write
 
 
@@ -21,9 +19,7 @@ def _failed(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_failed)
+project = prepared_project(_failed)
 
 
 def test_the_work_of_an_agent_is_corrected_by_hand_judged_and_committed(project: Project) -> None:

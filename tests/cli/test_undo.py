@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.cli.test_repository_states import at_terminal
-from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
+from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making, task, write
 
 
@@ -29,16 +26,12 @@ def _two_runs(sandbox: GitSandbox) -> Project:
     return _ran(_one_run(sandbox), "2")
 
 
-@pytest.fixture
-def ran(prepared: Prepared) -> Project:
-    """Phase 1 of two tasks ran."""
-    return prepared.get(_one_run)
+ran = prepared_project(_one_run)
+"""Phase 1 of two tasks ran."""
 
 
-@pytest.fixture
-def two(prepared: Prepared) -> Project:
-    """Phases 1 and 2 of two tasks each ran."""
-    return prepared.get(_two_runs)
+two = prepared_project(_two_runs)
+"""Phases 1 and 2 of two tasks each ran."""
 
 
 def _left_uncommitted(sandbox: GitSandbox) -> Project:
@@ -128,19 +121,6 @@ def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> N
     for words in ("undo of run 1 of phase 1", f"operation {first} (execute-phase)", "task T1-03", "file p1b.txt"):
         assert words in screen
     assert ran.exists("p1b.txt")
-
-
-def test_an_operation_that_cannot_be_undone_is_refused_with_those_that_can(ran: Project) -> None:
-    (first,) = operations(ran)
-    assert ran.json(*ran.undoing()).code == 0
-    assert ran.json(*ran.undoing()).code == 0
-    third = operations(ran)[-1]
-    for wrong in (first, "nonsense"):
-        answer = undo(ran, "--yes", "--operation", wrong)
-        assert (answer.code, answer.error["code"]) == (4, "undo.no-such-operation")
-        assert answer.error["details"]["operations"] == [third]
-        assert f"{third} (undo of undo of run 1 of phase 1)" in answer.error["hint"]
-        assert choices.refused(ran, answer) == {}
 
 
 def test_without_operations_there_is_nothing_to_undo(project: Project) -> None:

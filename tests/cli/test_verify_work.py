@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 
 import jsonschema
-import pytest
 
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import approve
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, task, write
 from tests.support.schemas import published
 
@@ -63,9 +62,7 @@ def _passed(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def project(prepared: Prepared) -> Project:
-    return prepared.get(_passed)
+project = prepared_project(_passed)
 
 
 def verify(project: Project, *flags: str) -> Answer:
@@ -194,9 +191,7 @@ def _on_an_opinion(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def on_an_opinion(prepared: Prepared) -> Project:
-    return prepared.get(_on_an_opinion)
+on_an_opinion = prepared_project(_on_an_opinion)
 
 
 def question(project: Project) -> str:
@@ -260,9 +255,7 @@ def _in_part(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.fixture
-def in_part(prepared: Prepared) -> Project:
-    return prepared.get(_in_part)
+in_part = prepared_project(_in_part)
 
 
 def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> None:

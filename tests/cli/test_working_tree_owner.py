@@ -5,10 +5,6 @@ from __future__ import annotations
 import os
 import re
 
-import pytest
-
-from tests.support import ended_runs, seed
-from tests.support.prepared import Prepared
 from tests.support.project import Project, shell, task, write
 
 
@@ -30,28 +26,3 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     )
     assert project.json("status").data["owner"] is None
     assert "In use" not in project.quick("status").out
-
-
-@pytest.mark.parametrize("command", seed.one_on_a_push(["rollback", "undo"], "unfinished"))
-def test_next_suggests_the_command_that_finishes_unfinished_work(prepared: Prepared, command: str) -> None:
-    """R-GIT-3: a rollback or an undo that git refused to commit, of a phase that is verified."""
-    project = prepared.get(ended_runs.done)
-    back: tuple[str, ...] = ("rollback", "1", "--to", "start", "--yes")
-    words, finishing = back, " ".join(["idumb", *back])
-    if command == "undo":
-        assert project.quick(*back).code == 0
-        words, finishing = project.undoing(), "idumb undo"
-    hook = project.repo.git_dir / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
-    hook.chmod(0o755)
-    assert project.quick(*words).code == 1
-    hook.unlink()
-    view = project.json("status").data
-    assert view["next"]["command"] == finishing
-    assert view["phases"][0]["restoring"]["command"] == view["next"]["command"]
-    assert "was interrupted" in project.quick("status").out
-    assert project.quick(*view["next"]["command"].split()[1:]).code == 0
-    after = project.json("status").data
-    assert after["phases"][0]["restoring"] is None
-    assert after["next"]["command"] != view["next"]["command"]

@@ -12,6 +12,9 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
@@ -77,3 +80,13 @@ def _copy(source: Path, target: Path) -> None:
 
 def _state() -> Path:
     return Path(os.environ["XDG_STATE_HOME"])
+
+
+def prepared_project(build: Build) -> Any:
+    """A fixture: the project that `build` makes. Its name is that of the variable of the test module."""
+
+    @pytest.fixture
+    def given(prepared: Prepared) -> Project:
+        return prepared.get(build)
+
+    return given
