@@ -39,7 +39,6 @@ ALLOWED = [
     ("graph", "1"),
     ("check-plan", "1"),
     ("decisions",),
-    ("install", "--list"),
     ("install", "--host", "claude", "--dry-run"),
 ]
 
