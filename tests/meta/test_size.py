@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_994,
     "the root": 199,
 }
-TESTS = 68_750
+TESTS = 68_411
 
 
 def test_no_room_is_above_its_budget() -> None:
