@@ -51,7 +51,6 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
     """The envelopes that attempts of this contract would run under now."""
     settings = services.settings
     current = EnvelopeSet()
-    context = _Context(services, agents, settings, current)
     shared: dict[str, Any] = {
         "idumb": services.version,
         "contract": contract.hash,
@@ -62,11 +61,11 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
         envelope.CHECKS: _checks(services, contract, current),
     }
     for key, (builder, validator) in builder_validator_pairs(contract, settings).items():
-        own = _agent_parts(context, builder, agent.BUILDER)
+        own = _agent_parts(services, agents, current, builder, agent.BUILDER)
         # An amendment that adds another agent must not change the envelope of these two.
         ruling = settings.of_runs((builder, validator))
         current.sources[ruling.digest()] = services.redaction.redact_output(readable(ruling.deciding()))
-        judged = _validator_digest(context, validator)
+        judged = _validator_digest(services, agents, current, validator)
         computed = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
         current.envelopes[key] = {**computed.as_dict(), "digest": computed.digest}
     return current
@@ -83,31 +82,23 @@ def _checks(services: Services, contract: Contract, collected: EnvelopeSet) -> d
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
-    services: Services
-    agents: Agents
-    settings: Settings
-    collected: EnvelopeSet
-
-
-def _agent_parts(context: _Context, binding: str, role: str) -> dict[str, Any]:
+def _agent_parts(services: Services, agents: Agents, collected: EnvelopeSet, binding: str, role: str) -> dict[str, Any]:
     """Return the parts of an agent in a role: adapter, program, model, prompt template."""
-    who = context.agents.get(binding)
-    program, argv = _program(context, who)
-    filled = context.settings.role(role, binding)
-    template = context.services.toolchain.template(filled.prompt) if filled.template is None else filled.template
+    who, settings = agents.get(binding), services.settings
+    program, argv = _program(services, collected, who)
+    filled = settings.role(role, binding)
+    template = services.toolchain.template(filled.prompt) if filled.template is None else filled.template
     silent = not capabilities(who).reads_prompt
     return {
         "adapter": who.name,
         "adapter_version": who.version,
         "program": program,
-        "model": None if silent else filled.model or _model(context.settings.bindings.get(binding), argv),
-        "prompt": NOTHING if silent else context.collected.keep(template),
+        "model": None if silent else filled.model or _model(settings.bindings.get(binding), argv),
+        "prompt": NOTHING if silent else collected.keep(template),
     }
 
 
-def _program(context: _Context, who: Agent) -> tuple[str | None, Sequence[str]]:
+def _program(services: Services, collected: EnvelopeSet, who: Agent) -> tuple[str | None, Sequence[str]]:
     """A hash of the argument list, the program and its script, if any; and the argument list."""
     try:
         argv = who.describe()
@@ -116,10 +107,10 @@ def _program(context: _Context, who: Agent) -> tuple[str | None, Sequence[str]]:
     if not argv:
         return NOTHING, ()
     program_files = [argv[0], *next(([a] for a in argv[1:] if not a.startswith("-")), [])]
-    context.collected.programs += program_files
-    digests = context.services.files.digests(program_files)
-    text = context.services.redaction.redact_output(readable({"argv": list(argv), "files": dict(digests)}))
-    return context.collected.keep(text), argv
+    collected.programs += program_files
+    digests = services.files.digests(program_files)
+    text = services.redaction.redact_output(readable({"argv": list(argv), "files": dict(digests)}))
+    return collected.keep(text), argv
 
 
 def _model(binding: Binding | None, argv: Sequence[str]) -> str | None:
@@ -134,11 +125,12 @@ def _model(binding: Binding | None, argv: Sequence[str]) -> str | None:
     return None
 
 
-def _validator_digest(context: _Context, name: str | None) -> str:
+def _validator_digest(services: Services, agents: Agents, collected: EnvelopeSet, name: str | None) -> str:
     if name is None:
         return NOTHING
-    parts = _agent_parts(context, name, agent.VALIDATOR) if name != "human" else {"adapter": "human"}
-    return context.collected.keep(readable({"binding": name, **parts}))
+    is_person = name == agent.HUMAN
+    parts = {"adapter": name} if is_person else _agent_parts(services, agents, collected, name, agent.VALIDATOR)
+    return collected.keep(readable({"binding": name, **parts}))
 
 
 def _policy(services: Services, collected: EnvelopeSet) -> str:
