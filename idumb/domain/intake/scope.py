@@ -62,19 +62,22 @@ def places(contract: Contract) -> frozenset[str]:
 
     Only inside the workspace.
     """
-    written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
-    steps = (step for task in contract.tasks.values() for step in task.steps)
-    stepped = (path for step in steps for path in (*step_paths(step), *step.scope))
-    prefixes = {_fixed(path).removesuffix("/*") for path in (*written, *stepped)}
+    prefixes = {_fixed(path).removesuffix("/*") for path in _paths(contract)}
     return frozenset(place for place in prefixes if place and paths.problem(place) is None)
 
 
 def folders(contract: Contract) -> frozenset[str]:
     """Return the folder of every written path that can be in the workspace."""
-    written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
-    stepped = (path for task in contract.tasks.values() for step in task.steps for path in step_paths(step))
-    parents = {_fixed(path).rpartition("/")[0] for path in (*written, *stepped)}
+    parents = {_fixed(path).rpartition("/")[0] for path in _paths(contract)}
     return frozenset(folder for folder in parents if folder and paths.problem(folder) is None)
+
+
+def _paths(contract: Contract) -> Iterator[str]:
+    """Yield what the tasks and steps of a contract may write."""
+    for task in contract.tasks.values():
+        yield from ledger.written_paths(task.files)
+        for step in task.steps:
+            yield from (*step_paths(step), *step.scope)
 
 
 def _fixed(path: str) -> str:
