@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from idumb.cli import watching
 from tests.support import warm
 from tests.support.plans import run
 from tests.support.project import Project, failing_task, making, shell
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_one_frame_shows_each_task_of_a_run_with_its_status(project: Project) -> None:
@@ -21,6 +27,20 @@ def test_one_frame_shows_each_task_of_a_run_with_its_status(project: Project) ->
     assert (rows[1][3], rows[1][-2:]) == ("failed", ["attempt", "2"])
     shown = project.json("watch", "1", "--once").data
     assert [(row["id"], row["status"]) for row in shown["tasks"]] == [("T1-01", "completed"), ("T1-02", "failed")]
+
+
+def test_the_programs_that_run_say_what_works_on_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-OPS-1: a check may run beside the agent; without either, git delivers."""
+    (tmp_path / "T1-01-1-builder.log").write_text("reads a.py\nedits a.py\n900 tokens so far\n", encoding="utf-8")
+    agent, check, git = ["coder", "-p"], ["/bin/sh", "-c", "pytest -q"], ["/usr/bin/git", "commit"]
+    sight = watching.Sight(Namespace(transcripts_of=lambda _: str(tmp_path)), 1)  # type: ignore[arg-type]
+    monkeypatch.setattr("idumb.app.reading.expected.of_run", lambda *_: {})
+    sight.expected("r")
+    for programs, words in (([agent, check], "agent"), ([check], "check `pytest -q`"), ([git], "delivery"), ([], "")):
+        monkeypatch.setattr("idumb.system.processes.at_work.commands", lambda _, now=programs: now)
+        assert sight.look("T1-01", len(words), ("pytest -q",)).words == words
+    monkeypatch.setattr("idumb.system.processes.at_work.commands", lambda _: [agent])
+    assert sight.look("T1-01", 1, ()) == ("agent", "edits a.py", 900)
 
 
 def test_without_any_run_there_is_nothing_to_watch(project: Project) -> None:

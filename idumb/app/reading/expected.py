@@ -18,7 +18,7 @@ _PHASES = 5
 
 
 class Expected(NamedTuple):
-    """`commands` are those of its checks. `seconds` is None if neither the plan nor the log has a time."""
+    """`commands` are those of its checks and of the project. `seconds` is None if nothing says a time."""
 
     commands: tuple[str, ...] = ()
     seconds: float | None = None
@@ -39,11 +39,13 @@ def of_run(services: Services, run: str) -> dict[str, Expected]:
     if contract is None:
         return {}
     scale, rows = _scale(services), {}
+    of_project = [command for gate in services.settings.gates.values() for command in gate.run]
+    of_project += services.settings.checkout.prepare
     for name, task in contract.tasks.items():
         checks = rerun.checks_of_task(task, contract.plan_of(name))
         is_known = not task.is_human and (scale is not None or task.estimate is not None)
         seconds = task.estimate_seconds * (1.0 if scale is None else scale) if is_known else None
-        rows[name] = Expected(tuple(check.command for check in checks if check.command), seconds)
+        rows[name] = Expected((*(check.command for check in checks if check.command), *of_project), seconds)
     return rows
 
 

@@ -113,12 +113,6 @@ def test_a_question_discards_earlier_input() -> None:
     assert (answer.choice, answer.by) == ("no", "pat")
 
 
-def test_without_a_terminal_no_question_is_asked() -> None:
-    nobody = ask.at_terminal()
-    assert not nobody.interactive
-    assert nobody.ask(QUESTION) is None
-
-
 class _Display:
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -195,16 +189,6 @@ def test_text_input_that_times_out_is_left_for_later(keyboard: tuple[int, TextIO
     shown = io.StringIO()
     assert ask.Terminal(keyboard[1], shown, "pat", timeout=_soon).words("Who?", "") is None
     assert "No answer within" in shown.getvalue()
-
-
-def test_an_unclear_answer_does_not_extend_the_timeout(keyboard: tuple[int, TextIO]) -> None:
-    """R-ASK-3: the time is the question's, and not that of each try."""
-    shown = _Mumbling(keyboard[0])
-    moments = iter((0.0, 0.0, 9.99))  # the monotonic clock as the question is shown, and at each try
-    terminal = ask.Terminal(keyboard[1], shown, "pat", timeout=lambda: 10.0, now=lambda: next(moments))
-    assert terminal.ask(QUESTION) is None
-    assert not terminal.interactive
-    assert "That is not a choice" in shown.getvalue()
 
 
 def test_a_question_with_an_end_waits_no_longer_than_that(keyboard: tuple[int, TextIO]) -> None:
