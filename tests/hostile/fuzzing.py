@@ -182,9 +182,9 @@ def _texts(files: Sequence[Path]) -> list[str]:
 
 def _checked(phase: str, mode: str | None = None) -> Callable[[Container], Sequence[tuple[str, Result]]]:
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
-        results = [("check-plan", check_plan.check(services, phase, mode=mode))]
+        results = [("plan.check_plan", check_plan.check(services, phase, mode=mode))]
         if "contract_hash" in results[0][1].data:
-            results.append(("graph", check_plan.show_graph(services, phase, _drawn)))
+            results.append(("plan.graph", check_plan.show_graph(services, phase, _drawn)))
         return results
 
     return ask
@@ -234,7 +234,7 @@ def _report(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
 
 def _viewed(services: Container) -> Sequence[tuple[str, Result]]:
     view = status.view(services)
-    return [("status", Result(view)), ("roadmap", Result(view))]
+    return [("status.status", Result(view)), ("status.roadmap", Result(view))]
 
 
 def _signed_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
@@ -305,8 +305,8 @@ def _amended_file(bench: Bench, chosen: random.Random, material: Material) -> Fu
     data = mutated([path.read_text(encoding="utf-8")], chosen)
 
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
-        shown = [("check-plan --diff", changed_contract.show(services, "1"))]
-        return [*shown, ("amend", amend.amend(services, amend.Request("1", from_file=True), "pat"))]
+        shown = [("plan.diff", changed_contract.show(services, "1"))]
+        return [*shown, ("plan.amend", amend.amend(services, amend.Request("1", from_file=True), "pat"))]
 
     return Fuzzed("amended plan", bench.stopped, path, data, ask)
 
@@ -325,7 +325,7 @@ def _amendment(bench: Bench, chosen: random.Random, material: Material) -> Fuzze
             change = amendment.Amendment(kind, task_id, text)
         else:
             change = amendment.Amendment(kind, None, text)
-        return [("amend", amend.amend(services, amend.Request("1", (change,)), "pat"))]
+        return [("plan.amend", amend.amend(services, amend.Request("1", (change,)), "pat"))]
 
     return Fuzzed(f"amendment: {kind}", bench.stopped, bench.folder / "amendment", data, ask)
 

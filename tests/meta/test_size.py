@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_892,
     "composition": 719,
     "cli, views": 4_848,
-    "see and steer": 1_265,
+    "see and steer": 1_267,
     "git": 4_588,
     "store": 1_818,
     "system": 2_187,
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 441_850  # bytes of README.md and docs/
+PAGES = 441_819  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
