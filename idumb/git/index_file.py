@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.domain import errors
@@ -15,6 +16,7 @@ from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import SUBMODULE
 from idumb.system import clock
+from idumb.system.files import private_folders
 
 if TYPE_CHECKING:
     import pygit2
@@ -112,19 +114,21 @@ def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: S
         time.pause(_PAUSE)
 
 
+@contextlib.contextmanager
+def private(place: Repository) -> Iterator[dict[str, str]]:
+    """Give git an index of its own, which does not exist yet, by a variable."""
+    private_folders.make_below(place.common_dir, place.state_dir)
+    with tempfile.TemporaryDirectory(dir=place.state_dir, prefix="index-") as folder:
+        yield {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+
+
 def cleaned(place: Repository, root: str, head: str | None, paths: Sequence[str]) -> dict[str, Entry]:
     """Return what git would store for these files below `root`, after filters and line endings; no missing file.
 
     git decides in a private index, so the user's index stays as it is.
     """
-    os.makedirs(place.state_dir, mode=0o700, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.state_dir, prefix="index-") as folder:
-        variables = {
-            "GIT_DIR": place.git_dir,
-            "GIT_COMMON_DIR": place.common_dir,
-            "GIT_WORK_TREE": root,
-            "GIT_INDEX_FILE": os.path.join(folder, "index"),
-        }
+    with private(place) as index:
+        variables = {"GIT_DIR": place.git_dir, "GIT_COMMON_DIR": place.common_dir, "GIT_WORK_TREE": root, **index}
         # With its old entry in the index, git keeps the line endings of a file that was committed with CRLF.
         git_program.change(root, ["read-tree", head or "--empty"], variables)
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)

@@ -150,7 +150,7 @@ class GitKeptRefs:
         os.chmod(path, 0o600)
         git_program.output(self._place.root, ["bundle", "verify", path])
         durable_files.force([path, os.path.dirname(path)])
-        return len(git_program.output(self._place.root, ["bundle", "list-heads", path]).splitlines())
+        return len(self.list())
 
     def delete(self, expected: Mapping[str, str]) -> None:
         """Delete all or none, each only if it has its expected value."""

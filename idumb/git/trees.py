@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from idumb.app.ports.repository import Conflict, Snapshot
@@ -18,7 +17,6 @@ from idumb.git.objects.tree_objects import FOLDER
 from idumb.git.projects import ProjectPaths
 from idumb.git.restore import displaced, path_state
 from idumb.git.snapshot import Snapshots
-from idumb.system.files import private_folders
 
 _ATTRIBUTES = ".gitattributes"
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
@@ -232,17 +230,15 @@ class GitTrees(Snapshots):
 
     def _patched(self, tree: str, patch: str) -> tuple[str, str]:
         """Return `tree` with the patch applied in the project's folder in a private index, or git's words."""
-        place = self._objects
-        private_folders.make_below(place.common_dir, place.state_dir)
-        with tempfile.TemporaryDirectory(prefix="patch-", dir=place.state_dir) as folder:
-            index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
-            git_program.change(place.root, ["read-tree", tree], index)
+        root = self._objects.root
+        with index_file.private(self._objects) as index:
+            git_program.change(root, ["read-tree", tree], index)
             where = [f"--directory={self.paths.folder}"] if self.paths.folder else []
             arguments = ["apply", "--cached", "--whitespace=nowarn", *where, "-"]
-            result = git_program.write(place.root, arguments, patch.encode("utf-8", "surrogateescape"), index)
+            result = git_program.write(root, arguments, patch.encode("utf-8", "surrogateescape"), index)
             if result.status != 0:
                 return "", result.words
-            return git_program.output(place.root, ["write-tree"], extra=index).decode("ascii").strip(), ""
+            return git_program.output(root, ["write-tree"], extra=index).decode("ascii").strip(), ""
 
 
 def _number(text: bytes) -> int | None:

@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 719,
     "cli, views": 4_848,
     "see and steer": 1_267,
-    "git": 4_588,
+    "git": 4_585,
     "store": 1_818,
     "system": 2_187,
     "gates": 1_969,
