@@ -396,8 +396,8 @@ def _ask(case: Fuzzed, tally: Tally, name: str) -> None:
     gc.disable()  # as the commands do
     begun = time.process_time()
     try:
-        for command, result in case.ask(services):
-            _require_shown(command, result, tally, name)
+        for function, result in case.ask(services):
+            _require_shown(function, result, tally, name)
             tally.note(f"{case.name}: {'found wrong' if result.failure else 'taken'}")
     except IdumbError as problem:
         _require_placed(problem, tally, name)
@@ -414,12 +414,12 @@ def _ask(case: Fuzzed, tally: Tally, name: str) -> None:
         tally.fail(SLOW, name, f"{spent:.1f} s of CPU for {len(case.data)} bytes")
 
 
-def _require_shown(command: str, result: Result, tally: Tally, name: str) -> None:
+def _require_shown(function: str, result: Result, tally: Tally, name: str) -> None:
     """Both forms of an answer can be made, and neither can lead a terminal astray."""
-    text = answer.render(command, result.data)
+    text = answer.render(function, result.data)
     if escaping.show(text) != text:
-        tally.fail(OTHER, name, f"{command} shows characters that steer or hide")
-    json.dumps(answer.whole(command, data=result.data))
+        tally.fail(OTHER, name, f"{function} shows characters that steer or hide")
+    json.dumps(answer.whole(function, data=result.data))
     for finding in result.data.get("findings", ()):
         if finding["line"] < 1 or not finding["path"]:
             tally.fail(OTHER, name, f"a finding without a place: {finding}")
