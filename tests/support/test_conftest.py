@@ -27,7 +27,7 @@ def test_git_identity_is_seen_by_git_and_libgit2(git_identity: tuple[str, str]) 
     import pygit2
 
     conftest._tell_libgit2(Path.home())
-    assert git("config", "--get", "user.email").stdout.strip() == git_identity[1]
+    assert git("config", "--global", "--get", "user.email").stdout.strip() == git_identity[1]
     assert pygit2.Config.get_global_config()["user.name"] == git_identity[0]
 
 
