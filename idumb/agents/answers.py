@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import agent, canonical_json, outcome, reply, wording
 from idumb.domain.agent import VALIDATOR, AgentRequest, Usage
 from idumb.domain.runs import spending
@@ -202,4 +202,4 @@ def _lines(errors: bytes) -> list[str]:
     return [one_line(line) for line in text.splitlines() if line.strip()]
 
 
-_COLOUR = lazy_pattern.compile(r"\x1b\[[0-9;]*m")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")

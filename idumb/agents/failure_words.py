@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import agent
 
 _LONGEST = 4000  # characters of a message
@@ -100,10 +99,8 @@ _PHRASES: Mapping[str, str] = {
         content[_ ]filter | violates?\ .{0,30}usage\ polic(y|ies) | blocked\ by\ .{0,20}safety\ (filter|settings)
     """,
 }
-_KINDS = {
-    kind: lazy_pattern.compile(phrases, re.IGNORECASE | re.VERBOSE | re.MULTILINE) for kind, phrases in _PHRASES.items()
-}
-_SAID_STATUS = lazy_pattern.compile(
+_KINDS = {kind: re.compile(phrases, re.IGNORECASE | re.VERBOSE | re.MULTILINE) for kind, phrases in _PHRASES.items()}
+_SAID_STATUS = re.compile(
     r"(?:\bstatus(?:\ code)?[:=]?|\bHTTP(?:/[\d.]+)?|\bAPI\ Error:|\bserver\ answered|\bRequest\ rejected"
     r"|\bLast\ error:|^(?:POST|GET)\ https?://\S+)\ ?\(?([45]\d\d)\b",
     re.IGNORECASE,

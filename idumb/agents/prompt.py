@@ -10,7 +10,6 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 
-from idumb import lazy_pattern
 from idumb.app.ports.agents import PromptRequest
 from idumb.domain import paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR
@@ -30,8 +29,8 @@ Let the verdict say what it rests on:
  it printed, as {"criterion": "AC-1", "command": "...", "output": "..."}. A PASS without evidence proves nothing, and\
  one that cites a file or a line that is not there counts as no answer."""
 
-_PLACEHOLDER = lazy_pattern.compile(r"\$(?:(\w+)|\{(\w+)\})")
-_SECTION = lazy_pattern.compile(r"^(?=## )", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def render(request: PromptRequest) -> str:

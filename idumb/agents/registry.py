@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
-from idumb import lazy_pattern
 from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
 from idumb.domain.agent import BUILT_IN, EDITOR
@@ -18,18 +17,18 @@ ENTRY_POINTS = "idumb.agents"
 
 Make = Callable[[Binding, Equipment], Agent]
 
-_NAMED = lazy_pattern.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN", re.IGNORECASE)
-_SECRET = lazy_pattern.compile(f"{_NAMED.pattern}|_URL$|_URI$", re.IGNORECASE)  # an address may contain a password
-_WORD = lazy_pattern.compile("[A-Za-z]{1,20}[0-9]{0,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}")
-_BETWEEN = lazy_pattern.compile("[-_./:@,= ]+")
-_SAYS_SO = lazy_pattern.compile(  # whole words: AUTH does not match AUTHOR, and PGPASSWORD ends in one
+_NAMED = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN", re.IGNORECASE)
+_SECRET = re.compile(f"{_NAMED.pattern}|_URL$|_URI$", re.IGNORECASE)  # an address may contain a password
+_WORD = re.compile("[A-Za-z]{1,20}[0-9]{0,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}")
+_BETWEEN = re.compile("[-_./:@,= ]+")
+_SAYS_SO = re.compile(  # whole words: AUTH does not match AUTHOR, and PGPASSWORD ends in one
     "(?:(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|APIKEY)|(?:^|_)(?:KEY|CREDENTIAL|PRIVATE|AUTH|DSN))S?(?:_|$)",
     re.IGNORECASE,
 )
-_NO_SECRET = lazy_pattern.compile("GIT_(?:AUTHOR|COMMITTER)_.*|XAUTHORITY|.*_(?:SOCK|FILE|PATH)", re.IGNORECASE)
-_PLACE = lazy_pattern.compile(r"~(?:/.*)?|(?:/[\w.@ -]+){2,}/?")  # a key in base64 may begin with a slash too
+_NO_SECRET = re.compile("GIT_(?:AUTHOR|COMMITTER)_.*|XAUTHORITY|.*_(?:SOCK|FILE|PATH)", re.IGNORECASE)
+_PLACE = re.compile(r"~(?:/.*)?|(?:/[\w.@ -]+){2,}/?")  # a key in base64 may begin with a slash too
 _LONG = 16  # part of a flag; longer values are not settings
-_MIXED = lazy_pattern.compile("[0-9]{5,}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{3}")
+_MIXED = re.compile("[0-9]{5,}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{3}")
 
 PRESETS = ("claude", "codex")
 """Command-line agents that report in a format of their own."""

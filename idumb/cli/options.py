@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from idumb import lazy_pattern
 from idumb.cli import completion, mistyped, output
 from idumb.domain.action import Action
 from idumb.system.files import named_files
@@ -278,7 +278,7 @@ def phase_of_file(path: str) -> str | None:
     return next(filter(None, (kind.phase_of(path) for kind in numbered_phases.ALL)), None)
 
 
-_IN_PHASE = lazy_pattern.compile(r"\.planning/(phases|quick|workflows)/([^/]+)/[^/]*PLAN\.md")
+_IN_PHASE = re.compile(r"\.planning/(phases|quick|workflows)/([^/]+)/[^/]*PLAN\.md")
 
 
 def declared_path(path: str, root: str) -> str:

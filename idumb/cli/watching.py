@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
-from idumb import lazy_pattern
 from idumb.app.core.result import Result
 from idumb.app.reading import event_history, expected, watch
 from idumb.app.reading.expected import Expected, Now
@@ -158,4 +158,4 @@ class Sight:
         return Now("delivery" if others else "", "", tokens)
 
 
-_TOKENS = lazy_pattern.compile(r"(\d+) tokens so far")
+_TOKENS = re.compile(r"(\d+) tokens so far")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import outcome as outcomes
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import AdapterError
@@ -269,7 +269,7 @@ def unusable(problem: AdapterError) -> AgentResult:
     return AgentResult(outcomes.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)
 
 
-_ID = lazy_pattern.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
 def session_id(session: object) -> str | None:

@@ -6,14 +6,12 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from idumb import lazy_pattern
-
 DEPENDENCIES = ("node_modules", ".venv", "venv", "vendor")
 """Folders into which programs install dependencies of a project."""
 
 _MODULES, _ENVIRONMENT = "node_modules", ".venv"
 _MAKEFILE = "Makefile"
-_TARGETS = lazy_pattern.compile(r"^(deps|install-deps|dependencies|bootstrap|setup|vendor)\s*:(?!=)", re.MULTILINE)
+_TARGETS = re.compile(r"^(deps|install-deps|dependencies|bootstrap|setup|vendor)\s*:(?!=)", re.MULTILINE)
 
 
 class _Row(NamedTuple):

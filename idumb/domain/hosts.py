@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
 PREFIX = "idumb-"
 _ALL = "what the user wrote with this command"
-_MARK = lazy_pattern.compile(r"^(?:<!-- |# )idumb:installed (\S+) sha256:([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
+_MARK = re.compile(r"^(?:<!-- |# )idumb:installed (\S+) sha256:([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from idumb import lazy_pattern
-
 NAMES = (
     # JavaScript
     "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "package.json",
@@ -25,7 +23,7 @@ NAMES = (
 )  # fmt: skip
 """Names of files; `*` stands for any characters. Manifests count too: they may be newer than their lock file."""
 
-_PATTERN = lazy_pattern.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in NAMES))
+_PATTERN = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in NAMES))
 
 
 def among(paths: Iterable[str]) -> list[str]:

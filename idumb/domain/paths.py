@@ -7,8 +7,6 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from idumb import lazy_pattern
-
 ALWAYS_PROTECTED = (".git", ".git/**", ".idumb", ".idumb/**", ".planning", ".planning/**")
 """No plan and no setting can unprotect these."""
 
@@ -42,8 +40,8 @@ PROTECTED_UNLESS_DECLARED = (
 )
 """Protected unless a task declares exactly that path, without wildcards, under Files."""
 
-_DRIVE = lazy_pattern.compile(r"[A-Za-z]:[\\/]")
-_HOME = lazy_pattern.compile(r"~[\w.+-]*(/|$)")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_HOME = re.compile(r"~[\w.+-]*(/|$)")
 # HFS+ ignores these characters in names, so `.g\u200cit` is `.git` there.
 _OVERLOOKED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
 
@@ -113,7 +111,7 @@ def _folder(part: str) -> re.Pattern[str] | None:
     return None if part == "**" else re.compile(fnmatch.translate(part))
 
 
-_NO_NAME = lazy_pattern.compile(r"(?!)")
+_NO_NAME = re.compile(r"(?!)")
 
 
 def _fits(names: list[str], parts: Sequence[re.Pattern[str] | None]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.lazy_dataclass import dataclass
 
@@ -47,7 +47,7 @@ def standard_questions(roadmap: str, project: str, requirements: str) -> Iterato
     yield "What must not change or break?", "It becomes an invariant, or a path that no task may touch."
 
 
-_CHECKED = lazy_pattern.compile(r"(?m)^## How it is checked\n+(?P<said>(?:(?!^#).*\n?)*)")
+_CHECKED = re.compile(r"(?m)^## How it is checked\n+(?P<said>(?:(?!^#).*\n?)*)")
 _UNFILLED = "The command that shows that everything works"
 
 

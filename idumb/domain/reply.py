@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from idumb import lazy_pattern
-
 _Place = tuple[int, int, dict[str, Any]]
 """Start and end of an object in the text, and its value."""
 
-_OPENS = lazy_pattern.compile(r"^[ \t\ufeff]*(?=\{)", re.MULTILINE)
-_CLOSES = lazy_pattern.compile(r"[ \t\r]*$", re.MULTILINE)
+_OPENS = re.compile(r"^[ \t\ufeff]*(?=\{)", re.MULTILINE)
+_CLOSES = re.compile(r"[ \t\r]*$", re.MULTILINE)
 _MOST_BROKEN = 1000
 
 

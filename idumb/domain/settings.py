@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, field, replace
 from typing import Any, TypeVar
 
-from idumb import lazy_pattern
 from idumb.domain import agent, canonical_json
 from idumb.domain.plans.numbered_phases import QUICK
 from idumb.lazy_dataclass import dataclass
@@ -101,8 +101,8 @@ BRANCHES = (BRANCH_CURRENT, BRANCH_PHASE)
 
 MESSAGE, FROM_BUILDER = "{title}", "builder"
 MESSAGE_FIELDS = ("title", "id", "phase")
-_TRAILER = lazy_pattern.compile(r"[A-Za-z0-9-]+: *\S")
-_FIELD = lazy_pattern.compile("|".join(f"{{{name}}}" for name in MESSAGE_FIELDS))
+_TRAILER = re.compile(r"[A-Za-z0-9-]+: *\S")
+_FIELD = re.compile("|".join(f"{{{name}}}" for name in MESSAGE_FIELDS))
 REPORTS_BRANCH = "branch"
 REPORTS_NONE = "none"
 REPORTS = (REPORTS_BRANCH, REPORTS_NONE)

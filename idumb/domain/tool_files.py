@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.lazy_dataclass import dataclass
 
@@ -36,7 +35,7 @@ def _expression(name: str) -> str:
     return f"{pattern}{'(?=/)' if name.endswith('/') else '$'}"
 
 
-PATTERN = lazy_pattern.compile(
+PATTERN = re.compile(
     rf"(?:^|/)(?!{_BY_PEOPLE}(?:/|$))"
     rf"(?:{'|'.join(f'(?P<r{n}>{_expression(name)})' for n, name in enumerate(NAMES))})"
 )

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
-_FOLDER = lazy_pattern.compile(
+_FOLDER = re.compile(
     r"(?:working (?:in the )?director(?:y|ies)|workspace (?:folder|directory|root)s?|current directory|cwd)"
     r"[^\n/]{0,60}?[:>=\s][`'\"\s\-]*(/[^\s`'\"<>,;]*)",
     re.IGNORECASE,

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
 from idumb.git import git_program, guarded_files, open_repository
@@ -16,7 +15,7 @@ from idumb.system.files.backup_store import FileBackupStore
 from idumb.system.processes import process_tree
 
 OLDEST = (2, 36)  # before it, git ignores `core.fsync`
-_REF = lazy_pattern.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
+_REF = re.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
 SET_ASIDE = "set-aside"
 _TRUE = ("", "true", "1", "yes", "on")
 

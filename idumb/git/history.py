@@ -6,12 +6,12 @@ import dataclasses
 import functools
 import itertools
 import os
+import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pygit2.enums import SortMode
 
-from idumb import lazy_pattern
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _PROJECT = "Idumb-Project"
 _MOST_COMMITS = 1_000
-_TRAILER = lazy_pattern.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
+_TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
 
 class GitHistory:

@@ -6,8 +6,6 @@ import os
 import re
 import tempfile
 
-from idumb import lazy_pattern
-
 
 def outside_target(root: str, path: str) -> str | None:
     """Return the target of the link `path` if it leads out of the working tree at `root`; None if it stays inside.
@@ -22,7 +20,7 @@ def outside_target(root: str, path: str) -> str | None:
     return None if is_inside and not os.path.isabs(target) else target
 
 
-_ABSOLUTE = lazy_pattern.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
+_ABSOLUTE = re.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
 
 

@@ -11,12 +11,12 @@ Commits cannot be kept by a tree, so they keep their refs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pygit2
 from pygit2.enums import ObjectType
 
-from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.domain.action import Action
 from idumb.domain.proof.ledger import Entry
@@ -26,8 +26,8 @@ from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import FOLDER, Rows
 
 _WORKTREE = rf"(?P<worktree>{discover.PREFIX}worktrees/[^/]+)"
-_OF_RUN = lazy_pattern.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
-_OF_DONE = lazy_pattern.compile(rf"{_WORKTREE}/done/(?P<run>[^/]+)")
+_OF_RUN = re.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
+_OF_DONE = re.compile(rf"{_WORKTREE}/done/(?P<run>[^/]+)")
 _MANY = 250
 """So many loose refs are worth packing."""
 # New refs of this process since it last packed, by shared git folder.

@@ -16,7 +16,6 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git import disk_space, git_program
 from idumb.git import status as git_status
@@ -29,19 +28,19 @@ _UNREADABLE = "it cannot be read"
 _TRIES = 3
 _SECOND = 1_000_000_000
 _MOST_REFUSED = 50
-_REFUSED = lazy_pattern.compile(rb"fatal: Unable to process path (.*?)\n?\Z", re.DOTALL)
-_NOT_HELD = lazy_pattern.compile(rb"^Ignoring path (.*)$", re.MULTILINE)
-_WHY = lazy_pattern.compile(
+_REFUSED = re.compile(rb"fatal: Unable to process path (.*?)\n?\Z", re.DOTALL)
+_NOT_HELD = re.compile(rb"^Ignoring path (.*)$", re.MULTILINE)
+_WHY = re.compile(
     rb"error: (.*(?:Permission denied|[Ii]nvalid path|is a directory|beyond a symbolic link|unsupported file type"
     rb"|No such file|Not a directory).*)"
 )
 """Reasons of git to refuse one path. Any other is a failure of the whole scan, such as a full disk."""
-_MOVING = lazy_pattern.compile(rb"unstable object source|short read while indexing|failed to read \d+ bytes")
+_MOVING = re.compile(rb"unstable object source|short read while indexing|failed to read \d+ bytes")
 """What git says if a file is written or cut while git reads it."""
-_FILTER = lazy_pattern.compile(rb"fatal: (.*): clean filter '.*' failed")
-_CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
+_FILTER = re.compile(rb"fatal: (.*): clean filter '.*' failed")
+_CLOSED = re.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
-_ID = lazy_pattern.compile("[0-9a-f]{40}")
+_ID = re.compile("[0-9a-f]{40}")
 
 
 class _Moved(Exception):

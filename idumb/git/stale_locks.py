@@ -13,11 +13,11 @@ import datetime as dt
 import glob
 import itertools
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import canonical_json
 from idumb.domain.runs import project_key
 from idumb.git import git_program
@@ -27,7 +27,7 @@ from idumb.system import host_identity
 from idumb.system.processes import process_tree
 
 # Temporary names that `atomic_write` uses until a file is complete.
-_OURS = lazy_pattern.compile(r"\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp")
+_OURS = re.compile(r"\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp")
 _PATTERNS = (":(top,glob)**/.idumb/**/.*.tmp", ":(top,glob)**/.planning/**/.*.tmp")
 _PATIENCE = 5.0
 _LOOK = 0.05

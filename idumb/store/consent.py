@@ -10,15 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import canonical_json
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent.grant import Grant
 from idumb.domain.errors import InputError, Refusal
 from idumb.system.files import atomic_write, private_folders, user_folders
 
-_GRANT = lazy_pattern.compile(r"[0-9a-f]{16}\.[0-9a-f]{16,64}\.json")
-_QUESTION = lazy_pattern.compile(r"consent\.[0-9a-f]{40,128}\.json")
+_GRANT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{16,64}\.json")
+_QUESTION = re.compile(r"consent\.[0-9a-f]{40,128}\.json")
 _FOLDER = "consent"
 _LARGEST = 64 * 1024 * 1024
 

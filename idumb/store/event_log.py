@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.app.ports.process import Clock
 from idumb.domain import canonical_json
 from idumb.domain.action import Action
@@ -37,7 +37,7 @@ BACKUP_EVERY = 20
 INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _INSERT_RUN = f"INSERT INTO runs ({event_chain.RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _LAST_RUN = "SELECT position, hash FROM runs ORDER BY position DESC LIMIT 1"
-_KEY = lazy_pattern.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
+_KEY = re.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
 
 
 class SqliteEventLog:

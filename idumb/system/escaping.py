@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from idumb import lazy_pattern
-
-_HARMFUL = lazy_pattern.compile(
+_HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"

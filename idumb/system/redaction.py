@@ -16,11 +16,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from idumb import lazy_pattern
-
-MARK = lazy_pattern.compile(r"\[redacted:[a-z0-9-]+:[0-9a-f]{8}\]")
+MARK = re.compile(r"\[redacted:[a-z0-9-]+:[0-9a-f]{8}\]")
 """The mark in place of a secret."""
-_ID = lazy_pattern.compile(r"(?:[0-9a-f]{12}|[0-9a-f]{16}|[0-9a-f]{40}|[0-9a-f]{64})")
+_ID = re.compile(r"(?:[0-9a-f]{12}|[0-9a-f]{16}|[0-9a-f]{40}|[0-9a-f]{64})")
 """Names that idumb gives to operations and runs, and that git and hashes give to objects."""
 SHORTEST_VALUE = 6
 SHORTEST_FRAGMENT = 8

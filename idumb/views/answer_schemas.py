@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from idumb import lazy_pattern
-
 _DRAFT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     **{name: {"type": name} for name in ("integer", "number", "boolean", "object", "null")},
@@ -19,7 +17,7 @@ _TYPES: Mapping[str, Mapping[str, Any]] = {
     "hash": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
     "object id": {"type": "string", "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$"},
 }
-_FIELD = lazy_pattern.compile(r"(?P<name>[\w.-]+)(?P<optional>\?)?: (?P<type>.+?)(?: — (?P<text>.+))?")
+_FIELD = re.compile(r"(?P<name>[\w.-]+)(?P<optional>\?)?: (?P<type>.+?)(?: — (?P<text>.+))?")
 _EITHER = "either"
 _OR = r" \| (?![^\[{]*[\]}])"  # outside of brackets
 

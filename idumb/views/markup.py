@@ -6,16 +6,15 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain import wording
 from idumb.system import escaping
 
-_NOT_YAML = lazy_pattern.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
-_SURROGATE = lazy_pattern.compile("[\ud800-\udfff]")
-_MARKUP = lazy_pattern.compile(r"[\\`*~\[\]<>&]|(?<![^\W_])_|_(?![^\W_])")
+_NOT_YAML = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MARKUP = re.compile(r"[\\`*~\[\]<>&]|(?<![^\W_])_|_(?![^\W_])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
-_BLOCK_START = lazy_pattern.compile(r"([#+=-]|\d+(?=[.)]))")
-_PLAIN_YAML = lazy_pattern.compile(r"[a-z]+(-[a-z]+)*")
+_BLOCK_START = re.compile(r"([#+=-]|\d+(?=[.)]))")
+_PLAIN_YAML = re.compile(r"[a-z]+(-[a-z]+)*")
 _PLAIN_LENGTH = 32
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -103,26 +102,6 @@ ALLOWED = [
 
 def test_the_rules_allow_what_loses_nothing() -> None:
     assert [code for code in ALLOWED if forbidden_in(code)] == []
-
-
-def test_no_module_compiles_a_regular_expression_when_it_is_loaded() -> None:
-    """`lazy_pattern` does so at the first use."""
-    places = [place for place in source.python_files("idumb") if "re.compile" in source.text(place)]
-    assert [source.name_of(place) for place in places if compiles_when_loaded(source.parsed(place))] == []
-    assert len(places) > 3
-    assert compiles_when_loaded(ast.parse("class A:\n    B = [re.compile('b')]"))
-    assert not compiles_when_loaded(ast.parse("def a():\n    return re.compile('b')"))
-
-
-def compiles_when_loaded(module: ast.Module) -> bool:
-    outside = list(ast.iter_child_nodes(module))
-    while outside:
-        node = outside.pop()
-        if isinstance(node, ast.Call) and source.dotted(node.func) == "re.compile":
-            return True
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            outside.extend(ast.iter_child_nodes(node))
-    return False
 
 
 def test_pure_packages_call_no_builtin_with_effects() -> None:

@@ -47,7 +47,7 @@ _IMPORTED_LATE = (
 
 def _import_everything() -> None:
     import idumb
-    from idumb import lazy_dataclass, lazy_pattern
+    from idumb import lazy_dataclass
 
     for module in pkgutil.walk_packages(idumb.__path__, "idumb."):
         if not module.name.endswith("__main__"):
@@ -56,9 +56,7 @@ def _import_everything() -> None:
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
     for found in gc.get_objects():
-        if type(found) is lazy_pattern.LazyPattern:
-            found.groups  # noqa: B018 - compiles it once for all commands
-        elif isinstance(found, type) and vars(found).get("__lazy_kinds__"):
+        if isinstance(found, type) and vars(found).get("__lazy_kinds__"):
             lazy_dataclass.compile_init(found)
 
 

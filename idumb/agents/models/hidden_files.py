@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from idumb import lazy_pattern
 from idumb.domain.agent import AgentRequest
 
 _FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", "gcloud"})
@@ -20,7 +19,7 @@ _NAMES = frozenset(
     .terraformrc terraform.rc kubeconfig credentials secrets auth.json wp-config.php local.settings.json
     """.split()  # noqa: SIM905 - a list of a name a line would be forty lines
 )
-_FORMS = lazy_pattern.compile(
+_FORMS = re.compile(
     r"""
       \.env\..* | .*\.env                                                       # settings of many tools
     | id_(rsa|dsa|ecdsa|ed25519).*                                              # keys of OpenSSH

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.known_agent import Call, Preset
 from idumb.domain.agent import Usage
 
-_MODE = lazy_pattern.compile('sandbox_mode="(workspace-write|read-only)"')
+_MODE = re.compile('sandbox_mode="(workspace-write|read-only)"')
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.app.attempt import handoff_writer
 from idumb.app.contract import contract_versions
 from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule
@@ -57,7 +57,7 @@ _MADE = {"progress.json": '"contract_hash":', "": "\nrun: "}
 """Text that marks a file as idumb's own: by its name, "" for checkpoints."""
 
 # Lines that differ each time a report is written: its time, and the tree, which contains the report itself.
-_MOMENT = lazy_pattern.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*)$")
+_MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*)$")
 
 
 def write_report(services: Services, path: str, text: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from idumb import lazy_pattern
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.ports.planning import ParsedPlan
@@ -30,7 +30,7 @@ from idumb.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from idumb.markdown.plan_files import PlanningFolder
 
-_TASK_START = lazy_pattern.compile(
+_TASK_START = re.compile(
     r"(?:#[ \t]*|\[[^\]\n]?\][ \t]*|\bid[\"']?[ \t]*:[ \t]*[\"']?)[*_`\[(]*(?:Task[ \t]+)?(T[\w.-]*-\d+[a-z]?)"
 )
 _UNPROVEN = "criterion.unproven"

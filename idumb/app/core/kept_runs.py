@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services, run_ref
 from idumb.domain.errors import Refusal
@@ -14,8 +14,8 @@ from idumb.domain.runs.run import CLOSED, RunState
 
 FREED = "snapshots.freed"
 NAMES = "refs/idumb/worktrees/"
-_NAME = lazy_pattern.compile(rf"{NAMES}([^/]+)/runs/([^/]+)/(.*)")
-_RECORD = lazy_pattern.compile(r"(plans|reports)(-\d+)?")
+_NAME = re.compile(rf"{NAMES}([^/]+)/runs/([^/]+)/(.*)")
+_RECORD = re.compile(r"(plans|reports)(-\d+)?")
 
 Start = tuple[str, str, str, int]
 """(run, phase, working tree, first event)."""

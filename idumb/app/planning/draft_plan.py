@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from idumb import lazy_pattern
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions
@@ -25,7 +25,7 @@ CORRECT = {
         (Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal"),)
     )
 }
-_NUMBER = lazy_pattern.compile(r"(\d+)-?PLAN\.md\Z")
+_NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from idumb import lazy_pattern
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
 from idumb.app.planning import draft_plan, phase_context
@@ -25,7 +25,7 @@ Read = Callable[[str, str, str], str | None]
 TEMPLATES = ".idumb/templates"
 NAMES = ("feature", "bugfix", "refactor", "migration", "docs", "spike")
 DEFAULT = "feature"
-_NAME = lazy_pattern.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 Shipped = Callable[[str], str]
 """Returns the text of a template that comes with idumb."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from idumb import lazy_pattern
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
 from idumb.app.session import operation
@@ -13,7 +12,7 @@ from idumb.domain import whole_numbers, wording
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError
 
-_NUMBER = lazy_pattern.compile(r"(\d+)([A-Za-z]?)")
+_NUMBER = re.compile(r"(\d+)([A-Za-z]?)")
 
 
 def add(services: Services, title: str, goal: str, after: str | None = None) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shlex
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.result import Result
@@ -118,7 +118,7 @@ def _kept(services: Services, state: RunState, event: Event) -> list[str]:
 
 
 _PLAN_GONE = ("phase.no-plan", "phase.not-found")
-_DIGEST = lazy_pattern.compile(r"[0-9a-f]{7,64}")
+_DIGEST = re.compile(r"[0-9a-f]{7,64}")
 
 
 def plan(services: Services, name: str) -> Result:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from idumb import lazy_pattern
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan, phase_context
 from idumb.domain import whole_numbers
@@ -15,7 +15,7 @@ from idumb.domain.proof import ledger
 from idumb.domain.runs import gap
 from idumb.domain.runs.gap import Gap
 
-_SEQUENCE = lazy_pattern.compile(r"-([0-9]+)[a-z]?\Z")
+_SEQUENCE = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 
 def write(services: Services, contract: Contract, record: dict[str, object]) -> str | None:

@@ -7,11 +7,11 @@ something that a person said yes to while it was shown.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import canonical_json, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -27,7 +27,7 @@ CONTRACT, PLANS, FILES, BASE, CHECKS = "contract", "plans", "files", "base", "ch
 AGENT, IRREVERSIBLE = "agent ", "irreversible "
 """The beginning of a part's name: a binding's program, an irreversible task. The latter is a part of no run's need."""
 
-_DURATION = lazy_pattern.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
+_DURATION = re.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 

@@ -6,16 +6,15 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.plans.programs import DEFINITIONS
 
-_SEPARATORS = lazy_pattern.compile(r"[\s;|&()<>\"'`=,]+")
-_MODULE = lazy_pattern.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_NAME = lazy_pattern.compile(r"[A-Za-z_]\w*")
+_SEPARATORS = re.compile(r"[\s;|&()<>\"'`=,]+")
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-_PLAIN_OPTION = lazy_pattern.compile(r"-(?!m.)[\w-]*")
+_PLAIN_OPTION = re.compile(r"-(?!m.)[\w-]*")
 _HERE = r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`"
 # Every word is tried in each folder, so this limit prevents quadratic time for thousands of `cd`.
 _MOST_FOLDERS = 16

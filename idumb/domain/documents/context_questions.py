@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from idumb import lazy_pattern
 from idumb.domain.documents import headings
 from idumb.domain.question import Question
 from idumb.domain.wording import as_markdown, one_line
@@ -15,7 +14,7 @@ from idumb.lazy_dataclass import dataclass
 SECTION = "## Questions and answers"
 OPEN = "_Not answered yet._"
 _WHY = "Why: "
-_ASKED = lazy_pattern.compile(r"### (Q-\d+): (.+)")
+_ASKED = re.compile(r"### (Q-\d+): (.+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from idumb import lazy_pattern
-
-_HEADING = lazy_pattern.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
-_FENCE = lazy_pattern.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def levels(lines: Sequence[str]) -> dict[int, int]:

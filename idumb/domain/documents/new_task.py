@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from idumb import lazy_pattern
 from idumb.domain import amendment, paths
 from idumb.domain.errors import InputError
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim
 from idumb.lazy_dataclass import dataclass
 
-_SEPARATOR = lazy_pattern.compile(r",\s*")
+_SEPARATOR = re.compile(r",\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
-from idumb import lazy_pattern
-
-_FENCE = lazy_pattern.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
 _PLAIN = frozenset({"", "markdown", "md"})
-_FRONTMATTER = lazy_pattern.compile(r"^---\n(?:(?!---$).*\n)*?type:[ \t]*[\"']?plan\b", re.MULTILINE)
-_OPENS = lazy_pattern.compile(r"\A---\n(?!---\n)")
+_FRONTMATTER = re.compile(r"^---\n(?:(?!---$).*\n)*?type:[ \t]*[\"']?plan\b", re.MULTILINE)
+_OPENS = re.compile(r"\A---\n(?!---\n)")
 
 
 def plans_in(reply: str) -> tuple[str, ...]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
-
 _TITLE = r"(?:success|acceptance)[ -]criteria|done when|definition of done"
-_HEADING = lazy_pattern.compile(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)[ \t#]*")
-_LABEL = lazy_pattern.compile(
-    rf"\s*(?:[-*+][ \t]+)?\**(?:{_TITLE})\**[ \t]*:[ \t]*\**[ \t]*(?P<rest>.*)", re.IGNORECASE
-)
-_ITEM = lazy_pattern.compile(r"(?P<indent>\s*)(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[.\][ \t]+)?(?P<text>.*\S)")
-_FENCE = lazy_pattern.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)[ \t#]*")
+_LABEL = re.compile(rf"\s*(?:[-*+][ \t]+)?\**(?:{_TITLE})\**[ \t]*:[ \t]*\**[ \t]*(?P<rest>.*)", re.IGNORECASE)
+_ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[.\][ \t]+)?(?P<text>.*\S)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _MOST = 100
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration
 from idumb.domain.plans.plan import Plan, Task
 
@@ -25,7 +24,7 @@ _IF_POSSIBLE = (
 _OPTIONAL = r"(?i)^optionally\b|^\(?optional(?:[:,]|\))|\(optional\)\s*$|\bmaybe\b"
 _ELSEWHERE = r"\b(?:skip|proceed|otherwise|continue with|go to|fall back)\b"
 _PHRASES = tuple(
-    (code, lazy_pattern.compile(pattern, re.MULTILINE), places)
+    (code, re.compile(pattern, re.MULTILINE), places)
     for code, pattern, places in (
         ("text.placeholder", _UNDECIDED, ()),
         ("text.vague", r"(?i)(?<![\w./~-])etc\b(?!/)|\band so (?:on|forth)\b", ()),
@@ -90,7 +89,7 @@ def _field(place: str, task: Task | None) -> str:
     return place if task or place != CRITERION else "success_criteria"
 
 
-_CODE = lazy_pattern.compile(r"(`+)[^`]+\1|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")
+_CODE = re.compile(r"(`+)[^`]+\1|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")
 _NAMES = {
     TITLE: "the title",
     CRITERION: "a criterion",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.intake.rule import Case, Hit, Hits, StartState
@@ -17,7 +17,7 @@ from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
 
 _NEEDS = frozenset({"modify", "delete", "move"})
-PLACEHOLDER = lazy_pattern.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[^<>|]+>)(?![\w/.-])")
+PLACEHOLDER = re.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[^<>|]+>)(?![\w/.-])")
 """How a command begins that is still to be written."""
 
 
@@ -238,7 +238,7 @@ SENTENCES = frozenset(
         "Name the command that shows it",
     }
 )
-_BLANK = lazy_pattern.compile(r"<[A-Za-z][^<>]*>|\[[A-Z][^\[\]]*\]|\{\{?[A-Za-z][^{}]*\}?\}|\$[A-Za-z]\w*")
+_BLANK = re.compile(r"<[A-Za-z][^<>]*>|\[[A-Z][^\[\]]*\]|\{\{?[A-Za-z][^{}]*\}?\}|\$[A-Za-z]\w*")
 
 
 def unfilled(case: Case) -> Hits:

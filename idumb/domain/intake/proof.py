@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import wording
 from idumb.domain.contract import proofs, validator_of
 from idumb.domain.finding import WARNING
@@ -22,7 +22,7 @@ _SAYS_NOTHING = frozenset({
 # fmt: on
 _COVERED = "Add — verify to the criterion. Verify covers unmarked criteria only if no criterion of the task is marked."
 _FOREIGN = "Add <verify><automated>command</automated></verify>, or in a plan without tags **Verify:** `command`."
-_WORD = lazy_pattern.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 
 
 def _unproven(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.domain.intake.rule import Case, Hit, is_declaration
 from idumb.domain.plans import commands, programs
 from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Step, Task
@@ -21,14 +20,14 @@ _VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "S
 # fmt: on
 REPOSITORY = "IDUMB_REPOSITORY"
 _CHANCE = "gives a different result every time"
-_CALLS = lazy_pattern.compile(
+_CALLS = re.compile(
     r"/dev/u?random\b|\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
     r"|\buuid\.uuid[14]\(|\bsecrets\.token\w*\(?|\b(?:time\.time|Date\.now|datetime\.now|datetime\.utcnow)\("
 )
 """Calls of chance and clock in languages that commands embed, and random devices."""
-_REQUESTS = lazy_pattern.compile(r"\burllib\b|\bhttp\.client\b|\brequests\.\w+\(|\bNet::HTTP\b|\bfetch\(|\bsocket\b")
-_AWK = lazy_pattern.compile(r"\brand\(|\bsystime\(")
-_WORD = lazy_pattern.compile(r"\w+")
+_REQUESTS = re.compile(r"\burllib\b|\bhttp\.client\b|\brequests\.\w+\(|\bNet::HTTP\b|\bfetch\(|\bsocket\b")
+_AWK = re.compile(r"\brand\(|\bsystime\(")
+_WORD = re.compile(r"\w+")
 
 
 def not_allowed(case: Case, _: Plan, task: Task) -> Iterator[Hit]:

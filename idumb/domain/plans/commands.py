@@ -13,7 +13,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain.plans import programs
 from idumb.lazy_dataclass import dataclass
 
@@ -23,14 +22,14 @@ _CLOSING = frozenset({"fi", "done", "esac", "}"})
 _SIMPLE = frozenset({"!", "time"})
 """Reserved words that leave a list of commands flat."""
 _EXPANSION = r"(?P<expansion>\$\(|`[^`]*`?|\$\{[^}]*\}?|\$\w*)"
-_TOKEN = lazy_pattern.compile(
+_TOKEN = re.compile(
     r"(?P<nothing>\\\n|(?<![^\s;&|()<>])#[^\n]*)|(?P<plain>[^'\"\\`$ \t\r;&|()<>\n*?\[]+|[*?\[])|(?P<gap>[ \t\r]+)"
     r"|(?P<single>'[^']*'?)|(?P<escaped>\\(?s:.)?)|(?P<quotes>\")|" + _EXPANSION + r"|(?P<operator>;;|&&|\|\||\|&|<<<"
     r"|<<-?[ \t]*(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"|&;()<>]+)|>>|>\||[<>]&|<>|[;&|()<>\n])"
 )
-_IN_QUOTES = lazy_pattern.compile(r"(?P<quotes>\")|(?P<escaped>\\(?s:.)?)|(?P<plain>[^\"\\`$]+)|" + _EXPANSION)
-_ASSIGNED = lazy_pattern.compile(r"[A-Za-z_]\w*\+?=")
-_VARIABLE = lazy_pattern.compile(r"\$\{?([A-Za-z_]\w*)")
+_IN_QUOTES = re.compile(r"(?P<quotes>\")|(?P<escaped>\\(?s:.)?)|(?P<plain>[^\"\\`$]+)|" + _EXPANSION)
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
 class Word(NamedTuple):

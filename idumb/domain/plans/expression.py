@@ -8,10 +8,10 @@ evaluation always ends with a value.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
 LONGEST = 1000
@@ -23,7 +23,7 @@ _NUMERIC = frozenset({INTEGER, NUMBER})
 Reference = tuple[str, ...]
 """`("inputs", NAME)` or `("steps", STEP, NAME)`."""
 
-_TOKEN = lazy_pattern.compile(
+_TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*)"
     r"|(?P<number>-?[0-9]{1,18}(?:\.[0-9]{1,18})?)"
     r"|(?P<text>'[^'\n]*'|\"[^\"\n]*\")"

@@ -8,16 +8,16 @@ else in the check can fail.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain.plans import commands, programs
 from idumb.domain.plans.commands import Command
 from idumb.lazy_dataclass import dataclass
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
 _MOST = 500
-_ERREXIT = lazy_pattern.compile(r"set (?:-\w+ )*?(?:-\w*e|-o errexit)")
+_ERREXIT = re.compile(r"set (?:-\w+ )*?(?:-\w*e|-o errexit)")
 _OPAQUE = frozenset({"break", "continue", "eval", "function", "return", "trap"})
 
 

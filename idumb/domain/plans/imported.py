@@ -7,25 +7,24 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain import canonical_json, paths, wording
 from idumb.domain.plans.plan import HUMAN, SOURCE_DIGEST, SOURCE_DONE, UNPROVEN, Criterion, Plan, Task
 from idumb.domain.plans.source_tasks import DONE, SOURCE_ID, SourcePlan, SourceTask, unproven
 from idumb.lazy_dataclass import dataclass
 
 INFERRED = "x-inferred"
-_FIELD = lazy_pattern.compile(r"- \*\*([\w -]+):\*\*")
-_CLOSING = lazy_pattern.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
-_COMMENT = lazy_pattern.compile(r"<!--|-->")
-_BOX = lazy_pattern.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
-_NUMBER = lazy_pattern.compile(r"[\[(*_`]*AC[-_ ]?\d|\W*T\d[\w.]*-\d", re.IGNORECASE)  # of a criterion or a task
+_FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
+_CLOSING = re.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
+_COMMENT = re.compile(r"<!--|-->")
+_BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
+_NUMBER = re.compile(r"[\[(*_`]*AC[-_ ]?\d|\W*T\d[\w.]*-\d", re.IGNORECASE)  # of a criterion or a task
 _WORDS = r"(?:check|keeps?|verify|human|opinion)\b"
 # A dash, brackets or a colon with one of these words would be a proof.
 _PROOFS = (
-    (lazy_pattern.compile(rf"\s*(?:—|–|--|(?<=\s)-)\s+(?={_WORDS})", re.IGNORECASE), ": "),
-    (lazy_pattern.compile(rf"--(?={_WORDS})", re.IGNORECASE), "-"),
-    (lazy_pattern.compile(r"\(\s*(verify|human|opinion)\s*\)", re.IGNORECASE), r"\1"),
-    (lazy_pattern.compile(r"\b(check|keeps?)\s*:(?=\s*(?:`|$))|(?<=\()\s*(check|keeps?)\s*:", re.IGNORECASE), r"\1\2"),
+    (re.compile(rf"\s*(?:—|–|--|(?<=\s)-)\s+(?={_WORDS})", re.IGNORECASE), ": "),
+    (re.compile(rf"--(?={_WORDS})", re.IGNORECASE), "-"),
+    (re.compile(r"\(\s*(verify|human|opinion)\s*\)", re.IGNORECASE), r"\1"),
+    (re.compile(r"\b(check|keeps?)\s*:(?=\s*(?:`|$))|(?<=\()\s*(check|keeps?)\s*:", re.IGNORECASE), r"\1\2"),
 )
 _LONGEST_TITLE = 200
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
-_IN_FOLDER = lazy_pattern.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
+_IN_FOLDER = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ workspace root, with `/` as separator.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from idumb import lazy_pattern
 from idumb.domain import paths, wording
 from idumb.domain.finding import Finding
 from idumb.lazy_dataclass import dataclass
@@ -36,7 +36,7 @@ UNPROVEN = "unproven"
 
 CONTEXT = "context"
 """The kind of a condition that names a file for the agent to read."""
-_REFERENCED = lazy_pattern.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
+_REFERENCED = re.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
 
 REVERSIBLE = "reversible"
 COMPENSATABLE = "compensatable"

@@ -8,22 +8,21 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.plans import commands, programs
 from idumb.lazy_dataclass import dataclass
 
-_TEST = lazy_pattern.compile(
+_TEST = re.compile(
     r"(?:^|/)(?:tests?|test_[^/]*|[^/]*_tests?|[^/]*[.-](?:test|spec)s?|[^/]*Tests?|[^/]*_spec|conftest)\.[A-Za-z]+$"
     r"|(?:^|/)(?:tests?|specs?|__tests__)(?:/|$)"
 )
-_ASIDE = lazy_pattern.compile(
+_ASIDE = re.compile(
     r"(?:^|/)(?:testing|fixtures|testdata|examples?|benches|bench|benchmarks?|migrations|vendor|_?vendored|third[_-]party"
     r"|node_modules|dist)/|^(?:scripts|tools|bin|docs?|build|hack|ci|\.[^/]+)/"
     r"|(?:^|/)(?:setup|noxfile|manage|__main__)\.py$|\.min\.js$|\.(?:stories|config)\.[cm]?[jt]sx?$"
 )
 """Programs, data, and code of others or of tools: what no caller of the project names."""
-_JUDGING = lazy_pattern.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
+_JUDGING = re.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
 
 
 _READING = (programs.COMPARE, programs.SHOW, programs.FILTER, programs.SURE, programs.ARRANGE)

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from idumb import lazy_pattern
 from idumb.domain import canonical_json
 from idumb.domain.plans.plan import UNPROVEN, Criterion
 from idumb.lazy_dataclass import dataclass
@@ -18,8 +17,8 @@ ORDER = "Depends on: order of the list"
 """What is inferred if a source states no dependencies: each task waits for the one before it."""
 RANGE = "\0"
 """Between the two ends of a range of ids."""
-_MARK = lazy_pattern.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
-_NUMBER = lazy_pattern.compile(r"\d+")
+_MARK = re.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
+_NUMBER = re.compile(r"\d+")
 Unread = tuple[str, int, str]
 """What was not understood: path, line and text."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.domain.action import Action
 from idumb.domain.plans.plan import FileClaim, Step
@@ -18,11 +17,11 @@ SUFFIXES = (".yaml", ".yml", ".json")
 DIALECT = "steps"
 REPORTS = ".idumb/brain/execution"
 LONGEST = 200
-_PART = lazy_pattern.compile(r"\.?\w[\w.-]*")
-_TASK = lazy_pattern.compile(r"(.+\.(?:yaml|yml|json))-([0-9]{2,})")
-_HUNK = lazy_pattern.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_PART = re.compile(r"\.?\w[\w.-]*")
+_TASK = re.compile(r"(.+\.(?:yaml|yml|json))-([0-9]{2,})")
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NAMING = ("--- ", "+++ ", "rename from ", "rename to ", "copy to ")
-_ESCAPE = lazy_pattern.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 

@@ -6,11 +6,11 @@ The phase of the third run is `W3`, the task of its second step `TW3-02`, its fo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from idumb import lazy_pattern
 from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression, evaluate
 from idumb.lazy_dataclass import dataclass
 
@@ -34,12 +34,12 @@ LONGEST_VALUE = 4096
 MOST_TEXT = 64 * 1024
 """Characters of an input, and bytes of a text that a step gives out."""
 
-NAME = lazy_pattern.compile(r"[a-z][a-z0-9-]{0,63}")
-VALUE_NAME = lazy_pattern.compile(r"[a-z][a-z0-9_]{0,63}")
-_TASK = lazy_pattern.compile(r"TW[0-9]+-[0-9]{2,}")
-VARIABLE = lazy_pattern.compile(r"[A-Z][A-Z0-9_]{0,63}")
-_INTEGER = lazy_pattern.compile(r"-?[0-9]{1,18}")
-_NUMBER = lazy_pattern.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,2})?")  # also what Python prints
+NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+VALUE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_TASK = re.compile(r"TW[0-9]+-[0-9]{2,}")
+VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,2})?")  # also what Python prints
 
 
 @dataclass(frozen=True, slots=True)

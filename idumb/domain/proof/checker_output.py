@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from idumb import lazy_pattern
-
 
 class Finding(NamedTuple):
     """`line` counts from 1. `words` are code and message without positions. `is_error`: it is not only a warning."""
@@ -23,16 +21,16 @@ class Finding(NamedTuple):
     is_error: bool = True
 
 
-_COLOUR = lazy_pattern.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_AT_COLON = lazy_pattern.compile(r"(?:vet: )?([^\s:()][^:()]*):(\d+)(?::\d+)?(?::| -)\s+(\S.*)")
-_AT_BRACKET = lazy_pattern.compile(r"([^\s:()][^:()]*)\((\d+)(?:,\d+)?\):\s+(\S.*)")
-_ARROW = lazy_pattern.compile(r"\s*-->\s+([^:]+):(\d+)(?::\d+)?\s*$")
-_HEADLINE = lazy_pattern.compile(r"(?:error|warning)(?:\[\w+\])?: \S.*|[A-Z]{1,4}\d{2,5} .*|invalid-syntax: .*")
-_BELOW_PATH = lazy_pattern.compile(r"\s+(\d+):\d+\s+(error|warning)\s+(\S.*)")
-_NO_PROBLEM = lazy_pattern.compile(r"(?:note|info|information|hint|help)\b", re.IGNORECASE)
-_WARNING = lazy_pattern.compile(r"warning\b", re.IGNORECASE)
-_POSITION = lazy_pattern.compile(r"\b(lines?|column) \d+|(?<=[\w\])]):\d+(?::\d+)?")
-_STOPPED = lazy_pattern.compile(r"errors prevented further checking|could not compile `|^vet: ", re.MULTILINE)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_AT_COLON = re.compile(r"(?:vet: )?([^\s:()][^:()]*):(\d+)(?::\d+)?(?::| -)\s+(\S.*)")
+_AT_BRACKET = re.compile(r"([^\s:()][^:()]*)\((\d+)(?:,\d+)?\):\s+(\S.*)")
+_ARROW = re.compile(r"\s*-->\s+([^:]+):(\d+)(?::\d+)?\s*$")
+_HEADLINE = re.compile(r"(?:error|warning)(?:\[\w+\])?: \S.*|[A-Z]{1,4}\d{2,5} .*|invalid-syntax: .*")
+_BELOW_PATH = re.compile(r"\s+(\d+):\d+\s+(error|warning)\s+(\S.*)")
+_NO_PROBLEM = re.compile(r"(?:note|info|information|hint|help)\b", re.IGNORECASE)
+_WARNING = re.compile(r"warning\b", re.IGNORECASE)
+_POSITION = re.compile(r"\b(lines?|column) \d+|(?<=[\w\])]):\d+(?::\d+)?")
+_STOPPED = re.compile(r"errors prevented further checking|could not compile `|^vet: ", re.MULTILINE)
 
 
 def findings(output: str) -> tuple[Finding, ...]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain.proof import gate_table
 
 _INSTALLED = 'PATH="$PWD/.venv/bin:$PWD/node_modules/.bin:$PATH" '
@@ -66,7 +65,7 @@ CHECKERS = (
 )
 FILES = tuple(dict.fromkeys(path for checker in CHECKERS for path, _ in checker.files))
 
-_OWN_FILES = lazy_pattern.compile(r"(?m)^(?:files|packages|modules)\s*=")
+_OWN_FILES = re.compile(r"(?m)^(?:files|packages|modules)\s*=")
 
 
 def commands(gate: str) -> tuple[str, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from idumb import lazy_pattern
 from idumb.domain.plans import commands, run_files
 
-_SNAPSHOT = lazy_pattern.compile(r"(?:^|/)__snapshots__/|\.(?:snap|ambr)$")
+_SNAPSHOT = re.compile(r"(?:^|/)__snapshots__/|\.(?:snap|ambr)$")
 """What test programs record of a result, and complete by themselves."""
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain.plans import commands, programs
 
 _RAN = frozenset({
@@ -18,9 +17,9 @@ _RAN = frozenset({
     "subtests passed", "xfailed", "xpassed",
 })  # fmt: skip
 _SKIPPED = frozenset({"ignored", "pending", "skipped", "todo"})
-_TEST_LIKE = lazy_pattern.compile(r"test|spec|check|verify|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
-_NO_GO_TEST = lazy_pattern.compile(r"-run[= ]['\"]?(?:\^\$|XXX|NONE|none)(?:['\"]|\s|$)")
-_COLOURS = lazy_pattern.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+_TEST_LIKE = re.compile(r"test|spec|check|verify|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
+_NO_GO_TEST = re.compile(r"-run[= ]['\"]?(?:\^\$|XXX|NONE|none)(?:['\"]|\s|$)")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 _BUILDS = {"go test": "go build ./...", "cargo test": "cargo build"}
 
 _PYTEST_WORDS = r"(?:subtests )?(?:passed|failed|errors?|skipped|xfailed|xpassed|rerun|deselected|warnings?)"
@@ -30,7 +29,7 @@ _PYTEST = (
 )
 _TAP = r"[#\u2139] \w+ +[\d.]+"
 _SUMMARIES = tuple(
-    (tool, lazy_pattern.compile(pattern, re.MULTILINE))
+    (tool, re.compile(pattern, re.MULTILINE))
     for tool, pattern in (
         ("pytest", _PYTEST),
         ("the test program", rf"^[#\u2139] tests \d+\n(?=(?:{_TAP}\n)*?[#\u2139] pass )(?:{_TAP}\n?)+"),
@@ -48,13 +47,13 @@ _SUMMARIES = tuple(
     )
 )
 """What test programs print at their end; text without counts says that no test ran."""
-_COUNTS = lazy_pattern.compile(r"(\d+) ((?:subtests )?[a-z]+)|\b([a-z]+) +(\d+)")
-_UNITTEST = lazy_pattern.compile(r"^Ran (\d+) tests? in [\d.]+s\n\s*(?:OK|NO TESTS RAN)(?: \((.*)\))?$", re.MULTILINE)
-_UNITTEST_SKIPS = lazy_pattern.compile(r"^s+$|\.\.\. skipped ", re.MULTILINE)
-_UNITTEST_RUNS = lazy_pattern.compile(r"^s*[.x][.sx]*$|\.\.\. (?:ok|expected failure)$", re.MULTILINE)
-_GO_RAN = lazy_pattern.compile(r"^ok +\t?\S+\t(?!.*\[no tests to run\]$)", re.MULTILINE)
-_CARGO_BINARY = lazy_pattern.compile(r"^ +(?:Running|Doc-tests) ", re.MULTILINE)
-_CARGO = lazy_pattern.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; .*$", re.MULTILINE)
+_COUNTS = re.compile(r"(\d+) ((?:subtests )?[a-z]+)|\b([a-z]+) +(\d+)")
+_UNITTEST = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\s*(?:OK|NO TESTS RAN)(?: \((.*)\))?$", re.MULTILINE)
+_UNITTEST_SKIPS = re.compile(r"^s+$|\.\.\. skipped ", re.MULTILINE)
+_UNITTEST_RUNS = re.compile(r"^s*[.x][.sx]*$|\.\.\. (?:ok|expected failure)$", re.MULTILINE)
+_GO_RAN = re.compile(r"^ok +\t?\S+\t(?!.*\[no tests to run\]$)", re.MULTILINE)
+_CARGO_BINARY = re.compile(r"^ +(?:Running|Doc-tests) ", re.MULTILINE)
+_CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; .*$", re.MULTILINE)
 
 
 class _Summary(NamedTuple):

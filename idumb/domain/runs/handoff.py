@@ -8,7 +8,6 @@ from dataclasses import asdict, field, fields
 from datetime import datetime
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import agent, canonical_json
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
@@ -30,8 +29,8 @@ STATUSES = (PENDING, IN_PROGRESS, COMPLETE, BLOCKED, FAILED)
 
 PRIORITIES = ("critical", "high", "normal", "low")
 
-_UUID = lazy_pattern.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_WORKFLOW = lazy_pattern.compile(r"[a-z][a-z0-9-]{0,63}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_WORKFLOW = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _REQUIRED = ("handoff_id", "from_agent", "to_agent", "request_id", "timestamp", "handoff_type", "status", "priority")
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain import canonical_json, errors, lock_files, wording
 from idumb.domain import paths as paths_of
 from idumb.domain.proof.ledger import Entry
@@ -41,8 +41,8 @@ MARK = "attempt"
 """The file in idumb's git folder that says that an attempt works in a checkout."""
 _MANY = 1000
 _CHECKED, _PREPARED = "checked", "prepared"
-_RUN = lazy_pattern.compile(r"/runs/([^/]+)/")
-_REF = lazy_pattern.compile(r"refs/idumb(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
+_RUN = re.compile(r"/runs/([^/]+)/")
+_REF = re.compile(r"refs/idumb(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
 _FINAL = frozenset(
     {"git.object-missing", "system.full", "checkout.leads-back", "checkout.missing", "checkout.too-large"}
 )

@@ -13,7 +13,6 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git.discover import Repository
 from idumb.system import clock, host_identity
@@ -25,12 +24,12 @@ REHEARSAL = "rehearsal"
 """The name of a dry run's working tree."""
 COPIES = "rehearsals"
 """The folder of the repositories of dry runs, beside the checkouts."""
-_PLACE = lazy_pattern.compile("[0-9a-f]{16}")
+_PLACE = re.compile("[0-9a-f]{16}")
 _SHORT = 16  # of the repository's id: programs create sockets in a checkout, and their paths must be short
 _ASIDE = ".aside-"
 _OWNER = "repository"
 """The file beside the checkouts with the path of their repository's git folder; its time is that of the last use."""
-_OURS = lazy_pattern.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
+_OURS = re.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
 """Names beside a checkout: of others, and of dry runs."""
 _KEPT = 30 * 24 * 3600 * 1_000_000_000
 """Nanoseconds for which the checkouts of a deleted repository are kept."""

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 from urllib.parse import quote
 
-from idumb import lazy_pattern
 from idumb.domain.errors import Refusal
 
 _VENV = "/pyvenv.cfg"
@@ -24,16 +23,16 @@ _CONDA = "/conda-meta/history"
 LARGEST = 1 << 20
 _SITE = r"(?:lib(?:64)?/python[^/]*|Lib)/site-packages/"
 SITES = ("lib/python*/site-packages", "lib/python*/dist-packages", "Lib/site-packages")
-_STARTUP = lazy_pattern.compile(
+_STARTUP = re.compile(
     rf"pyvenv\.cfg|(?:bin|Scripts)/[^/]+|share/jupyter/kernels/[^/]+/kernel\.json|"
     rf"{_SITE}(?:_[^/]*\.py|[^/]+\.(?:pth|egg-link)|[^/]+\.dist-info/direct_url\.json)"
 )
-_BYTECODE = lazy_pattern.compile(rf"{_SITE}__pycache__/_[^/]*")
+_BYTECODE = re.compile(rf"{_SITE}__pycache__/_[^/]*")
 _ABSOLUTE = rb"(?<![\w.\-/])/(?!/)[^\s'\"`:;,<>(){}\[\]|&$\\]+"
-_FINDER = lazy_pattern.compile(r"import\s+(\w+)")
-_MAPPING = lazy_pattern.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
+_FINDER = re.compile(r"import\s+(\w+)")
+_MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
 _LONGEST_FIRST_LINE = 127
-_PYTHON = lazy_pattern.compile(rb"#!([^\n]*/python[\w.]*)[ \t]*\r?\n")
+_PYTHON = re.compile(rb"#!([^\n]*/python[\w.]*)[ \t]*\r?\n")
 _THROUGH_SHELL = b"#!/bin/sh\n'''exec' \"%b\" \"$0\" \"$@\"\n' '''\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,6 @@ from functools import partial
 
 import pygit2
 
-from idumb import lazy_pattern
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk_space, git_program, open_repository
@@ -25,7 +25,7 @@ from idumb.system.files import private_folders
 
 ATTRIBUTES = ".gitattributes"
 _TREE = "tree"
-_MISSING = lazy_pattern.compile(rb"unable to read sha1 file of (.*) \(([0-9a-f]+)\)|unable to read tree \(?([0-9a-f]+)")
+_MISSING = re.compile(rb"unable to read sha1 file of (.*) \(([0-9a-f]+)\)|unable to read tree \(?([0-9a-f]+)")
 _FETCH = "git fetch --refetch --no-filter brings everything"
 _WRITES = ("-f", "-q", "-u")
 

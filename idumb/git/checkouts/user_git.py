@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from idumb import lazy_pattern
 from idumb.git import guarded_files, open_repository
 from idumb.git.discover import Repository
 
@@ -24,7 +24,7 @@ _CORE = frozenset(
 _ATTRIBUTES, _EXCLUDES = "info/user-attributes", "info/user-excludes"
 EXCLUDE = "info/exclude"
 _SHALLOW = "shallow"
-_OID = lazy_pattern.compile("[0-9a-f]{40}")
+_OID = re.compile("[0-9a-f]{40}")
 
 
 class UserGit(NamedTuple):

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.git import discover, open_repository
 from idumb.git.checkouts import user_git
@@ -34,8 +34,8 @@ _FOLDERS = ("objects", "refs", "refs/heads", "refs/tags")
 _MOST, _LONGEST = 50, 4000
 """How many messages are read, and how many bytes of each commit and file."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_OID = lazy_pattern.compile("[0-9a-f]{40}")
-_PARENT = lazy_pattern.compile("(?m)^parent ([0-9a-f]{40})$")
+_OID = re.compile("[0-9a-f]{40}")
+_PARENT = re.compile("(?m)^parent ([0-9a-f]{40})$")
 
 
 class VisibleGit:

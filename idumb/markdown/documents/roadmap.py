@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain.documents import headings
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.phase_names import same_phase
 
 _NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
-_TEXT = lazy_pattern.compile(
-    rf"(?:\[.\]\s*)?Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE
-)
-_BOX = lazy_pattern.compile(r"\[.\]\s*")
-_CELL = lazy_pattern.compile(rf"(?:Phase\s+)?({_NUMBER})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
+_TEXT = re.compile(rf"(?:\[.\]\s*)?Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE)
+_BOX = re.compile(r"\[.\]\s*")
+_CELL = re.compile(rf"(?:Phase\s+)?({_NUMBER})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ def _behind(text: str, after: str, name: str, goal: str) -> str | None:
     return end.join([*lines[:stop], words, *lines[stop:]])
 
 
-_ITEM = lazy_pattern.compile(r"(\s*(?:[-*+]|\d+[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?Phase\s", re.IGNORECASE)
+_ITEM = re.compile(r"(\s*(?:[-*+]|\d+[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?Phase\s", re.IGNORECASE)
 
 
 def _is_inserted(number: str, after: str) -> bool:

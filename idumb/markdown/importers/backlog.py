@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 
-from idumb import lazy_pattern
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, unproven
 from idumb.markdown.importers import forms, front_matter, words
 from idumb.markdown.importers.forms import References
@@ -13,10 +12,10 @@ from idumb.markdown.importers.source_file import Near, SourceFile
 from idumb.markdown.syntax import outline
 
 KIND = "backlog"
-_FINISHED = lazy_pattern.compile(r"done|completed?|closed|fertig", re.IGNORECASE)
-_CRITERIA = lazy_pattern.compile(r"(?:acceptance criteria|definition of done)\b", re.IGNORECASE)
-_NUMBER = lazy_pattern.compile(r"(?:#\d+[ \t]+)+")
-_PREFIX = lazy_pattern.compile(r"([a-z_]+)-(?=\d)", re.IGNORECASE)
+_FINISHED = re.compile(r"done|completed?|closed|fertig", re.IGNORECASE)
+_CRITERIA = re.compile(r"(?:acceptance criteria|definition of done)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:#\d+[ \t]+)+")
+_PREFIX = re.compile(r"([a-z_]+)-(?=\d)", re.IGNORECASE)
 
 
 def key(id: str) -> str:

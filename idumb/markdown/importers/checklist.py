@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from idumb import lazy_pattern
 from idumb.domain.plans.source_tasks import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import forms, words
 from idumb.markdown.importers.source_file import Near, SourceFile
@@ -13,13 +12,13 @@ from idumb.markdown.syntax.outline import Entry
 
 KIND = "checklist"
 key = str
-_STEP = lazy_pattern.compile(
+_STEP = re.compile(
     r"[*_]*(?:(?:Step|Task|Phase)[ \t]+(?P<id>\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])|(?P<bare>\d+(?:\.\d+)*)[.):])"
     r"[*_]*[ \t]+(?P<title>\S.*)",
     re.IGNORECASE,
 )
-_OWN_ID = lazy_pattern.compile(r"[*_`]*([A-Za-z]{1,5}-?\d+(?:\.\d+)*)[*_`]*[:.)—–][*_`]*[ \t]+(\S.*)")
-_STEPS = lazy_pattern.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
+_OWN_ID = re.compile(r"[*_`]*([A-Za-z]{1,5}-?\d+(?:\.\d+)*)[*_`]*[:.)—–][*_`]*[ \t]+(\S.*)")
+_STEPS = re.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
 
 
 def matches(file: SourceFile) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.domain import wording
 from idumb.domain.plans.source_tasks import RANGE
 from idumb.markdown.syntax import inline
@@ -24,32 +23,28 @@ _NEEDING = (
 )
 _LEAD = r"[ \t>|]*(?:#{1,7}[ \t]*)?"
 _MARKER = r"(?:[-*+•‣·–—]|\(?\w{1,3}[.)])"
-_BOX = lazy_pattern.compile(
-    rf"{_LEAD}(?:{_MARKER}[ \t]*)?[*_~]{{0,3}}\\?\[(?:\s{{0,3}}|\s?[^\s\[\]`^]{{1,2}}\s?)\\?\](?![(\[:])"
-)
-_MARKS = lazy_pattern.compile(r"\[[ xX✓✔]\]|[☐☑☒✅✔✓]")
-_STATUS = lazy_pattern.compile(
+_BOX = re.compile(rf"{_LEAD}(?:{_MARKER}[ \t]*)?[*_~]{{0,3}}\\?\[(?:\s{{0,3}}|\s?[^\s\[\]`^]{{1,2}}\s?)\\?\](?![(\[:])")
+_MARKS = re.compile(r"\[[ xX✓✔]\]|[☐☑☒✅✔✓]")
+_STATUS = re.compile(
     rf"^{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:status|state|lane|done|progress|completed?)[*_]{{0,3}}[ \t]*:"
     r"|\[(?:done|wip|in[ -]progress|completed?|cancell?ed|skipped|blocked|deferred)\]"
     r"|\((?:done|wip|in[ -]progress|completed?|cancell?ed|skipped|blocked|deferred)\)",
     re.IGNORECASE,
 )
-_SHOUTED = lazy_pattern.compile(r"\b(?:DONE|COMPLETED?|SKIPPED|CANCELL?ED|WIP|DEFERRED)\b|~~\S[^~]*~~")
-_NEED = lazy_pattern.compile(rf"(?<![a-z\d_])(?:{_CERTAIN})(?![a-z\d_])", re.IGNORECASE)
-_LABEL = lazy_pattern.compile(
+_SHOUTED = re.compile(r"\b(?:DONE|COMPLETED?|SKIPPED|CANCELL?ED|WIP|DEFERRED)\b|~~\S[^~]*~~")
+_NEED = re.compile(rf"(?<![a-z\d_])(?:{_CERTAIN})(?![a-z\d_])", re.IGNORECASE)
+_LABEL = re.compile(
     rf"{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:dependenc(?:y|ies)|{_CERTAIN}|blocks|requires|needs|after"
     r"|parallel with)(?![a-z\d_])[^:\n]{0,20}:[*_]{0,3}[ \t]*"
     r"(?P<value>\S.*)",
     re.IGNORECASE,
 )
-_NOTHING = lazy_pattern.compile(
+_NOTHING = re.compile(
     r"[\W_]*(?:none|nothing|no\b.{0,20}\bdependenc(?:y|ies)|n/?a|\[\])\b[\W_]*|[-—–\[\]\s.]*\Z",
     re.IGNORECASE,
 )
-_NUMBERED = lazy_pattern.compile(
-    r"[ \t]*#{1,6}[ \t]+[*_]{0,3}(?:(?:step|task|phase)[ \t]+)?\d+(?:\.\d+)*[.:)—–]", re.IGNORECASE
-)
-_KEY = lazy_pattern.compile(
+_NUMBERED = re.compile(r"[ \t]*#{1,6}[ \t]+[*_]{0,3}(?:(?:step|task|phase)[ \t]+)?\d+(?:\.\d+)*[.:)—–]", re.IGNORECASE)
+_KEY = re.compile(
     r"[ \t]*(?:-[ \t]+)?[\"']?(?:status|state|lane|done|completed|depend(?:s_on|encies|ency|s)|blocked_by|blocks"
     r"|parent\w*|subtasks?)[\"']?[ \t]*:[ \t]*+(?!(?:\[[ \t]*\]|null|~|none|''|\"\")?[ \t]*(?:#|$))",
     re.IGNORECASE,
@@ -90,10 +85,10 @@ def row(line: str, unread: list[str], *, used: bool) -> str:
 _SEPARATOR = r"[ \t]*(?:,[ ]?(?:and|&)\b|[,;/+&]|\b(?:and|plus)\b)[ \t]*"
 _RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~]|\b(?:to|through|thru|until)\b)[ \t]*"
 _BRACKETS = r"\((?:[^()]|\([^()]*\))*+\)"
-_NOT = lazy_pattern.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
-_IN_BRACKETS = lazy_pattern.compile(_BRACKETS)
-_ITEM = lazy_pattern.compile(r"\s*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?")
-_QUOTES = lazy_pattern.compile(r"[`*]")
+_NOT = re.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
+_IN_BRACKETS = re.compile(_BRACKETS)
+_ITEM = re.compile(r"\s*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?")
+_QUOTES = re.compile(r"[`*]")
 
 
 class References:

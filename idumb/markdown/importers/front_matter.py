@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from idumb import lazy_pattern
+import re
+
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.problems import Problems
@@ -10,10 +11,10 @@ from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
-_HEAD = lazy_pattern.compile(r"---[ \t]*\n(?:[ \t]*\n)*((?:(?!---[ \t]*(?:\n|\Z)).*\n)*+)---[ \t]*(?:\n|\Z)")
+_HEAD = re.compile(r"---[ \t]*\n(?:[ \t]*\n)*((?:(?!---[ \t]*(?:\n|\Z)).*\n)*+)---[ \t]*(?:\n|\Z)")
 # Values that YAML does not take without quotes, and that people and models write so.
-_AT = lazy_pattern.compile(r"(?m)^(\s*(?:-\s+|[\w-]+:\s+))([@`%&*!]\S.*)$")
-_UNQUOTED = lazy_pattern.compile(
+_AT = re.compile(r"(?m)^(\s*(?:-\s+|[\w-]+:\s+))([@`%&*!]\S.*)$")
+_UNQUOTED = re.compile(
     r"(?m)^([ \t]*(?:-[ \t]+)?[\w-]+:[ \t]+)((?:[`%&*!]|[^\s'\"\[{|>#][^\n]*?:[ \t])[^\n]*?)(?=[ \t]*$)"
 )
 

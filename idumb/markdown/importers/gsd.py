@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from idumb import lazy_pattern
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans.plan import SOURCE_DONE, Plan, Task
 from idumb.domain.plans.source_tasks import SOURCE_ID, Need, SourcePlan, SourceTask
@@ -13,8 +12,8 @@ from idumb.markdown.importers.source_file import Near, SourceFile
 from idumb.markdown.plans import foreign_formats, plan_parser
 
 KIND = "gsd"
-_OPEN = lazy_pattern.compile(r"^[ \t]*[-*+][ \t]+\[ \]")
-_TICKED = lazy_pattern.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[[xX]\]")
+_OPEN = re.compile(r"^[ \t]*[-*+][ \t]+\[ \]")
+_TICKED = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[[xX]\]")
 key = str.casefold
 
 

@@ -7,20 +7,18 @@ were written by idumb itself and are skipped.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import canonical_json
 from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 
 MOST_BYTES = 8 << 20
 _STATE = ".idumb/brain/state.json"
-_EXECUTION = lazy_pattern.compile(
-    r"\.idumb/brain/execution/([^/]+)/(?:(progress)\.json|(checkpoint)-[^/]+\.(?:json|md))"
-)
+_EXECUTION = re.compile(r"\.idumb/brain/execution/([^/]+)/(?:(progress)\.json|(checkpoint)-[^/]+\.(?:json|md))")
 # Folders of an old iDumb's state; everything else in `.idumb/` belongs to the project.
 _FOLDERS = (".idumb/brain/", ".idumb/sessions/", ".idumb/anchors/", ".idumb/governance/", ".idumb/config.json")
 _OURS = frozenset({".idumb/config.yaml", ".idumb/.gitignore", ".idumb/brain/README.md"})

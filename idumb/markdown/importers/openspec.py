@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from idumb import lazy_pattern
 from idumb.domain.plans.source_tasks import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import words
 from idumb.markdown.importers.forms import References
@@ -14,9 +13,9 @@ KIND = "openspec"
 key = str.casefold
 _ID = r"\d+(?:\.\d+[a-z]?)+(?:-\d+)?"
 _REFERENCES = References(_ID, named=False)
-_GROUP = lazy_pattern.compile(r"\d+\. ")
-_TASK = lazy_pattern.compile(rf"[*_`\[]*({_ID}|\d+(?=[.)][*_]*\s))(?!\w)[*_`\]]*[.):]?[*_`]*\s+(\S.*)", re.IGNORECASE)
-_CHANGE = lazy_pattern.compile(r"openspec/changes/(?:archive/(?:\d{4}-\d\d-\d\d-)?)?([^/]+)/")
+_GROUP = re.compile(r"\d+\. ")
+_TASK = re.compile(rf"[*_`\[]*({_ID}|\d+(?=[.)][*_]*\s))(?!\w)[*_`\]]*[.):]?[*_`]*\s+(\S.*)", re.IGNORECASE)
+_CHANGE = re.compile(r"openspec/changes/(?:archive/(?:\d{4}-\d\d-\d\d-)?)?([^/]+)/")
 
 
 def matches(file: SourceFile) -> bool:

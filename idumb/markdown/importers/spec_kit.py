@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from idumb import lazy_pattern
+import re
+
 from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
 from idumb.markdown.importers.forms import References
 from idumb.markdown.importers.source_file import Near, SourceFile
@@ -12,11 +13,11 @@ KIND = "spec-kit"
 key = str.casefold
 _ID = r"T-?\d{3,}(?:[._]?[0-9A-Za-z]+|-(?!T?\d{3})[0-9A-Za-z]+)*"
 _REFERENCES = References(_ID)
-_TASK = lazy_pattern.compile(
+_TASK = re.compile(
     rf"[*_~`(\[]*(?P<id>{_ID})(?![\w])[*_~`)\]]*[.:]?[*_]*(?:[ \t]+(?:[-—–:][ \t]+)?|$)"
     r"(?P<marks>(?:\[[^\]]{1,12}\]\s*)*)[*_]*\s*(?P<title>.*)"
 )
-_PARALLEL = lazy_pattern.compile(r"\[\s*[pP]\s*\]")
+_PARALLEL = re.compile(r"\[\s*[pP]\s*\]")
 _ORDER = "Depends on: order, phases and [P]"
 
 

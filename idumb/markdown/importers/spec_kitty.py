@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from idumb import lazy_pattern
 from idumb.domain import canonical_json
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask
 from idumb.markdown.importers import forms, words
@@ -17,12 +16,12 @@ from idumb.markdown.syntax.outline import Entry
 
 KIND = "spec-kitty"
 _REFERENCES = References(r"WP\d+[a-z]?")
-_PACKAGE = lazy_pattern.compile(
+_PACKAGE = re.compile(
     r"[*_]*(?:(?:Work Package )?(WP\d+[a-z]?)|Work Package (\d+))[*_]*(?:[ \t]*[:—–]|[ \t]+-)[ \t]*"
     r"(.+?)(?:[ \t]*\((?:Priority|P\d).*\))?[*_]*$",
     re.IGNORECASE,
 )
-_NEEDS = lazy_pattern.compile(r"[\W_]*(?:dependenc(?:y|ies)|depends on)[*_]*(:?)", re.IGNORECASE)
+_NEEDS = re.compile(r"[\W_]*(?:dependenc(?:y|ies)|depends on)[*_]*(:?)", re.IGNORECASE)
 _DONE = ("done", "approved")
 _LANES = {*_DONE, "", "planned", "claimed", "in_progress", "doing", "for_review", "in_review", "pending", "todo"}
 _EVENTS = "status.events.jsonl"

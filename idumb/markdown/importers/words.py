@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 
-from idumb import lazy_pattern
-
-_WORDS = lazy_pattern.compile(r"\w+")
+_WORDS = re.compile(r"\w+")
 _LONGEST_NAME = 48
-_PATH = lazy_pattern.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.~-])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
+_PATH = re.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.~-])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
 # Endings of files; without one of them, a name without a folder may be a method such as `console.log`.
-_USUAL = lazy_pattern.compile(
+_USUAL = re.compile(
     r"\w\.(?:c|cc|cfg|[cm]?[jt]sx?|conf|cpp|cs|css|csv|dart|env|exs?|go|gradle|graphql|h|hpp|html|ini|ipynb|java|jpg|json[c5]?"
     r"|kts?|less|lock|lua|m|mdc?|mdx|php|pl|png|prisma|properties|proto|ps1|pyi?|r|rb|rs|rst|s[ac]ss|scala|sh|sol|sql"
     r"|sum|svelte|svg|swift|tf|toml|txt|vue|wasm|xml|ya?ml|zig)\Z"

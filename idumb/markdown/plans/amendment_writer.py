@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain import amendment, contract
 from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment
@@ -24,13 +23,11 @@ from idumb.system import escaping
 
 SECTION = "## Decisions"
 MOST = 2000  # characters of one decision
-_MARKUP = lazy_pattern.compile(r"[\\`*_\[\]<>#|~]")
-_CLOSING_FENCE = lazy_pattern.compile(r"\s*\n {0,3}(`{3,}|~{3,})[ \t]*(?=\r?\n|\Z)")
-_STEPS_FENCE = lazy_pattern.compile(
-    r"\s*\n(`{3,}|~{3,})(?:yaml|json) steps[ \t]*\r?\n(?s:.*?)\n {0,3}\1[ \t]*(?=\r?\n|\Z)"
-)
-_BULLET = lazy_pattern.compile(r"[-*+][ \t]+")
-_COMMENT = lazy_pattern.compile(r"<!--|(?:^|\s)#")
+_MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
+_CLOSING_FENCE = re.compile(r"\s*\n {0,3}(`{3,}|~{3,})[ \t]*(?=\r?\n|\Z)")
+_STEPS_FENCE = re.compile(r"\s*\n(`{3,}|~{3,})(?:yaml|json) steps[ \t]*\r?\n(?s:.*?)\n {0,3}\1[ \t]*(?=\r?\n|\Z)")
+_BULLET = re.compile(r"[-*+][ \t]+")
+_COMMENT = re.compile(r"<!--|(?:^|\s)#")
 
 
 def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Criterion, Span
@@ -15,20 +14,20 @@ from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.problems import Place
 from idumb.markdown.syntax.tree import BULLET, LIST, Node, is_map, is_text
 
-BOX = lazy_pattern.compile(r"\[([ xX])\](?:[ \t]+|$)")
-BROKEN_BOX = lazy_pattern.compile(
+BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
+BROKEN_BOX = re.compile(
     r"\[\](?![(\[:])|\[[ xX]{2,}\]|\[[ xX]\](?=[^\s(\[:])|\[[-~/>?!*+.oO✓✔✗✘\u3000\u00a0]\](?=\s|$)"
 )
-_MARKED_BOX = lazy_pattern.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its checkbox on the line of the label
-_ID = lazy_pattern.compile(r"AC-(\d+):(?:\s+|$)")
-_NEAR_ID = lazy_pattern.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
-_PROOF = lazy_pattern.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
-_CHECK = lazy_pattern.compile(r"check:\s*")
-_KEEPS = lazy_pattern.compile(r"keeps:\s*(?=`|$)")
-_NEAR_KEEPS = lazy_pattern.compile(r"keeps?\s*:|keeps?\s*\x00+$", re.IGNORECASE)
-_SECOND = lazy_pattern.compile(r"check:|keeps:\s*\x00")
-_STRAY_KEEPS = lazy_pattern.compile(r"\(\s*keeps\s*:|\bkeeps\s*:\s*\x00|--keeps:", re.IGNORECASE)
-_STRAY = lazy_pattern.compile(
+_MARKED_BOX = re.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its checkbox on the line of the label
+_ID = re.compile(r"AC-(\d+):(?:\s+|$)")
+_NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
+_PROOF = re.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
+_CHECK = re.compile(r"check:\s*")
+_KEEPS = re.compile(r"keeps:\s*(?=`|$)")
+_NEAR_KEEPS = re.compile(r"keeps?\s*:|keeps?\s*\x00+$", re.IGNORECASE)
+_SECOND = re.compile(r"check:|keeps:\s*\x00")
+_STRAY_KEEPS = re.compile(r"\(\s*keeps\s*:|\bkeeps\s*:\s*\x00|--keeps:", re.IGNORECASE)
+_STRAY = re.compile(
     r"\(\s*(?:check\s*:|(?:verify|human|opinion)\s*\))|\bcheck\s*:\s*\x00|--(?:check:|(?:verify|human|opinion)\s*$)",
     re.IGNORECASE,
 )

@@ -6,7 +6,6 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain.plans import plan
 from idumb.markdown.plans import criteria, values
 from idumb.markdown.plans.values import choice
@@ -64,11 +63,11 @@ ALONE = ("id", "title", "description", "steps")
 """Keys that only YAML tasks have."""
 
 _LONGEST = 60  # characters of a label
-_BOLD = lazy_pattern.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
-_PLAIN = lazy_pattern.compile(r"([^:`\n]{1,60}?)\s*:\s*")
-_END = lazy_pattern.compile(r"[\uff1a]|\s[—–]\s")
+_BOLD = re.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
+_PLAIN = re.compile(r"([^:`\n]{1,60}?)\s*:\s*")
+_END = re.compile(r"[\uff1a]|\s[—–]\s")
 _TRAILING = " \t:\uff1a"
-_GAPS = lazy_pattern.compile(r"[\s_-]+")
+_GAPS = re.compile(r"[\s_-]+")
 
 
 def _singular(word: str) -> str:

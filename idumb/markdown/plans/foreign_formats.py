@@ -8,26 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from idumb import lazy_pattern
 from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GUIDED, STRICT
 
-_KEY = lazy_pattern.compile(r"[\"']?([A-Za-z_][\w-]*)[\"']?[ \t]*:(?:[ \t]+([^#\n]*)|[ \t]*$)")
+_KEY = re.compile(r"[\"']?([A-Za-z_][\w-]*)[\"']?[ \t]*:(?:[ \t]+([^#\n]*)|[ \t]*$)")
 _GSD = frozenset({"wave", "files_modified", "must_haves", "autonomous"})
 _OLD_IDUMB = frozenset({"phase_name", "validation_score", "validated_by", "task_count", "estimated_hours"})
 _OTHER_TOOLS = frozenset({"assignee", "created_date"})
-_OLD_LABEL = lazy_pattern.compile(r"\n[ \t]*(?:[-*][ \t]+)?\*\*Description\b", re.IGNORECASE)
-_OLD_TASK = lazy_pattern.compile(r"\n##{1,3}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[a-z]?\b")
-_NUMBERED_TASK = lazy_pattern.compile(
+_OLD_LABEL = re.compile(r"\n[ \t]*(?:[-*][ \t]+)?\*\*Description\b", re.IGNORECASE)
+_OLD_TASK = re.compile(r"\n##{1,3}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[a-z]?\b")
+_NUMBERED_TASK = re.compile(
     r"\n##{1,3}[ \t]+Task[ \t]+[A-Z]*[\w.-]*?\d[\w.]*(?:[ \t]*[:.)—–-]|[ \t]*$)", re.IGNORECASE | re.MULTILINE
 )
-_TASK_TAG = lazy_pattern.compile(r"[ \t]*<task(?:\s[^<>]*)?>")
+_TASK_TAG = re.compile(r"[ \t]*<task(?:\s[^<>]*)?>")
 
 
 # Keys, fields and fences that no other tool has.
 _OWN_KEYS = frozenset(
     {"success_criteria", "scope", "non_goals", "invariants", "assumptions", "setup", "builder", "validator", "limits"}
 )
-_OWN_FIELD = lazy_pattern.compile(
+_OWN_FIELD = re.compile(
     r"\n[ \t]*[-*+][ \t]+(?:\*\*|__)?(?:kind|change|semantic class|rollback|invariants|preconditions|postconditions"
     r"|symbols|on[ _-]failure|on[ _-]timeout|handoff[ _-]to|owns)(?::|(?:\*\*|__):)"
     r"|\n```(?:yaml task|(?:yaml|json) steps)[ \t]*\n",
@@ -61,7 +60,7 @@ def dialect(lines: Sequence[str]) -> str | None:
 
 
 # What a plan begins with, and what may be one of its tasks, however it is written.
-_LIKE_PLAN = lazy_pattern.compile(
+_LIKE_PLAN = re.compile(
     r"\n[^\w\n]*(?:type[\"']?[ \t]*:[ \t]*[\"']?plan\b|(?:task[^\w\n]*)?t\d[\w.]*-\d|id[\"']?[ \t]*:"
     r"|(?<=# )tasks[ \t]*$)|\n[ \t]*(?:`{3,}|~{3,})[ \t]*(?:yaml|json|yml)\W*(?:task|step)",
     re.IGNORECASE | re.MULTILINE,

@@ -6,7 +6,6 @@ import re
 from dataclasses import field
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, sweep
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
@@ -18,9 +17,9 @@ from idumb.markdown.syntax.tree import first_text
 
 _DASH = r"(?::|—|–|--|-(?=\s))"
 _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
-_HEADING = lazy_pattern.compile(rf"(?:Task\s+)?({_ID})\s*{_DASH}\s*(.*)", re.DOTALL)
-_BOX_TASK = lazy_pattern.compile(rf"({_ID})(?:\s*{_DASH}\s*|\s+|$)(.*)", re.DOTALL)
-_WITHOUT_COLON = lazy_pattern.compile(rf"({_ID})\s+(.*)")
+_HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*{_DASH}\s*(.*)", re.DOTALL)
+_BOX_TASK = re.compile(rf"({_ID})(?:\s*{_DASH}\s*|\s+|$)(.*)", re.DOTALL)
+_WITHOUT_COLON = re.compile(rf"({_ID})\s+(.*)")
 
 HEADING, CHECKLIST, FENCE, LIST = "heading", "checklist", "fence", "list"
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 
 _DIGITS = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
-_NUMBER = lazy_pattern.compile(rf"{_DIGITS}(?=$|[-_ ])")
-_OTHER = lazy_pattern.compile(rf"(?:phase[-_ ]?|[A-Z]{{1,6}}-)?({_DIGITS})(?=$|[-_ ]|\.(?!\d))", re.IGNORECASE)
+_NUMBER = re.compile(rf"{_DIGITS}(?=$|[-_ ])")
+_OTHER = re.compile(rf"(?:phase[-_ ]?|[A-Z]{{1,6}}-)?({_DIGITS})(?=$|[-_ ]|\.(?!\d))", re.IGNORECASE)
 _TEXT = (-1, 0, "")  # before every number
-_PARTS = lazy_pattern.compile(r"\d+|\D+")
+_PARTS = re.compile(r"\d+|\D+")
 
 
 def number(name: str) -> str | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain.plans.plan import Step
 from idumb.markdown.plans import step_tools
 from idumb.markdown.syntax import record, tree
@@ -17,7 +17,7 @@ from idumb.markdown.syntax.record import BOOLEAN, DURATION, EXACT, NODE, Key, ch
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
-_NEXT = lazy_pattern.compile(r"[ \t]*(?:\n\s*|$)")
+_NEXT = re.compile(r"[ \t]*(?:\n\s*|$)")
 KEYS: dict[str, Key] = {
     "tool": choice(*step_tools.TOOLS)._replace(required=True, code="unknown-tool"),
     "intent": EXACT.must,

@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import ALONE, FIELDS
@@ -19,28 +18,28 @@ from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Para
 from idumb.markdown.syntax.problems import Problems
 
 TASK, STEPS = "yaml task", ("yaml steps", "json steps")
-_NEAR_FENCE = lazy_pattern.compile(r"(yaml|json)(task|step)s?")
-LIKE_ID = lazy_pattern.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
-YAML_ID = lazy_pattern.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
-_LIKE_TASK = lazy_pattern.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
-_LINE_ID = lazy_pattern.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
-_TITLED = lazy_pattern.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")
-_LINE_HEADING = lazy_pattern.compile(r"#{1,6}[ \t]*(.*)")
-_LINE_DEEP = lazy_pattern.compile(r"#{7,}[ \t]*(.*)")
-_LINE_BOX = lazy_pattern.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
-_TIGHT_BOX = lazy_pattern.compile(r"[-+*]\[[ xX]?\]")
-_LINE_FENCE = lazy_pattern.compile(r"(?:`{3,}|~{3,}(?!~))([^`]*)$")
-_TAG = lazy_pattern.compile(r"<task[\s>]", re.IGNORECASE)
-_LINE_KEY = lazy_pattern.compile(r"([a-z_]+):(?:[ \t]|$)")
+_NEAR_FENCE = re.compile(r"(yaml|json)(task|step)s?")
+LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
+YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
+_LIKE_TASK = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
+_LINE_ID = re.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
+_TITLED = re.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")
+_LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
+_LINE_DEEP = re.compile(r"#{7,}[ \t]*(.*)")
+_LINE_BOX = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
+_TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")
+_LINE_FENCE = re.compile(r"(?:`{3,}|~{3,}(?!~))([^`]*)$")
+_TAG = re.compile(r"<task[\s>]", re.IGNORECASE)
+_LINE_KEY = re.compile(r"([a-z_]+):(?:[ \t]|$)")
 
 # First words of fences that may be meant as data, and whether any `id` in them makes them a task.
 _LANGUAGES = {"yaml": True, "yml": True, **dict.fromkeys(("", "json", "task", "tasks", "step", "steps"), False)}
-_KEY = lazy_pattern.compile(r"((?:-[ \t]+)*)[\"']?([A-Za-z_]\w*)[\"']?[ \t]*:(?:[ \t]+[\"']?([^\s\"']*)|$)")
-_FLOW_ID = lazy_pattern.compile(r"[{,][ \t]*[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}]*)", re.IGNORECASE)
-_FLOW_TOOL = lazy_pattern.compile(r"[{,][ \t]*[\"']?tool[\"']?[ \t]*:[ \t]*[\"']?(\w+)")
+_KEY = re.compile(r"((?:-[ \t]+)*)[\"']?([A-Za-z_]\w*)[\"']?[ \t]*:(?:[ \t]+[\"']?([^\s\"']*)|$)")
+_FLOW_ID = re.compile(r"[{,][ \t]*[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}]*)", re.IGNORECASE)
+_FLOW_TOOL = re.compile(r"[{,][ \t]*[\"']?tool[\"']?[ \t]*:[ \t]*[\"']?(\w+)")
 _CORE = frozenset({"depends_on", "files", "acceptance", "verify"})
 OF_TASKS = _CORE | {"kind", "requirements", "tests", "preconditions", "postconditions", "rollback"}
-_STEP = lazy_pattern.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
+_STEP = re.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
 _KEYS = frozenset({*ALONE, *FIELDS})
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
-from idumb import lazy_pattern
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
 from idumb.markdown.plans import criteria, steps, sweep
@@ -18,7 +18,7 @@ from idumb.markdown.syntax.problems import Place, Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import MAP, TEXT, Node, is_list, is_map, is_text
 
-_BOLD_LINE = lazy_pattern.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*(?:[:\uff1a]\s*)?\1")
+_BOLD_LINE = re.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*(?:[:\uff1a]\s*)?\1")
 
 
 def read(draft: Draft, context: Place) -> list[Task]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.domain.plans.plan import (
     FILE_VERBS,
@@ -32,21 +31,21 @@ from idumb.markdown.syntax.record import Reader, seconds
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import BULLET, LIST, MAP, TEXT, Node
 
-_SEQUENCE = lazy_pattern.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
-_NAME = lazy_pattern.compile(r"[\w.:/@+-]+")
-_DASH = lazy_pattern.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
+_SEQUENCE = re.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
+_NAME = re.compile(r"[\w.:/@+-]+")
+_DASH = re.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
 _PHASES = {"fails before, passes after": ("fails", "passes"), "passes before and after": ("passes", "passes")}
 _PROPERTIES = ("inputs", "outputs", "errors", "side effects", "persistence", "async")
-_PROPERTY = lazy_pattern.compile(rf"(?:name|{'|'.join(_PROPERTIES)})\s*:", re.IGNORECASE)
-_OPTION = lazy_pattern.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
-_HANDOFF = lazy_pattern.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
+_PROPERTY = re.compile(rf"(?:name|{'|'.join(_PROPERTIES)})\s*:", re.IGNORECASE)
+_OPTION = re.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
+_HANDOFF = re.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
 # Words of a condition; `\0` stands before each that is in backticks or quotes.
 _CONDITIONS = (
-    lazy_pattern.compile(r"file (exists|absent) \0?(\S+)"),
-    lazy_pattern.compile(r"file (contains) \0?(\S+) \0(\S+)"),
-    lazy_pattern.compile(r"(symbol) \0?(\S+) in \0?(\S+)"),
-    lazy_pattern.compile(r"(env|context) \0?(\S+)"),
-    lazy_pattern.compile(r"(command) \0(\S+)"),
+    re.compile(r"file (exists|absent) \0?(\S+)"),
+    re.compile(r"file (contains) \0?(\S+) \0(\S+)"),
+    re.compile(r"(symbol) \0?(\S+) in \0?(\S+)"),
+    re.compile(r"(env|context) \0?(\S+)"),
+    re.compile(r"(command) \0(\S+)"),
 )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import agent, settings
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
@@ -293,4 +293,4 @@ class _Whole:
 
 _GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)
 _OF_OWN_GATES = frozenset({"run", "entry_point"})
-_OWN_NAME = lazy_pattern.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_OWN_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")

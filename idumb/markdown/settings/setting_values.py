@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding, did_you_mean, errors
@@ -20,10 +19,10 @@ from idumb.system.files import named_files
 
 T = TypeVar("T")
 
-_SIZE = lazy_pattern.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
+_SIZE = re.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 NAME, TEMPLATE = r"[\w.:/@+-]+", "[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
-_AMOUNT = lazy_pattern.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_AMOUNT = re.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 def decoded(data: bytes, most: int) -> str:
@@ -116,8 +115,8 @@ BRANCH = matching(
 
 # Templates of commit messages
 
-_BRACES = lazy_pattern.compile(r"\{([^{}]*)\}|[{}]")
-_TRAILER = lazy_pattern.compile(r"(?im)^[ \t]*Idumb-[\w-]*:")
+_BRACES = re.compile(r"\{([^{}]*)\}|[{}]")
+_TRAILER = re.compile(r"(?im)^[ \t]*Idumb-[\w-]*:")
 
 
 def _message(node: Node, _: Place) -> str:

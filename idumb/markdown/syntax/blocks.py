@@ -5,13 +5,13 @@ The blocks say where they start and end; `plans/` interprets them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, html_block
 
-from idumb import lazy_pattern
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.nodes import (
     Block,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 MAX_NESTING = 20
 _MOST_LEVELS = 100  # of the library, whose lists have two levels each; plans have fewer, so idumb reports its own limit
-_YAML_ITEM = lazy_pattern.compile(r" {0,3}- id:(?:[ \t]|$)")
-_ENDS_YAML = lazy_pattern.compile(r"#{1,6}(?:[ \t]|$)|`{3,}[^`]*$|~{3,}")
-_MARKER = lazy_pattern.compile(r"(?:[-+*]|\d{1,9}[.)])([ \t]*)")
-_COMMENT = lazy_pattern.compile(r"<!--.*?-->")
+_YAML_ITEM = re.compile(r" {0,3}- id:(?:[ \t]|$)")
+_ENDS_YAML = re.compile(r"#{1,6}(?:[ \t]|$)|`{3,}[^`]*$|~{3,}")
+_MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)])([ \t]*)")
+_COMMENT = re.compile(r"<!--.*?-->")
 _RAW = frozenset({"fence", "code_block", "html_block"})
 
 

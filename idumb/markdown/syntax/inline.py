@@ -6,15 +6,14 @@ import re
 from bisect import bisect_right
 from itertools import pairwise
 
-from idumb import lazy_pattern
 from idumb.markdown.syntax.nodes import Piece
 
-_RUN = lazy_pattern.compile(r"`+")
-_RUN_OR_COMMENT = lazy_pattern.compile(r"`+|<!--")
-_CLOSING_QUOTE = lazy_pattern.compile(r"[\"'](?=[\s,\]});]|$)")
-_QUOTED_OR_BRACE = lazy_pattern.compile(r"[\"'{}]")
+_RUN = re.compile(r"`+")
+_RUN_OR_COMMENT = re.compile(r"`+|<!--")
+_CLOSING_QUOTE = re.compile(r"[\"'](?=[\s,\]});]|$)")
+_QUOTED_OR_BRACE = re.compile(r"[\"'{}]")
 _MASK = "\x00"
-DASH = lazy_pattern.compile(r"—|–|(?<!-)--(?!-)(?=\s|$)|(?<=\s)-(?=\s)")
+DASH = re.compile(r"—|–|(?<!-)--(?!-)(?=\s|$)|(?<=\s)-(?=\s)")
 _SPACE = " \t\r\n"
 
 

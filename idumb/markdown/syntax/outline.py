@@ -5,10 +5,10 @@ Comments and closed fences hold no tasks, as in plans of idumb. Lines count from
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import field
 
-from idumb import lazy_pattern
 from idumb.domain.finding import Finding
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import blocks
@@ -16,7 +16,7 @@ from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Para
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
-_BOX = lazy_pattern.compile(r"\[([^\[\]])\][ \t]+(?=\S)")
+_BOX = re.compile(r"\[([^\[\]])\][ \t]+(?=\S)")
 _DONE = frozenset("xX✓✔")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain import catalog, wording
 from idumb.domain.finding import ERROR, MOST, Finding, first_of_each, nearest
 from idumb.lazy_dataclass import dataclass
@@ -15,7 +15,7 @@ from idumb.markdown.syntax.source import Source
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
 _LINES = 10
 _BELOW = 20  # lines to search for the next one with text
-_TAB = lazy_pattern.compile(r" *\t")
+_TAB = re.compile(r" *\t")
 _WORDS = 600  # characters of a message, which may quote the plan
 
 

@@ -6,18 +6,18 @@ Rows also make the JSON Schemas that editors use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.markdown.syntax.problems import Place
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
-_DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
-_INTEGER = lazy_pattern.compile(r"[-+]?\d+")
-_DECIMAL = lazy_pattern.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
+_DURATION = re.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
+_INTEGER = re.compile(r"[-+]?\d+")
+_DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MOST_DIGITS = 300  # of a number for an adapter; a float has no more
 _MOST = 10**15
@@ -208,7 +208,7 @@ def matching(accepted: str, valid: Callable[[str], Any]) -> Key:
 def pattern(accepted: str, regex: str) -> Key:
     """Return the row of a text that matches as a whole."""
     schema = {**ANY_TEXT, "pattern": f"^(?:{regex})$"}
-    return matching(accepted, lazy_pattern.compile(regex).fullmatch)._replace(schema=schema)
+    return matching(accepted, re.compile(regex).fullmatch)._replace(schema=schema)
 
 
 def whole(low: int, high: int = _MOST, accepted: str = "") -> Key:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, TypeGuard
 
-from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax.inline import Text, joined
@@ -21,8 +21,8 @@ from idumb.markdown.syntax.problems import Problems
 
 MAX_DEPTH = 20
 BULLET, TEXT, LIST, MAP = "bullet", "text", "list", "map"
-_SLOW = lazy_pattern.compile("[\x85\u2028\u2029]|\\\\u[dD][89a-fA-F]")
-_PAIR = lazy_pattern.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SLOW = re.compile("[\x85\u2028\u2029]|\\\\u[dD][89a-fA-F]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 @dataclass(slots=True)

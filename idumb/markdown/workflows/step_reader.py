@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.expression import Expression, ExpressionError, Reference
@@ -126,7 +126,7 @@ def _unique(drafts: list[Draft], problems: Problems) -> None:
             first[draft.id] = draft
 
 
-_INPUT = lazy_pattern.compile(r"\{inputs\.([a-z][a-z0-9_]*)\}")
+_INPUT = re.compile(r"\{inputs\.([a-z][a-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from idumb import lazy_pattern
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans import workflow
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
@@ -27,9 +26,9 @@ from idumb.markdown.workflows.step_reader import Draft
 from idumb.markdown.workflows.value_reader import INPUTS
 
 STEP = "yaml step"
-_STEP_HEADING = lazy_pattern.compile(r"([a-z][a-z0-9-]{0,63})(?:\s*:|\s+(?:—|–|--))\s+(\S.*)", re.DOTALL)
-_LIKE_FENCE = lazy_pattern.compile(r"(?:ya?ml|json)?[\s_-]*(?:steps?|run|tasks?)", re.IGNORECASE)
-_LIKE_STEP = lazy_pattern.compile(r"^[ \t]*[\"']?(?:kind|needs|run|agent|if)[\"']?[ \t]*:", re.MULTILINE)
+_STEP_HEADING = re.compile(r"([a-z][a-z0-9-]{0,63})(?:\s*:|\s+(?:—|–|--))\s+(\S.*)", re.DOTALL)
+_LIKE_FENCE = re.compile(r"(?:ya?ml|json)?[\s_-]*(?:steps?|run|tasks?)", re.IGNORECASE)
+_LIKE_STEP = re.compile(r"^[ \t]*[\"']?(?:kind|needs|run|agent|if)[\"']?[ \t]*:", re.MULTILINE)
 _NO_LANGUAGE = frozenset({"", "yaml", "yml"})
 _KEYS: Mapping[str, Key] = {
     "type": matching("workflow", "workflow".__eq__).must,

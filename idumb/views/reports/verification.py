@@ -5,10 +5,10 @@ Opinions and unproven criteria are shown as such and never count as proof.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import OPINION, UNPROVEN
@@ -23,8 +23,8 @@ Record = Mapping[str, Any]
 unproven, opinions, skipped, accepted."""
 
 UNVERIFIED = "unverified"
-_INVARIANT = lazy_pattern.compile(r"(plan \S+ )?invariant ")
-_TEST = lazy_pattern.compile(r"T\S+ test \d+")
+_INVARIANT = re.compile(r"(plan \S+ )?invariant ")
+_TEST = re.compile(r"T\S+ test \d+")
 _STANDING = {
     proof.PASSED: "proven",
     proof.WAITING: "waits for a person",

@@ -10,22 +10,19 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.markdown.plans.dialects.drafts import Part
 from idumb.markdown.syntax import inline
 
 # An element without others of its name in it. What opens and never closes is text; time is linear.
-_ELEMENT = lazy_pattern.compile(r"<(automated|human-check|human|manual)>((?:(?!</?\1>).)*+)</\1>", re.DOTALL)
-_FENCE = lazy_pattern.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_ELEMENT = re.compile(r"<(automated|human-check|human|manual)>((?:(?!</?\1>).)*+)</\1>", re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh"})
-_BETWEEN = lazy_pattern.compile(r"\s*(?:[,;]|&&)?\s*")
-_SENTENCE = lazy_pattern.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)")
-_MISSING = lazy_pattern.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
-ITEM = lazy_pattern.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_BETWEEN = re.compile(r"\s*(?:[,;]|&&)?\s*")
+_SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)")
+_MISSING = re.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
+ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _LONGEST = 120
-_PREFIX = lazy_pattern.compile(
-    r"^(?:\*\*)?(?:Task|Step)\s+(?:[^\W\d]|[.-])*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE
-)
+_PREFIX = re.compile(r"^(?:\*\*)?(?:Task|Step)\s+(?:[^\W\d]|[.-])*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
 
 
 def read(part: Part) -> tuple[list[str], list[Part], list[Part]]:

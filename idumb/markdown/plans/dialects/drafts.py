@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.plans import plan as plans
 from idumb.domain.plans.plan import SOURCE_DONE, Criterion, FileClaim, Option, Task
@@ -19,23 +18,21 @@ Part = tuple[str, int]
 
 CHANGE = "change"
 _MAY_CHANGE = frozenset({"", "new", "create", "created", "edit", "edits", "modify", "modified", "update", "updated"})
-_NOTHING = lazy_pattern.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
-_BULLET = lazy_pattern.compile(r"^(?:[-*+]|\d+[.)])\s+")
-_VERB = lazy_pattern.compile(
-    r"(create|modify|delete|remove|read|inspect|edit|update|new|add|test)(?: ?: ?| )", re.IGNORECASE
-)
+_NOTHING = re.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
+_BULLET = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
+_VERB = re.compile(r"(create|modify|delete|remove|read|inspect|edit|update|new|add|test)(?: ?: ?| )", re.IGNORECASE)
 # A word or two before a path in backticks, such as `Optional:` or `Create/Modify:`.
-_LABEL = lazy_pattern.compile(r"^\(?[A-Za-z][\w/, -]{0,40}[):]? (?=`(?:[^` (]*/[^` (]*|[^` (]*\.[A-Za-z]\w{0,5})`)")
+_LABEL = re.compile(r"^\(?[A-Za-z][\w/, -]{0,40}[):]? (?=`(?:[^` (]*/[^` (]*|[^` (]*\.[A-Za-z]\w{0,5})`)")
 # A path in quotes, or one before notes in brackets and a remark.
-_QUOTED = lazy_pattern.compile(r"\*{0,2}([`\"'])(?P<path>[^`\"']+)\1(?P<notes>.*)")
-_BARE = lazy_pattern.compile(r"(?P<path>.+?)(?P<notes>(?: \([^()]*\)){0,3})(?: (?:—|–|--?|#) .*)?")
+_QUOTED = re.compile(r"\*{0,2}([`\"'])(?P<path>[^`\"']+)\1(?P<notes>.*)")
+_BARE = re.compile(r"(?P<path>.+?)(?P<notes>(?: \([^()]*\)){0,3})(?: (?:—|–|--?|#) .*)?")
 _VERBS = {"delete": "delete", "remove": "delete", "read": "read", "inspect": "read"}
-_BETWEEN = lazy_pattern.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
-_DELETED = lazy_pattern.compile(r"\( ?(?:deleted?|removed?) ?\)", re.IGNORECASE)
-_NUMBER = lazy_pattern.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
-_ABOUT = lazy_pattern.compile(r"(?<=\S)\s+(?:—|–|--)\s")
-_TASK_ID = lazy_pattern.compile(r"T[\w.]+-\d{2,9}[a-z]?")
-_PLAIN = lazy_pattern.compile(r"[.*/]|^[A-Z][A-Za-z]*file$|^[A-Z]+$|^\w+$")
+_BETWEEN = re.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
+_DELETED = re.compile(r"\( ?(?:deleted?|removed?) ?\)", re.IGNORECASE)
+_NUMBER = re.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
+_ABOUT = re.compile(r"(?<=\S)\s+(?:—|–|--)\s")
+_TASK_ID = re.compile(r"T[\w.]+-\d{2,9}[a-z]?")
+_PLAIN = re.compile(r"[.*/]|^[A-Z][A-Za-z]*file$|^[A-Z]+$|^\w+$")
 _is_protected = paths.cover(paths.ALWAYS_PROTECTED)
 _KINDS = {
     **dict.fromkeys(("", "auto", "execute", "tdd"), plans.BUILD),

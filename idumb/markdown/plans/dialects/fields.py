@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb import lazy_pattern
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Option
 from idumb.markdown.plans.dialects import checks, drafts
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.problems import Problems
 
-_CHECK = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+check:\s*(`.*`)\s*$")
-_BY_HAND = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+human\s*$")
-_OPTION = lazy_pattern.compile(r"<option\b([^<>]*)>((?:(?!</?option\b).)*+)</option>", re.DOTALL)
-_ID = lazy_pattern.compile(r"\bid\s*=\s*[\"']([^\"']*)")
-_OPENING, _CLOSING = lazy_pattern.compile(r"<([\w-]+)>\s*"), lazy_pattern.compile(r"\s*</[\w-]+>\s*")
-_AN_ID = lazy_pattern.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
-_ESTIMATE = lazy_pattern.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
+_CHECK = re.compile(r"\s+(?:—|–|--?)\s+check:\s*(`.*`)\s*$")
+_BY_HAND = re.compile(r"\s+(?:—|–|--?)\s+human\s*$")
+_OPTION = re.compile(r"<option\b([^<>]*)>((?:(?!</?option\b).)*+)</option>", re.DOTALL)
+_ID = re.compile(r"\bid\s*=\s*[\"']([^\"']*)")
+_OPENING, _CLOSING = re.compile(r"<([\w-]+)>\s*"), re.compile(r"\s*</[\w-]+>\s*")
+_AN_ID = re.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
+_ESTIMATE = re.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
 _PRIORITIES = {
     word: name
     for name, words in {

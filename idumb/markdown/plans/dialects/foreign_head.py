@@ -7,7 +7,6 @@ import shlex
 from dataclasses import field
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Setup, Span
 from idumb.lazy_dataclass import dataclass
@@ -19,7 +18,7 @@ from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
-_WORD = lazy_pattern.compile(r"[^\s,`\"'\[\]{}:]+")
+_WORD = re.compile(r"[^\s,`\"'\[\]{}:]+")
 _TRUTHS = frozenset({"truths", "observable_truths"})
 _TEXTS = frozenset({"phase", "plan", "title", "objective", "goal"})
 _IGNORED = frozenset(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from idumb import lazy_pattern
 from idumb.markdown.plans.dialects import checks, drafts, labels
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.plans.dialects.labels import Line
@@ -16,22 +15,16 @@ from idumb.markdown.syntax.problems import Problems
 
 _DASH = r"[ \t]*(?:[:.)]|—|–|--?)[ \t]*"
 _T_ID = r"T(?:[\w.]*-\d+|[\w.]*\d)[a-z]?"
-_NAMED = lazy_pattern.compile(
-    rf"Task[ \t]+((?:[\w.-]*-)?(?:[^\W\d]|\.)*\d[\w.]*)(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE
-)
-_ID = lazy_pattern.compile(rf"\[?({_T_ID})\]?(?:{_DASH}|[ \t]+)(.+)")
-_NUMBERED = lazy_pattern.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")
-_STEP = lazy_pattern.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\][ \t]")
-_STRAY = lazy_pattern.compile(r"[-*+][ \t]+\[[ xX]\][ \t]|[ \t]{0,3}- id:")
-_SECTION = lazy_pattern.compile(
-    r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE
-)
-_KIND = lazy_pattern.compile(
-    r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE
-)
+_NAMED = re.compile(rf"Task[ \t]+((?:[\w.-]*-)?(?:[^\W\d]|\.)*\d[\w.]*)(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE)
+_ID = re.compile(rf"\[?({_T_ID})\]?(?:{_DASH}|[ \t]+)(.+)")
+_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")
+_STEP = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\][ \t]")
+_STRAY = re.compile(r"[-*+][ \t]+\[[ xX]\][ \t]|[ \t]{0,3}- id:")
+_SECTION = re.compile(r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE)
+_KIND = re.compile(r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE)
 _SECTIONS = {
-    "success_criteria": lazy_pattern.compile(r"(?:overall )?success criteria\b|must-haves\b", re.IGNORECASE),
-    "objective": lazy_pattern.compile(r"(?:goal|objective|what this builds)\b", re.IGNORECASE),
+    "success_criteria": re.compile(r"(?:overall )?success criteria\b|must-haves\b", re.IGNORECASE),
+    "objective": re.compile(r"(?:goal|objective|what this builds)\b", re.IGNORECASE),
 }
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from idumb import lazy_pattern
 from idumb.markdown.plans.dialects import checks, fields
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax import outline
@@ -13,14 +13,14 @@ from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
-_FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
-_BOLD = lazy_pattern.compile(
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_BOLD = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_`\n]{1,60}?)"
     r"[ \t]*(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*"
 )
-_BARE = lazy_pattern.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
-_BOXED = lazy_pattern.compile(r"[ \t]*[-*+][ \t]+\[.\]")
-_NOTE = lazy_pattern.compile(r"(?<![ \t])[ \t]*\([^()]*\)")
+_BARE = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
+_BOXED = re.compile(r"[ \t]*[-*+][ \t]+\[.\]")
+_NOTE = re.compile(r"(?<![ \t])[ \t]*\([^()]*\)")
 # Labels without notes in brackets, in lower case, and what they mean.
 _FIELDS = {
     "files": ("file", "files", "files involved", "files to create", "files to modify", "files to edit", "files created",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 
-from idumb import lazy_pattern
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans.numbered_phases import QUICK
 from idumb.domain.plans.plan import HUMAN, Criterion, Plan
@@ -16,13 +15,13 @@ from idumb.markdown.plans.dialects.foreign_head import Head
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
-_FOLDER = lazy_pattern.compile(r"(?:^|/)\.planning/(phases|quick)/([^/]+)/")
+_FOLDER = re.compile(r"(?:^|/)\.planning/(phases|quick)/([^/]+)/")
 _NUMBERS = r"(?:[A-Za-z]{1,6}-)?(\d+[A-Za-z]?(?:\.\d+)*)-(\d+[a-z]?(?:\.\d+)*)"
-_FILE = lazy_pattern.compile(_NUMBERS + r"(?:[-_. ].*)?")
-_NAMED = lazy_pattern.compile(r"(?:.*/)?PLAN[-_ ]?(\d+[a-z]?)(?:[-_ ].*)?")
-_ABOUT = lazy_pattern.compile(r"\s+\([^()]*\)\s*$")
-_ALONE = lazy_pattern.compile(r"\d+[a-z]?(?:\.\d+)*")
-_NOT_ID = lazy_pattern.compile(r"[^0-9A-Za-z._-]+")
+_FILE = re.compile(_NUMBERS + r"(?:[-_. ].*)?")
+_NAMED = re.compile(r"(?:.*/)?PLAN[-_ ]?(\d+[a-z]?)(?:[-_ ].*)?")
+_ABOUT = re.compile(r"\s+\([^()]*\)\s*$")
+_ALONE = re.compile(r"\d+[a-z]?(?:\.\d+)*")
+_NOT_ID = re.compile(r"[^0-9A-Za-z._-]+")
 _LONGEST_ID = 40
 # Texts of the whole plan that a builder of every task reads; the others are for people and for the other tool.
 _SHARED = ("context", "interfaces", "threat_model", "constraints")

@@ -11,20 +11,19 @@ import textwrap
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from idumb import lazy_pattern
 from idumb.markdown.plans.dialects import checks, fields, labels
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
-_OPEN = lazy_pattern.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
-_TAG = lazy_pattern.compile(r"</?([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
-_ATTRIBUTE = lazy_pattern.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_BLANK = lazy_pattern.compile(r"\s*")
-_FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
+_OPEN = re.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
+_TAG = re.compile(r"</?([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
+_ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_BLANK = re.compile(r"\s*")
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _LONGEST_LINE = 64 * 1024
-_TASK_LINES = lazy_pattern.compile(r"(?m)^[ \t]*<(task|feature)(?:\s[^<>]*)?>")
-_COMMENT = lazy_pattern.compile(r"<!--.*?-->", re.DOTALL)
+_TASK_LINES = re.compile(r"(?m)^[ \t]*<(task|feature)(?:\s[^<>]*)?>")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TASK_TAGS = ("task", "feature")
 _KNOWN = frozenset({"type", "gate", "tdd", "id", "name", "priority"})
 # Tags of a task whose text a builder or a person reads, with their headings.
