@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.system import clock
 from tests.meta import source
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
@@ -78,12 +79,14 @@ def test_help_loads_only_its_own_packages(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def site(sandbox: GitSandbox) -> GitSandbox:
-    """A project whose states were all read once."""
+def site(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> GitSandbox:
+    """A project whose states were all read once, when its files had settled."""
     sandbox.write_all({ROADMAP: "# Roadmap\n\n## Phase 1: A file\n", PLACE: PLAN})
     project = Project(sandbox, sandbox.root)
     assert project.quick("init").code == 0
     sandbox.commit()
+    settled = clock.nanoseconds() + 3_000_000_000
+    monkeypatch.setattr(clock, "nanoseconds", lambda: settled)
     for command in ("status", "next", "roadmap"):
         assert project.quick(command).code == 0
     return sandbox

@@ -399,7 +399,8 @@ def for_verified(phase: str, forced: Action | None, report: str | None = None) -
     log = shlex.join(["git", "log", "--", report or ""])
     first = start_fresh(phase) if report is None else Choice("look", "see who verified it", means, log)
     again = ("force", "run it again on top of its work", "a new run of every task; the commits of the last run stay")
-    return (first,) if forced is None else (first, Choice(*again, forced))
+    leave = Choice("leave", "leave it as it is", "nothing changes", NEXT)
+    return (leave, first) if forced is None else (leave, first, Choice(*again, forced))
 
 
 def stopped_by(by: str, why: str) -> str:
