@@ -109,7 +109,7 @@ def test_a_clone_does_not_repeat_a_phase_that_the_committed_report_calls_verifie
         answer = run(clone, *flags)
         assert (answer.code, answer.error["code"]) == (4, "phase.verified"), answer
         assert ".planning/phases/1/1-VERIFICATION.md in HEAD says so" in answer.error["message"]
-        assert [row["id"] for row in answer.error["details"]["choices"]] == ["look", "force"]
+        assert [row["id"] for row in answer.error["details"]["choices"]] == ["leave", "look", "force"]
         assert clone.repo.ledger() == before
     clone.configure("run:\n  max_attempts: 2\n")
     assert run(clone).error["code"] != "phase.verified"  # another contract

@@ -159,7 +159,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
 
 
 PROGRAMME = Programme(
-    "T4", "each system call failing at its nth use", 36, None, run, (*ENDING, TRACEBACK), divides=True, push=3
+    "T4", "each system call failing at its nth use", 36, None, run, (*ENDING, TRACEBACK), divides=True, push=2
 )
 
 

@@ -188,5 +188,5 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
 
 # On a push, another test takes over after the owner.
 PROGRAMME = Programme(
-    "T7", "an owner stopped, taken over, and continued", 10, None, run, (*ENDING, TRACEBACK), divides=True, push=2
+    "T7", "an owner stopped, taken over, and continued", 10, None, run, (*ENDING, TRACEBACK), divides=True, push=1
 )
