@@ -33,17 +33,31 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     objects = gc.get_objects()
     live = [each for each in objects if isinstance(each, FunctionType) and each.__code__.co_filename == str(path)]
     caches = [each for each in objects if isinstance(each, functools._lru_cache_wrapper)]
+    survives = functools.partial(_survives, session, live, caches)
+    assert survives({}), "the tests fail in a second process"
     for line, operator, codes in (mutants := list(_mutants(path))):
-        if not (child := os.fork()):
-            signal.setitimer(signal.ITIMER_PROF, 10)  # ends what a mutant made endless
-            for each in live:
-                each.__code__ = codes.get((each.__code__.co_firstlineno, each.__qualname__), each.__code__)
-            list(map(functools._lru_cache_wrapper.cache_clear, caches))
-            os._exit(not _pass(session.items))
-        if os.waitpid(child, 0)[1] == 0:
+        if survives(codes):
             terminal.line(f"survived: {path.name}:{line} {operator}")
     terminal.line(f"{len(mutants)} mutants")
     return True
+
+
+def _survives(
+    session: pytest.Session,
+    live: Sequence[FunctionType],
+    caches: Sequence[functools._lru_cache_wrapper[object]],
+    codes: dict[tuple[int, str], CodeType],
+) -> bool:
+    """Run the tests in a fork in which functions have these codes, and folders of its own; return whether they pass."""
+    if not (child := os.fork()):
+        signal.setitimer(signal.ITIMER_PROF, 30)  # ends what a mutant made endless
+        places: pytest.TempPathFactory = session.config._tmp_path_factory  # type: ignore[attr-defined]
+        places._basetemp = places.mktemp("mutant")
+        for each in live:
+            each.__code__ = codes.get((each.__code__.co_firstlineno, each.__qualname__), each.__code__)
+        list(map(functools._lru_cache_wrapper.cache_clear, caches))
+        os._exit(not _pass(session.items))
+    return os.waitpid(child, 0)[1] == 0
 
 
 def _pass(items: Sequence[pytest.Item]) -> bool:
