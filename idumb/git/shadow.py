@@ -62,6 +62,7 @@ class Shadow:
         self._index: tuple[int, ...] | None = None
         self._users_index: tuple[int, ...] | None = ()
         self._tracked_ignored: frozenset[bytes] = frozenset()
+        self._known: set[bytes] = set()
         self._is_first = True
         self.omitted: dict[str, str] = {}
         self.repositories: tuple[str, ...] = ()
@@ -161,13 +162,15 @@ class Shadow:
             self._drop(dated_back)
 
     def _newly_tracked(self) -> set[bytes]:
-        """Return what the user tracks although git ignores it, if his index changed: git does not list what is new."""
-        signature = self._git.tracked_signature()
-        if signature == self._users_index or self._git.has_tracked:
+        """Return what the user tracks although git ignores it and our index may lack it: git does not list that."""
+        if self._git.has_tracked:
             return set()
-        listed = self._git.tracked(["ls-files", "-z", "-c", "-i", "--exclude-standard"])
-        self._users_index, self._tracked_ignored = signature, frozenset(_rows(listed))
-        return self._readable(self._tracked_ignored)
+        if (signature := self._git.tracked_signature()) != self._users_index:
+            listed = self._git.tracked(["ls-files", "-z", "-c", "-i", "--exclude-standard"])
+            self._users_index, self._tracked_ignored, self._known = signature, frozenset(_rows(listed)), set()
+        there = self._readable(self._tracked_ignored)
+        new, self._known = there - self._known, there
+        return new
 
     def _changed(self) -> set[bytes]:
         """Return the paths that differ from our index, and those that it lacks. Note what is left out."""
@@ -264,7 +267,8 @@ class Shadow:
             raise _Moved(result.words)
         raise git_program.failure(["update-index"], result)
 
-    def _drop(self, paths: Iterable[bytes]) -> None:
+    def _drop(self, paths: Sequence[bytes]) -> None:
+        self._known.difference_update(paths)
         names = b"".join(path + b"\0" for path in paths)
         self._git.required(["update-index", "--force-remove", "-z", "--stdin"], names)
         self._tree = ""

@@ -170,7 +170,8 @@ class Checkout:
             self._make()
         private_folders.require_no_mounts(self._own_root())
         self._folder.clear_beside()
-        self._files.show(tree)
+        if self._files.show(tree):
+            self._clean.clear()
         if "info/sparse-checkout" in self._settings.files:
             before = tree_objects.tree_of(self.trees.repository, head)
             self._files.show_sparse(c.path for c in tree_objects.changes(self.trees.repository, before, tree))
@@ -263,6 +264,7 @@ class Checkout:
         except (Odd, OSError):  # a check moved the folder, or removed permissions
             changed, self._shown = [*self._tracked()], None
             self._git.remove(SHOWN)
+            self._clean.clear()
         self._note_checked()
         return self._paths.all_shown(sorted(changed))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
-from idumb.git import git_program, guarded_files
+from idumb.git import git_program
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
@@ -85,9 +85,6 @@ class _ScanFolder(ShadowFolder):
     def git(self, arguments: Sequence[str], stdin: bytes = b"", *, strict: bool = False) -> git_program.Result:
         words = [*(() if strict else self._own.user.optional_filters), *arguments]
         return self._own.git(words, stdin, index=INDEX, keep=(self._lock,))
-
-    def tracked_signature(self) -> tuple[int, ...] | None:
-        return guarded_files.stat_key(f"{self.path}/{SHOWN}")
 
     def tracked(self, arguments: Sequence[str]) -> bytes:
         return self._own.git(arguments, keep=(self._lock,)).out

@@ -44,8 +44,8 @@ class TreeFiles:
         self.tracked: dict[str, Entry] = {}
         self.folders: set[str] = set()
 
-    def show(self, tree: str) -> None:
-        """Make the tracked files those of `tree`.
+    def show(self, tree: str) -> bool:
+        """Make the tracked files those of `tree`; return whether each was written, and none of another tree removed.
 
         Refusal `git.object-missing`, `system.full` or `git.failed`. If it is killed, the next call writes every file.
         """
@@ -54,11 +54,12 @@ class TreeFiles:
         self._folder.remove(_TREE)
         if not before:
             self._require_space(tree)
-        if not before or self._attributes_differ(before, tree):
+        if anew := not before or self._attributes_differ(before, tree):
             self._folder.remove(SHOWN)
         self._check_out(tree)
         self._list(tree)
         self._folder.write(_TREE, tree.encode("ascii"))
+        return anew
 
     def show_sparse(self, changed: Iterable[str]) -> None:
         """Write those of the changed files that a sparse checkout omits: checks judge them."""

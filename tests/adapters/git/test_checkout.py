@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from idumb.app.ports.repository import Conflict
 from idumb.domain.errors import Refusal
 from idumb.git import discover
+from idumb.git.checkouts import untracked
 from idumb.git.checkouts.checkout import BUILD, Checkout
 from idumb.git.trees import GitTrees
 from idumb.system import clock
@@ -61,12 +63,6 @@ def test_it_holds_what_is_committed_and_nothing_else(sandbox: GitSandbox, proof:
     assert sandbox.ledger() == before
 
 
-@pytest.fixture
-def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In memory, a write may leave no time, so every file is written again."""
-
-
-@pytest.mark.usefixtures("on_disk")
 def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proof: Take) -> None:
     sandbox.write_all({"same.txt": "same\n", "gone/old.txt": "x\n", "folder/file.txt": "x\n", "file": "x\n"})
     sandbox.commit()
@@ -288,7 +284,23 @@ def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: Git
         build.trees.scan()
 
 
-@pytest.mark.usefixtures("on_disk")
+def test_a_tree_with_other_attributes_leaves_no_file_of_the_last_one(
+    sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-RUN-3: git then writes every file anew, and removes none."""
+    later = SimpleNamespace(nanoseconds=lambda: clock.nanoseconds() + 3_000_000_000, TICK=clock.TICK)
+    monkeypatch.setattr(untracked, "clock", later)  # so that folders count as settled
+    sandbox.write_all({"a/b/old.txt": "x\n", "a/c/stays.txt": "x\n", ".gitattributes": "*.bat eol=crlf\n"})
+    sandbox.commit()
+    checkout = proof()
+    show(checkout, sandbox)
+    sandbox.git("rm", "-rq", "a/b")
+    sandbox.write(".gitattributes", "*.bat -text\n")
+    sandbox.commit()
+    show(checkout, sandbox)
+    assert set(shown(checkout)) == {"a/c/stays.txt", ".gitattributes"}
+
+
 def test_attributes_of_a_new_tree_apply_to_files_that_it_does_not_change(sandbox: GitSandbox, proof: Take) -> None:
     sandbox.write_all({".gitattributes": "*.bat eol=crlf\n", "a.bat": "x\n"})
     sandbox.commit()
@@ -587,7 +599,6 @@ def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbo
 
 
 @pytest.mark.nightly
-@pytest.mark.usefixtures("on_disk")
 def test_a_second_look_at_many_files_costs_at_most_twice_a_checkout(sandbox: GitSandbox, proof: Take) -> None:
     """In processor time of git and of idumb together."""
     sandbox.write_all({f"d{number % 40}/{number}.txt": f"{number}\n" for number in range(2000)})

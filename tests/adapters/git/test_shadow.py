@@ -124,6 +124,22 @@ def test_ignored_files_are_included_if_tracked(sandbox: GitSandbox, trees: GitTr
     assert names(sandbox, trees.scan()) == [".gitignore", "build/kept"]
 
 
+def test_a_tracked_file_that_git_ignores_is_included_again_after_it_was_away(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    """F4: git does not list it as new, and the user's index did not change."""
+    sandbox.write_all({"build/kept": "k", ".gitignore": "build/\n"})
+    sandbox.git("add", "-f", "build/kept")
+    trees.scan()
+    sandbox.remove("build/kept")
+    assert names(sandbox, trees.scan()) == [".gitignore"]
+    for text in ("new", "dated back"):
+        sandbox.write("build/kept", text)
+        os.utime(sandbox.root / "build/kept", (1, 1))
+        trees.scan()
+        assert names(sandbox, trees.scan()) == [".gitignore", "build/kept"]
+
+
 def test_a_file_is_included_from_when_it_becomes_tracked(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"build/out": "o", ".gitignore": "build/\n"})
     assert names(sandbox, trees.scan()) == [".gitignore"]
