@@ -113,11 +113,11 @@ class ProgramAgent(Adapter):
         `scratch` is a folder of this call, `state` are folders of the agent. `in_sandbox` changes the arguments
         for a sandbox. Raises OSError if the program cannot start, AdapterError if it must not start without a sandbox.
         """
-        settings, level = self._equipment.settings, ""
-        if settings.sandbox is not None and settings.sandboxed:
+        level = ""
+        if self._equipment.settings.sandboxed:
             from idumb.agents import sandboxed
 
-            place = sandboxed.opened(request, self._equipment, settings.sandbox, scratch, state)
+            place = sandboxed.opened(request, self._equipment, scratch, state)
             argv = (*place.argv, *in_sandbox(argv)) if place.argv else argv
             environment, level = {**environment, **place.variables}, place.level
         finished = child_process.run(

@@ -12,7 +12,6 @@ from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
-from idumb.domain.settings import SANDBOX_BWRAP, SandboxSettings
 from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import bubblewrap
 
@@ -28,15 +27,13 @@ class Opened:
     level: str
 
 
-def opened(
-    request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, scratch: str, state: Sequence[str]
-) -> Opened:
+def opened(request: AgentRequest, equipment: Equipment, scratch: str, state: Sequence[str]) -> Opened:
     """Prepare the sandbox of one call.
 
     `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the settings require a
     sandbox and none can be had, OSError if a folder cannot be made.
     """
-    fence = _fence(request, equipment, chosen, (scratch, *state))
+    fence = _fence(request, equipment, (scratch, *state))
     if equipment.sandboxes is None:
         raise AssertionError("agents that work have the port")
     sandboxes = equipment.sandboxes()
@@ -46,24 +43,24 @@ def opened(
         temporary = os.path.join(scratch, "tmp")
         os.makedirs(temporary, 0o700, exist_ok=True)
         return Opened(argv, dict.fromkeys(_TEMPORARY, temporary), words)
-    if chosen.level == SANDBOX_BWRAP:
+    if equipment.settings.requires_sandbox:
         raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
     return Opened(argv, {}, words)
 
 
 @contextlib.contextmanager
-def opened_for_steps(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings) -> Iterator[Opened]:
+def opened_for_steps(request: AgentRequest, equipment: Equipment) -> Iterator[Opened]:
     """Prepare the sandbox of the programs that a task's steps start, with scratch of their own."""
     if equipment.inputs is not None:
         os.makedirs(equipment.inputs, 0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="idumb-", dir=equipment.inputs, ignore_cleanup_errors=True) as scratch:
-        yield opened(request, equipment, chosen, scratch, ())
+        yield opened(request, equipment, scratch, ())
 
 
-def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, own: Sequence[str]) -> Fence:
+def _fence(request: AgentRequest, equipment: Equipment, own: Sequence[str]) -> Fence:
     """Return where a program may write: in `own`, and a builder in its checkout and the configured absolute places."""
-    root = os.path.realpath(request.workspace)
-    named = [place for path in chosen.write if os.path.isabs(place := os.path.expanduser(path))]
+    root, chosen = os.path.realpath(request.workspace), equipment.settings.sandbox
+    named = [place for path in (chosen.write if chosen else ()) if os.path.isabs(place := os.path.expanduser(path))]
     # An earlier attempt could have made a link in what a builder may write.
     written = (root, *map(os.path.realpath, named))
     guarded = _present(map(os.path.realpath, equipment.guarded))

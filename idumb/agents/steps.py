@@ -69,13 +69,12 @@ class StepsAgent(Adapter):
 
     def _launcher(self, request: AgentRequest, stack: contextlib.ExitStack) -> Opened | None:
         """Open the sandbox of the programs that the steps start; None if none is configured or needed."""
-        settings = self._equipment.settings
         starts = request.task is not None and any(step.tool == _PROGRAM for step in request.task.steps)
-        if settings.sandbox is None or not settings.sandboxed or not starts:
+        if not self._equipment.settings.sandboxed or not starts:
             return None
         from idumb.agents import sandboxed
 
-        return stack.enter_context(sandboxed.opened_for_steps(request, self._equipment, settings.sandbox))
+        return stack.enter_context(sandboxed.opened_for_steps(request, self._equipment))
 
     def _make_calls(
         self, request: AgentRequest, task: Task, deadline: float | None, launcher: Opened | None

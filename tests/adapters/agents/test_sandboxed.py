@@ -53,12 +53,17 @@ def fence_of(
     """Return the level, and the names of what is writable, guarded and read-only."""
     machine, user = Recorder(support), root.parent / "user"
     equipment = Equipment(
-        Settings(), str(user), lambda *_: (False, ""), str, sandboxes=lambda: machine, guarded=(str(user / ".git"),)
+        Settings(sandbox=SandboxSettings(level, write)),
+        str(user),
+        lambda *_: (False, ""),
+        str,
+        sandboxes=lambda: machine,
+        guarded=(str(user / ".git"),),
     )
     request = AgentRequest(role, None, "", str(root), allowed, about="it")
     scratch = str(root.parent / "scratch")
     os.makedirs(scratch, exist_ok=True)
-    place = sandboxed.opened(request, equipment, SandboxSettings(level, write), scratch, ())
+    place = sandboxed.opened(request, equipment, scratch, ())
     assert place.variables.get("TMPDIR", f"{scratch}/tmp") == f"{scratch}/tmp"
     kept = (machine.fence.writable, machine.fence.guarded, machine.fence.read_only)
     names = [sorted(os.path.relpath(path, root) for path in paths) for paths in kept]
