@@ -361,7 +361,7 @@ description: Hands its work on.
 kind: script
 run: printf 'a name\\n'
 outputs: {name: text}
-handoff_to: ["workflow:greet", "nobody", "human (never)"]
+handoff_to: ["workflow:greet", "workflow:nothing", "human (never)"]
 ```
 """
 
@@ -377,7 +377,7 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
         "pending",
         {"name": "a name"},
     )
-    assert listed["failed"][0]["to_agent"] == "nobody"
+    assert listed["failed"][0]["to_agent"] == "workflow:nothing"
     assert "a name" in project.read(handoff["path"])
     (project.folder / handoff["path"]).write_text(project.read(handoff["path"]).replace("a name", "another name"))
 

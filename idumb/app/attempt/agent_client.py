@@ -96,7 +96,8 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
 def _once(services: Services, journal: Journal, call: Call, started: float) -> AgentResult:
     """Make one call, unless the breaker is open."""
     limits = rule(services.settings)
-    last = breakers(services).get(call.key, Breaker())
+    changes = services.log.events(kind="breaker.changed", newest_first=True)
+    last = next((breaker.from_payload(e.payload) for e in changes if e.payload["key"] == call.key), Breaker())
     current, wait = breaker.before_call(last, services.clock.now(), limits)
     if wait:
         return _not_asked(services, last, wait)

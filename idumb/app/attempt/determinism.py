@@ -72,7 +72,7 @@ def _earlier(context: RunContext, attempt: Attempt) -> Event | None:
         last = next(reversed([event for event in ended if event.attempt == begun.attempt]), None)
         if last is None or (last.payload["builder"] or {}).get("outcome") != outcome.COMPLETED:
             continue
-        if not any(_differing(context.work, *pair) for pair in starts if pair[0] != pair[1]):
+        if all(_differing(context.work, *pair) == () for pair in starts if pair[0] != pair[1]):
             return last
     return None
 
@@ -81,10 +81,13 @@ def _changed(ended: Event) -> Iterator[str]:
     return (line["path"] for line in ended.payload["ledger"] if "symbol" not in line and line["actual"])
 
 
-def _differing(work: Trees, first: str, second: str, among: Collection[str] | None = None) -> tuple[str, ...]:
-    """Return the paths that differ, or of `among` these, without idumb's own files, which every run writes."""
+def _differing(work: Trees, first: str, second: str, among: Collection[str] | None = None) -> tuple[str, ...] | None:
+    """Return the paths that differ, or of `among` these, without idumb's own files, which every run writes.
+
+    None if the trees cannot be compared, because objects are gone.
+    """
     try:
         changed = [change.path for change in work.changes(first, second)]
-    except Refusal:  # its objects are gone, so they cannot be compared
-        return ()
+    except Refusal:
+        return None
     return tuple(p for p in changed if (among is None or p in among) and not paths.matches_any(p, paths.OWN_FILES))

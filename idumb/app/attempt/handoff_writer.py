@@ -14,7 +14,7 @@ from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.errors import IdumbError
+from idumb.domain.errors import IdumbError, InputError
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import handoff
@@ -69,13 +69,25 @@ def of_task(
 
 
 def _event(services: Services, journal: Journal, document: Document) -> NewEvent:
-    wrong = handoff.problems(document, handoff.agents(services.settings))
+    wrong = handoff.problems(document, handoff.agents(services.settings)) + _unknown_workflow(services, document)
     if not wrong:
         return journal.event(CREATED, document.task, document.attempt, **document.as_dict())
     services.reporter.note(f"{document.task} is not handed on to {document.to_agent}: {'; '.join(wrong)}")
     return journal.event(
         "handoff.failed", document.task, document.attempt, to_agent=document.to_agent, reason="; ".join(wrong)
     )
+
+
+def _unknown_workflow(services: Services, document: Document) -> tuple[str, ...]:
+    """Return the problem of a receiver that is a workflow without a definition."""
+    name = handoff.workflow_of(document.to_agent)
+    if name is None:
+        return ()
+    try:
+        names = {definition.name for definition in services.definitions.all()}
+    except InputError as problem:  # a folder that cannot be read
+        return (f"to_agent: {problem.message}",)
+    return () if name in names else (f"to_agent: there is no workflow {name}",)
 
 
 def _document(

@@ -76,10 +76,12 @@ def lock_in(context: RunContext) -> None:
 
     The user accepted these changes before the run continued. Plans, configuration and policy must be unchanged.
     """
-    _require_same_files(context)
     state, services = context.journal.state, context.services
     current = envelopes.present(services, context.agents, context.contract)
     context.locked.programs = tuple(current.programs)
+    mark = _mark(context)  # before the comparison, so that no later change passes for compared
+    _require_same_files(context)
+    context.locked.mark = None if context.strict else mark
     if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != context.contract.hash:
         context.journal.write(context.journal.event("run.locked", **_lock_payload(context, current)))
         return
@@ -127,9 +129,7 @@ def require(context: RunContext, attempt: Attempt) -> None:
     Files are read only if their size, times or location show that they may have changed. Refusal `lock.plan-changed`,
     `lock.configuration-changed`, `envelope.changed` or that of the approval.
     """
-    services, locked = context.services, context.locked
-    files = services.files.signature(_watched_files(context))
-    mark = None if files is None else f"{files}.{services.consent.mark()}"
+    services, locked, mark = context.services, context.locked, _mark(context)
     if mark is None or mark != locked.mark or (locked.until and locked.until <= services.clock.now()):
         _require_same_files(context)
         if context.strict:
@@ -138,6 +138,12 @@ def require(context: RunContext, attempt: Attempt) -> None:
         _require_environment(context, attempt)
         locked.mark = mark
     irreversible.require(services, context.contract, strict=context.strict, asks=False, only=attempt.task.id)
+
+
+def _mark(context: RunContext) -> str | None:
+    """Return a fingerprint of the watched files and of consent; None if one changed just now."""
+    files = context.services.files.signature(_watched_files(context))
+    return None if files is None else f"{files}.{context.services.consent.mark()}"
 
 
 def _watched_files(context: RunContext) -> tuple[str, ...]:

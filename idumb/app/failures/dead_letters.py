@@ -21,6 +21,7 @@ from idumb.domain import failures, outcome, wording
 from idumb.domain.action import REASON, Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import breaker, project_key, replay, run
+from idumb.domain.runs.breaker import Breaker
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -45,10 +46,7 @@ def show(services: Services, name: str) -> Result:
 
 def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     """Resume the run with one more attempt of the failed task, or of each failed task of the run."""
-    letter = _find(services, name)
-    if not letter["can_retry"]:
-        words = f"{letter['id']} cannot be retried here: {letter['why_not']}."
-        raise Refusal("dead-letter.not-retryable", words, hint=Action("status"))
+    letter = _find_here(services, name, "retried")
     task = letter["task"]
     again = Retry(failed=task is None, only=(task,) if task else (), once=True)
     return resume.resume(services, Request(letter["phase"], approve=approve), again)
@@ -56,7 +54,7 @@ def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
 
 def remove(services: Services, name: str, why: str, who: str) -> Result:
     """Drop the failed task, or what is left of the run. The log keeps the failure."""
-    letter = _find(services, name)
+    letter = _find_here(services, name, "removed")
     return drop.drop(services, letter["task"] or letter["phase"], why, who)
 
 
@@ -78,17 +76,18 @@ def _letter(services: Services, state: RunState, tree: str, task: str | None, **
         "decision": None,
         **facts,
         "can_retry": here,
-        "retry_after": _retry_after(services, facts["failure"], facts.get("agent")),
         "why_not": "" if here else f"it belongs to the working tree {project_key.words(tree)}",
         "next": ways,
     }
 
 
-def _retry_after(services: Services, failure: str | None, agent: str | None) -> str | None:
+def _retry_after(services: Services, breakers: Mapping[str, Breaker], letter: Letter) -> str | None:
     """Return until when the agent is not asked, because calls of it failed; None if it can be asked now."""
-    now, rule, states = services.clock.now(), agent_client.rule(services.settings), agent_client.breakers(services)
-    own = (state for key, state in states.items() if agent in key.split() or (not agent and state.failure == failure))
-    wait = max((breaker.before_call(state, now, rule)[1] for state in own), default=0.0)
+    now, rule, agent = services.clock.now(), agent_client.rule(services.settings), letter["agent"]
+    own = (
+        one for key, one in breakers.items() if agent in key.split() or (not agent and one.failure == letter["failure"])
+    )
+    wait = max((breaker.before_call(one, now, rule)[1] for one in own), default=0.0)
     return f"{datetime.fromisoformat(now) + timedelta(seconds=wait):%Y-%m-%dT%H:%M:%S.%fZ}" if wait else None
 
 
@@ -105,6 +104,8 @@ def _letters(services: Services) -> list[Letter]:
             _of_task(services, state, task, tree) for task in state.tasks.values() if task.status == outcome.FAILED
         ]
         letters += [*failed, *_of_run(services, state, tree, failed)]
+    breakers = agent_client.breakers(services) if letters else {}
+    letters = [{**letter, "retry_after": _retry_after(services, breakers, letter)} for letter in letters]
     return sorted(letters, key=lambda letter: str(letter["at"]))
 
 
@@ -150,6 +151,15 @@ def _of_run(services: Services, state: RunState, tree: str, failed: Sequence[Let
             at=event.at,
             **{"class": hardest},
         )
+
+
+def _find_here(services: Services, name: str, done: str) -> Letter:
+    """Find a letter of this working tree."""
+    letter = _find(services, name)
+    if not letter["can_retry"]:
+        words = f"{letter['id']} cannot be {done} here: {letter['why_not']}."
+        raise Refusal("dead-letter.not-retryable", words, hint=Action("status"))
+    return letter
 
 
 def _find(services: Services, name: str) -> Letter:

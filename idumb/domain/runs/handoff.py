@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from idumb.domain import agent, canonical_json
+from idumb.domain.plans import workflow
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
@@ -30,7 +31,6 @@ STATUSES = (PENDING, IN_PROGRESS, COMPLETE, BLOCKED, FAILED)
 PRIORITIES = ("critical", "high", "normal", "low")
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_WORKFLOW = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _REQUIRED = ("handoff_id", "from_agent", "to_agent", "request_id", "timestamp", "handoff_type", "status", "priority")
 
 
@@ -91,7 +91,7 @@ def from_dict(data: Mapping[str, Any]) -> Document:
 def workflow_of(receiver: str) -> str | None:
     """Return the name in `workflow:NAME`; None for other receivers."""
     prefix, _, name = receiver.partition(":")
-    return name if prefix == "workflow" and _WORKFLOW.fullmatch(name) else None
+    return name if prefix == "workflow" and workflow.NAME.fullmatch(name) else None
 
 
 def new_id(run: str, task: str, attempt: int, number: int) -> str:
