@@ -20,12 +20,12 @@ def judge(inputs: Inputs) -> Judged | None:
     """Return what new and changed public functions do not declare; None if there is no such function."""
     wrong: list[Violation] = []
     judged = 0
-    # What only moved is not new.
-    elsewhere = {name: old for change in inputs.changes for name, old in _functions(inputs, change, old=True).items()}
+    olds = {change.path: _functions(inputs, change, old=True) for change in inputs.changes}
+    elsewhere = {name: old for found in olds.values() for name, old in found.items()}  # what only moved is not new
     for change in inputs.changes:
         if change.new is None or run_files.has_no_callers(change.path):
             continue
-        after, before = (_functions(inputs, change, old=old) for old in (False, True))
+        after, before = _functions(inputs, change, old=False), olds[change.path]
         for name, function in after.items():
             old = before.get(name) or elsewhere.get(name)
             if old is None or old.text != function.text:

@@ -162,7 +162,8 @@ class PlanningFolder:
         If it is the file of another tool, that is the only finding: further errors would hide it.
         """
         parsed = self._parsed(data, path, others)
-        tool = _tool(data, path) if parsed.plan is None else None
+        is_text = _NO_TEXT.isdisjoint(finding.code for finding in parsed.findings)
+        tool = _tool(parsed.text, path) if parsed.plan is None and is_text else None
         if tool is None:
             return parsed
         from idumb.markdown.syntax.problems import Problems
@@ -286,15 +287,17 @@ def _is_note(data: bytes) -> bool:
     from idumb.markdown.plans import foreign_formats
 
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    return foreign_formats.is_note(text.splitlines()) and _tool(data, "") is None
+    return foreign_formats.is_note(text.splitlines()) and _tool(text, "") is None
 
 
-def _tool(data: bytes, path: str) -> str | None:
+_NO_TEXT = frozenset({"plan.too-large", "plan.not-utf-8", "plan.nul"})
+
+
+def _tool(text: str, path: str) -> str | None:
     """Return the tool whose file this is, and which idumb only imports; None for any other file."""
     from idumb.markdown.importers import registry
     from idumb.markdown.plans import foreign_formats
 
-    text = data.decode("utf-8", "replace")
     return None if foreign_formats.is_ours(text.splitlines()) else registry.tool(path, text)
 
 

@@ -258,6 +258,23 @@ def prompt(id: str, needs: str = "[]", more: str = "") -> str:
     return f"---\nwork_package_id: {id}\ntitle: {id}\ndependencies: {needs}\n{more}---\n\nDo it.\n"
 
 
+def test_a_package_whose_file_names_no_lane_is_done_by_its_boxes_and_a_fence_states_nothing() -> None:
+    section = "## Work Package WP01: A\n\n- [x] T001 x\n\n```\nDepends on: WP02\n```\n"
+    plan = registry.read("kitty-specs/001-a", {"tasks.md": section, "tasks/WP01-a.md": prompt("WP01")}, None)
+    assert (done(plan), waits(plan)) == (["WP01"], {"WP01": ()})
+
+
+def test_a_dependency_that_is_only_partly_read_is_listed() -> None:
+    needs = '["None, but WP02", "WP01 unless WP03"]'
+    plan = registry.read(
+        "kitty-specs/001-a", {"tasks.md": "## WP01: A\n", "tasks/WP04-d.md": prompt("WP04", needs)}, None
+    )
+    assert sorted(text for _, _, text in plan.unread) == [
+        "dependencies: None, but WP02",
+        "dependencies: WP01 unless WP03",
+    ]
+
+
 def test_prompt_files_are_stronger_than_sections_and_events_than_both() -> None:
     sections = "".join(
         f"## Work Package {id}: {id}\n\n- [ ] T00{n} x\n\n" for n, id in enumerate(("WP01", "WP02", "WP03"), 1)

@@ -8,7 +8,7 @@ else in the check can fail.
 from __future__ import annotations
 
 import functools
-import re
+import itertools
 from collections.abc import Iterator, Sequence
 
 from idumb.domain.plans import commands, programs
@@ -17,7 +17,6 @@ from idumb.lazy_dataclass import dataclass
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
 _MOST = 500
-_ERREXIT = re.compile(r"set (?:-\w+ )*?(?:-\w*e|-o errexit)")
 _OPAQUE = frozenset({"break", "continue", "eval", "function", "return", "trap"})
 
 
@@ -99,7 +98,7 @@ def _is_certain(command: Command, *, is_piped: bool) -> bool:
 def must_lack(text: str) -> tuple[str, ...]:
     """Return the files in which a check wants to find nothing, as in `! grep -q x FILE`: without them, it passes."""
     last = next(reversed(commands.read(text).flat), None)
-    if last is None or not last.negated or last.program not in _SEARCHES:
+    if last is None or not last.negated or last.program not in _SEARCHES or "-e" in last.own:  # no text is a file then
         return ()
     words = [word for word in last.words if not word.text.startswith("-")]
     return tuple(word.text for word in words[2:] if word.literal and not word.text.startswith(("/", "~")))
@@ -120,7 +119,8 @@ def _sequence(flat: Sequence[Command]) -> _Status | None:
         one = _list(part)
         if one is None or status.exits:
             return None
-        errexit = errexit or any(_ERREXIT.match(command.text) for command in part)
+        for command in part:
+            errexit = _errexit(command, errexit=errexit)
         if part[-1].after == "&":
             lost = tuple((command, BACKGROUND, "") for command in (*one.decisive, *one.fatal))
             one = _Status(hidden=(*one.hidden, *lost), constant=True, last="&")
@@ -129,6 +129,15 @@ def _sequence(flat: Sequence[Command]) -> _Status | None:
         hidden = (*status.hidden, *lost, *one.hidden)
         status = _Status(one.decisive, fatal, hidden, one.constant, one.exits, one.last)
     return status
+
+
+def _errexit(command: Command, *, errexit: bool) -> bool:
+    """Return whether a failure ends the script after this command."""
+    options = command.own[1:] if command.program == "set" else []
+    for option, value in itertools.pairwise((*options, "")):
+        if option[:1] in "+-" and ("e" in option[1:] or (option.endswith("o") and value == "errexit")):
+            errexit = option.startswith("-")
+    return errexit
 
 
 def _split(flat: Sequence[Command], after: Sequence[str]) -> Iterator[Sequence[Command]]:

@@ -67,10 +67,12 @@ def of_command(text: str) -> RunFiles:
         named = [path for before, word in itertools.pairwise(("", *words)) for path in _named(folder, before, word)]
         own_tests = [path for path in named if is_test(path) and posixpath.splitext(path)[1]]
         tests.update(dict.fromkeys(own_tests))
+        of_suite: list[str] = []
         if not own_tests and programs.judges(words, only_tests=True):
-            folders = [word.removesuffix("...") for word in words[1:] if word.startswith("./")]
-            suites.update(dict.fromkeys(_below(folder, name) for name in folders or ["."]))
-        judging = [path for path in named if path not in own_tests and _JUDGING.search(path)]
+            dots = [word.removesuffix("...") for word in words[1:] if word.startswith("./")]
+            of_suite = [*(path for path in named if is_test(path)), *(_below(folder, name) for name in dots)]
+            suites.update(dict.fromkeys(of_suite or [folder]))
+        judging = [path for path in named if path not in (*own_tests, *of_suite) and _JUDGING.search(path)]
         targets = programs.DEFINITIONS.get(command.program, ()) if programs.judges(words, only_tests=False) else ()
         scripts.update(dict.fromkeys([*judging, *(_below(_folder_of(folder, words), file) for file in targets)]))
     return RunFiles(tuple(scripts), tuple(tests), tuple(suites))

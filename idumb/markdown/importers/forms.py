@@ -132,7 +132,7 @@ class References:
         """Return the ids of a text that is a list of them, with the forms that were read; it may say none."""
         text, used = _ITEM.sub("", _QUOTES.sub("", text), count=1), {NEED, MENTION, TASK}
         if _NOTHING.match(text):
-            return (), used
+            return (), used.difference(found(_IN_BRACKETS.sub(" ", text), self, headings=False))
         whole = self._phrase.match(text) or self._list.match(text)
         if whole is None:
             return (), set()

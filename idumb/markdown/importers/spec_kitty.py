@@ -8,13 +8,14 @@ from dataclasses import replace
 
 from idumb.domain import canonical_json
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask
-from idumb.markdown.importers import forms, words
+from idumb.markdown.importers import backlog, forms, words
 from idumb.markdown.importers.forms import References
 from idumb.markdown.importers.source_file import Near, SourceFile
 from idumb.markdown.syntax import outline
 from idumb.markdown.syntax.outline import Entry
 
 KIND = "spec-kitty"
+key = backlog.key
 _REFERENCES = References(r"WP\d+[a-z]?")
 _PACKAGE = re.compile(
     r"[*_]*(?:(?:Work Package )?(WP\d+[a-z]?)|Work Package (\d+))[*_]*(?:[ \t]*[:—–]|[ \t]+-)[ \t]*"
@@ -25,11 +26,6 @@ _NEEDS = re.compile(r"[\W_]*(?:dependenc(?:y|ies)|depends on)[*_]*(:?)", re.IGNO
 _DONE = ("done", "approved")
 _LANES = {*_DONE, "", "planned", "claimed", "in_progress", "doing", "for_review", "in_review", "pending", "todo"}
 _EVENTS = "status.events.jsonl"
-
-
-def key(id: str) -> str:
-    """Return an id without the zeros that fill it up."""
-    return re.sub(r"(?<!\d)0+(?=\d)", "", id.casefold())
 
 
 def matches(file: SourceFile) -> bool:
@@ -46,22 +42,21 @@ def read(file: SourceFile, near: Near) -> SourcePlan:
     file.references = _REFERENCES
     lanes = _lanes([*near(_EVENTS), *near(f"../{_EVENTS}")])
     prompts = [_package(each, lanes) for each in ([file] if _is_prompt(file) else near("tasks/**WP*.md"))]
-    own = {key(task.id): task for task in filter(None, prompts)}
+    own = {key(task.id): (task, lane) for task, lane in filter(None, prompts)}
     tasks = []
     for heading in () if _is_prompt(file) else file.outline.headings:
         match = _PACKAGE.match(heading.text)
         if match is not None and not any(_PACKAGE.match(above.text) for above in heading.path):
             id = match[1] or f"WP{int(match[2]):02d}"
-            tasks.append(_section(file, heading, id, match[3].strip("* "), own.pop(key(id), None), lanes.get(key(id))))
-    tasks += own.values()
+            task, lane = own.pop(key(id), (None, lanes.get(key(id), "")))
+            tasks.append(_section(file, heading, id, match[3].strip("* "), task, lane))
+    tasks += [task for task, _ in own.values()]
     title = tasks[0].title if _is_prompt(file) and tasks else file.outline.title or file.path
     return SourcePlan(KIND, file.path, title, title, tuple(tasks))
 
 
-def _section(
-    file: SourceFile, heading: Entry, id: str, title: str, own: SourceTask | None, lane: str | None
-) -> SourceTask:
-    """Return the package of a section. The lane says whether it is done, else its `own` file, else all its boxes."""
+def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceTask | None, lane: str) -> SourceTask:
+    """Return the package of a section, with what its `own` file says. It is done by its lane, else by all its boxes."""
     file.take(heading)
     for n in outline.span(heading):
         if all(key(found[0]) == key(id) for found in _REFERENCES.id.finditer(file.outline.lines[n - 1])):
@@ -69,7 +64,7 @@ def _section(
     boxes = [item for item in file.outline.items if heading.line < item.line < heading.end and item.mark is not None]
     about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading, id)
     files = own.files if own is not None else words.paths_in(about)
-    done = lane in _DONE if lane else own.done if own is not None else bool(boxes) and all(box.done for box in boxes)
+    done = lane in _DONE if lane else bool(boxes) and all(box.done for box in boxes)
     task = SourceTask(id, title, about, done, needs, files=files, path=file.path, line=heading.line)
     if own is None:
         guessed = ("Depends on: what the text names as dependencies",) if needs else ()
@@ -82,7 +77,7 @@ def _stated(file: SourceFile, heading: Entry, id: str) -> tuple[Need, ...]:
     inner = (each for each in file.outline.headings if heading.line < each.line < heading.end)
     under = {n for each in inner if _NEEDS.match(each.text) for n in range(each.line + 1, each.end)}
     needs: list[Need] = []
-    for n in outline.span(heading):
+    for n in sorted({*outline.span(heading)} - file.outline.fenced - file.outline.hidden):
         line, label = file.outline.lines[n - 1], _NEEDS.match(file.outline.lines[n - 1])
         if n in under or (label and label[1]):
             found, used = _REFERENCES.statement(line[label.end() :] if label and label[1] else line)
@@ -91,8 +86,8 @@ def _stated(file: SourceFile, heading: Entry, id: str) -> tuple[Need, ...]:
     return tuple(dict.fromkeys(needs))
 
 
-def _package(file: SourceFile, lanes: Mapping[str, str]) -> SourceTask | None:
-    """Return the work package of a prompt file; None for another file."""
+def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, str] | None:
+    """Return the work package of a prompt file, and its lane, or ""; None for another file."""
     if not _is_prompt(file):
         return None
     front, file.references, file.is_swept = file.front, _REFERENCES, True
@@ -101,7 +96,7 @@ def _package(file: SourceFile, lanes: Mapping[str, str]) -> SourceTask | None:
     for text in front.texts("dependencies"):
         found, used = _REFERENCES.statement(text)
         needs += [Need(each, file.path, line) for each in found]
-        if not used:
+        if forms.MENTION not in used:
             file.note(line, f"dependencies: {text}")
     for name in ("dependencies", "lane", "status", "subtasks"):
         file.use_value(front.value(name))
@@ -118,9 +113,8 @@ def _package(file: SourceFile, lanes: Mapping[str, str]) -> SourceTask | None:
         front.line(front.value("work_package_id")),
     )
     files = front.texts("owned_files")
-    return SourceTask(
-        id, front.text("title") or id, about, lane in _DONE, tuple(needs), files=files, path=file.path, line=at
-    )
+    title, done = front.text("title") or id, lane in _DONE
+    return SourceTask(id, title, about, done, tuple(needs), files=files, path=file.path, line=at), lane
 
 
 def _lanes(files: list[SourceFile]) -> dict[str, str]:

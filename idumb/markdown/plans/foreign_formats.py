@@ -88,7 +88,7 @@ def _by_body(lines: Sequence[str], keys: Mapping[str, str]) -> str | None:
 
 
 def _joined(lines: Sequence[str]) -> str:
-    """Return the lines as a text for the patterns of `_line`."""
+    """Return the lines as a text in which each begins after a line break."""
     return "\n" + "\n".join(lines)
 
 

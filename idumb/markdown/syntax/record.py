@@ -136,13 +136,12 @@ def section(
     accepted: str = "keys with values",
     *,
     named: bool = False,
-    hint: Hint = _NO_HINT,
 ) -> Key:
     """Return the row of a mapping whose keys are the arguments of `make`; with `named`, so is `name`, its own key."""
     blank = {name: "" for name, key in keys.items() if key.required}  # reported
 
     def read(node: Node, place: Place) -> Any:
-        given = record(node, keys, place, f"`{place.name}`", hint=hint)
+        given = record(node, keys, place, f"`{place.name}`")
         lacks = blank.keys() - {key.text.s for key in node.items}
         return None if lacks else make(**(blank | given | ({"name": place.key} if named else {})))
 

@@ -59,7 +59,7 @@ def test_a_check_that_cannot_fail_is_named_and_in_strict_mode_an_error(command: 
     "command",
     [
         "false", 'test -n "$A"', "test -s a.txt", "[ -f a.txt ]", "grep -q x a.txt", "grep -vq '' a.txt",
-        "! grep -q x a.txt", "! grep -q x present", "make", "make && true", "true && make",
+        "! grep -q x a.txt", "! grep -q -e x -e y a.txt", "! grep -q x present", "make", "make && true", "true && make",
         "set -e; make; true", "test 1 -eq $(cat a.txt)",
         "if true; then make; fi", "a=$(make)", "echo x > b.txt", "! grep -q '' a.txt", "make || exit 1", "cat a.txt",
         "cd src && true", "bash -o pipefail -c 'make | cat'",
@@ -125,6 +125,8 @@ def test_a_task_that_writes_the_program_of_its_check_is_named(command: str, file
         ("python -m pytest -q tests/test_a.py::test_x", ["tests/**"]),
         ("pytest", ["src/a.py", "tests/**"]),
         ("pytest tests", ["tests/conftest.py"]),
+        ("pytest tests/unit/", ["src/a.py", "tests/unit/**"]),
+        ("pytest ./tests", ["tests/**"]),
         ("python -m unittest tests.test_a", ["tests/test_a.py"]),
         ("python tests/test_a.py", ["tests/test_a.py"]),
         ("node --test test/a.test.js", ["a.js", "test/a.test.js"]),

@@ -25,6 +25,11 @@ HIDING = (
 )
 
 
+def test_a_failure_is_hidden_once_errexit_is_off_again() -> None:
+    (hidden,) = hidden_failures.find("set -o pipefail -e; make; set +e; pytest; echo done")
+    assert hidden.command == "pytest"
+
+
 def test_a_hidden_failure_is_reported() -> None:
     assert not [
         (command, program, way)

@@ -13,7 +13,7 @@ from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BOLD = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_`\n]{1,60}?)"
     r"[ \t]*(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*"
@@ -138,7 +138,7 @@ def _first_list(part: Part) -> Part:
     text, at = part
     end = 0
     for line in text.split("\n"):
-        if _FENCE.match(line) or _BOXED.match(line) or (end and not line.strip() and text[:end].strip()):
+        if FENCE.match(line) or _BOXED.match(line) or (end and not line.strip() and text[:end].strip()):
             break
         end += len(line) + 1
     return text[:end].rstrip("\n"), at

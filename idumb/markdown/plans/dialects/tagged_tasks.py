@@ -20,7 +20,6 @@ _OPEN = re.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
 _TAG = re.compile(r"</?([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
 _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _BLANK = re.compile(r"\s*")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _LONGEST_LINE = 64 * 1024
 _TASK_LINES = re.compile(r"(?m)^[ \t]*<(task|feature)(?:\s[^<>]*)?>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -145,7 +144,7 @@ def _report_stray(part: Part, problems: Problems) -> None:
 
 def _fenced(line: str, fence: str) -> tuple[str, bool]:
     """Return the mark of the fence that is open after a line, and whether the line belongs to a fence."""
-    mark = _FENCE.match(line)
+    mark = labels.FENCE.match(line)
     if fence:
         closes = mark is not None and mark[1].startswith(fence) and not line.strip().strip(fence[0])
         return ("" if closes else fence), True
