@@ -63,9 +63,9 @@ def _others(data: bytes, setting: Setting) -> list[tuple[str, str | None]]:
 
 def _unfinished(services: Services) -> Iterator[str]:
     """Yield a line for each run that continues only with the configuration that it started with."""
-    for phase in services.log.phases():
-        state = run_lookup.latest_run(services, phase)
-        if state is not None and state.state not in CLOSED:
+    for state in run_lookup.latest_runs(services):
+        if state.state not in CLOSED:
+            phase = state.phase
             words = f"Run {state.number} of phase {phase} is not finished, and continues only with the settings before"
             yield f"{words}; idumb execute-phase {phase} starts a new one, which keeps what is done"
 

@@ -158,7 +158,9 @@ def running(function: F) -> F:
             approve("Consent to all that would run; check-plan shows the hash."),
             approval,
             mode,
-            click.option("--max-attempts", type=click.IntRange(1, 100), help="The most attempts per task."),
+            click.option(
+                "--max-attempts", type=click.IntRange(1, 100), help="The maximum number of attempts per task."
+            ),
             on_deviation,
             accept_git,
             negative("--no-verify", "verify", "Do not verify the phase at the end."),

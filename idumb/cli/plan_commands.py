@@ -158,7 +158,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
     help="Also run the checks of unfinished tasks before their work, on a copy of HEAD. Needs consent to the plan.",
 )
 @options.view("verbose", "Also print hashes, the self-check and the next free id.")
-@options.view("diff", "Print only how the plans differ from the newest approval or lock of a run.")
+@options.view("diff", "Print only how the plans differ from those that the newest run locked.")
 def check_plan_command(
     phase: str, expected: str | None, mode: str | None, run_checks: bool, view: str | None
 ) -> Result:
@@ -255,7 +255,9 @@ _PAIR = (str, str)
 @options.many("--add-task", "FILE", "Add the tasks in FILE, written as in a plan; - reads standard input.", "tasks")
 @options.many("--widen", "TASK CLAIM", "Allow a task more files, such as T1-03 'modify a.py'.", type=_PAIR)
 @options.many("--accept-deviation", "TASK PATH", "Declare a file that the task changed.", "deviations", type=_PAIR)
-@options.many("--drop-dependency", "TASK TASK", "Let the first task not wait for the second.", "drops", type=_PAIR)
+@options.many(
+    "--drop-dependency", "TASK TASK", "Remove the dependency of the first task on the second.", "drops", type=_PAIR
+)
 @options.many("--decision", "TEXT", "Add a line to the decisions of the plan.", "decisions")
 @click.option("--from-file", is_flag=True, help="Adopt the changes that you made to the plan files.")
 @click.option("--plan", metavar="ID", help="The plan that receives tasks and decisions; the last one by default.")
@@ -295,7 +297,9 @@ def amend_command(
 
 @options.command("graph")
 @options.phase
-@click.option("--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True, help="Output format."
+)
 def graph_command(phase: str, form: str) -> Result:
     """Show the tasks of a phase in the order they run.
 

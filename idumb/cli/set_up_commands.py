@@ -178,7 +178,9 @@ def backup_command(file: str, verify: bool) -> Result:
 
 
 @options.command("archive")
-@click.option("--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many newest runs stay.")
+@click.option(
+    "--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many of the newest runs stay."
+)
 def archive_command(keep_runs: int) -> Result:
     """Move the events of finished runs to compressed files.
 

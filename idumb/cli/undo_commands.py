@@ -36,7 +36,7 @@ def rollback_command(phase: str, to: str | None, **flags: Any) -> Result:
 def undo_command(operation: str | None, accept_git: tuple[str, ...], yes: bool) -> Result:
     """Undo the newest rollback, undo or run.
 
-    Asks, with the phase, the operation and the files that will change. --yes needs the operation too: without a
+    Shows the phase, the operation and the files that will change, then asks. --yes needs the operation too: without a
     terminal, undo refuses and prints the whole command. Restores files exactly as they were before the operation; an
     operation that is undone already stays undone. To redo, undo the undo.
     """

@@ -28,7 +28,7 @@ _RINGS = frozenset({"decision.asked", "run.completed", "run.failed", "run.halted
 
 
 class Past:
-    """A clock in monotonic seconds. While it is `at` a time of the log, it shows what it was then."""
+    """A monotonic clock. While `at` is set, it shows that time of the log."""
 
     def __init__(self, now: str) -> None:
         self._offset = time.monotonic() - _seconds(now)
@@ -91,8 +91,9 @@ def _shown(services: Container, run: str, reporter: Reporter, after: int, *, bel
 def follow_log(services: Container, phase: str | None, run: str | None, task: str | None, **filters: Any) -> None:
     """Print the events that match, then each new one, until nobody works on the run."""
     run = run or watch.newest(services, phase).id
+    head = services.log.head()[0]  # before the events are read, so that none falls between
     shown = event_history.list_events(services, phase=None, run=run, task=task, **filters).data["events"]
-    last = services.log.head()[0]
+    last = max([head, *(row["seq"] for row in shown)])
     _print_events(shown)
     chosen = event_history.selections_of(filters["kind"])
     for event in watch.events(services, run, after=last):

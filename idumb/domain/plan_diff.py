@@ -92,7 +92,9 @@ def _tasks(old: Contract, new: Contract) -> Iterable[Changed]:
                 yield Changed(id, new.tasks[id].title, changes)
 
 
-def _differences(old: Plan | Task, new: Plan | Task, left_out: frozenset[str] = PLACES) -> dict[str, tuple[Any, Any]]:
+def _differences(
+    old: Plan | Task, new: Plan | Task, left_out: frozenset[str] = frozenset()
+) -> dict[str, tuple[Any, Any]]:
     names = [f.name for f in fields(old) if f.name not in PLACES | left_out]
     pairs = ((name, plain(getattr(old, name)), plain(getattr(new, name))) for name in names)
     return {name: (was, now) for name, was, now in pairs if was != now}

@@ -101,7 +101,7 @@ def _choices(code: str, known: Family, hint: Action | str | None, details: Mappi
     """Return what a user can choose: the code's own choices, the hint, or what the family offers."""
     ways = ROWS.get(code, () if hint or known.way is None else (known.way,))
     rows = [{**way.row(), "command": command} for way in ways if (command := filled(way, details)) is not None]
-    if (code in ROWS and rows) or (rows and not hint and not known.hint):
+    if rows and (code in ROWS or not known.hint):
         return rows
     text = str(hint or known.hint or "correct what the message names")
     command = hint if isinstance(hint, Action) else None

@@ -70,7 +70,7 @@ class GitTrees(Snapshots):
         return self.paths.kept(self.shadow.repositories)
 
     def outside_target(self, link: str) -> str | None:
-        """Return the target of the link that leads out of the workspace, directly or through others, or None."""
+        """Return the target of a link that leads out of the workspace, or None."""
         return links.outside_target(self._place.root, self.paths.stored(link))
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import shutil
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import KEPT_OF_ARCHIVED, ChainCheck
 from idumb.store import archive, backups, connection, event_chain, log_errors
-from idumb.system.files import atomic_write
+from idumb.system.files import atomic_write, private_folders
 
 _EVENTS = f"SELECT {event_chain.COLUMNS} FROM events WHERE run = ? ORDER BY seq"  # noqa: S608
 _DELETE = "DELETE FROM events WHERE run = ? AND kind NOT IN (?, ?, ?)"
@@ -95,4 +94,4 @@ class SqliteLogFiles:
     def forget_transcripts(self, run: str, worktree: str) -> None:
         """Remove what the agents of a run did. A missing folder is not an error."""
         place = os.path.join(self._database.folder, "worktrees", worktree, "transcripts", run)
-        shutil.rmtree(place, ignore_errors=True)
+        private_folders.try_to_remove(place)

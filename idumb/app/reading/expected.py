@@ -18,7 +18,7 @@ _PHASES = 5
 
 
 class Expected(NamedTuple):
-    """`commands` are those of its checks and of the project. `seconds` is None if nothing says a time."""
+    """`commands` are those of its checks and of the project. `seconds` is None if no time is known."""
 
     commands: tuple[str, ...] = ()
     seconds: float | None = None
@@ -38,7 +38,7 @@ def of_run(services: Services, run: str) -> dict[str, Expected]:
     contract = _contract(services, state)
     if contract is None:
         return {}
-    scale, rows = _scale(services), {}
+    scale, rows = _scale(services, state, contract), {}
     of_project = [command for gate in services.settings.gates.values() for command in gate.run]
     of_project += services.settings.checkout.prepare
     for name, task in contract.tasks.items():
@@ -49,22 +49,25 @@ def of_run(services: Services, run: str) -> dict[str, Expected]:
     return rows
 
 
-def _scale(services: Services) -> float | None:
-    """Return the time that completed tasks took, as a share of what their plans estimate; None without any."""
-    times = list(_times(services))
+def _scale(services: Services, known: RunState, contract: Contract) -> float | None:
+    """Return the time that completed tasks took, as a share of what their plans estimate; None without any.
+
+    `contract` is that of the run `known`.
+    """
+    times = list(_times(services, known, contract))
     planned = sum(estimate for estimate, _ in times)
     return sum(took for _, took in times) / planned if planned else None
 
 
-def _times(services: Services) -> Iterator[tuple[float, float]]:
+def _times(services: Services, known: RunState, contract: Contract) -> Iterator[tuple[float, float]]:
     for phase in services.log.phases()[-_PHASES:]:
         state = run_lookup.latest_run(services, phase)
-        contract = None if state is None else _contract(services, state)
-        if state is None or contract is None:
+        if state is None:
             continue
+        locked = contract if state.id == known.id else _contract(services, state)
         for name, task in state.tasks.items():
-            if task.status == outcome.COMPLETED and name in contract.tasks and task.progress.seconds:
-                yield contract.tasks[name].estimate_seconds, task.progress.seconds
+            if locked and task.status == outcome.COMPLETED and name in locked.tasks and task.progress.seconds:
+                yield locked.tasks[name].estimate_seconds, task.progress.seconds
 
 
 def _contract(services: Services, state: RunState) -> Contract | None:

@@ -118,9 +118,12 @@ def _is_verified_and_written(services: Services, phase: str) -> bool:
 def _step_plans(services: Services) -> tuple[str, ...]:
     """Return the step plans that ran here and still exist, or have an unfinished run."""
     phases = [phase for phase in services.log.phases() if step_plan.path_of(phase) is not None]
-    runs = {phase: run_lookup.latest_run(services, phase) for phase in phases}
-    is_open = {phase for phase, state in runs.items() if state is not None and state.state not in CLOSED}
-    return tuple(p for p in phases if p in is_open or services.plans.plans(step_plan.folder_of(p)))
+    return tuple(p for p in phases if services.plans.plans(step_plan.folder_of(p)) or _is_open(services, p))
+
+
+def _is_open(services: Services, phase: str) -> bool:
+    state = run_lookup.latest_run(services, phase)
+    return state is not None and state.state not in CLOSED
 
 
 def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:

@@ -202,8 +202,9 @@ def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
     counts = trees.line_counts(ended.before, ended.after)
     changed = [c.path for c in changes]
     commits = [task for task in state.attempted if policy == COMMIT_TASK and _would_commit(ended, task)]
+    statuses = schedule.statuses(contract, state)
     return {
-        "tasks": [_task(ended, task) for task in contract.order],
+        "tasks": [_task(ended, statuses, task) for task in contract.order],
         "files": [
             {
                 "path": change.path,
@@ -231,8 +232,7 @@ def _would_commit(ended: _Rehearsal, task: str) -> bool:
     return state.status == outcome.COMPLETED and has_commit
 
 
-def _task(ended: _Rehearsal, task: str) -> dict[str, Any]:
-    statuses = schedule.statuses(ended.contract, ended.state)
+def _task(ended: _Rehearsal, statuses: Mapping[str, str], task: str) -> dict[str, Any]:
     why = ended.held.get(task) or ended.state.tasks[task].reason
     if statuses[task] == outcome.BLOCKED:
         why = f"needs {', '.join(schedule.blockers(ended.contract, statuses, task))}"

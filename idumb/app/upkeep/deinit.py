@@ -22,7 +22,10 @@ from idumb.domain.runs import project_key
 FILES = ".idumb"
 BUNDLE = "refs.bundle"
 SETTINGS = "dot-idumb"
-STAYS = ("every commit and branch", "the plans and reports in .planning/")
+STAYS = (
+    "every commit and branch",
+    "the plans and reports that are files in .planning/ (idumb report PHASE --write, before deinit, writes the others)",
+)
 
 
 def deinit(

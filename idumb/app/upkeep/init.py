@@ -25,6 +25,7 @@ IGNORED = """\
 # Files that idumb can rebuild at any time. Commit the Markdown files next to them.
 /brain/state.json
 /brain/execution/*/progress.json
+/displaced/
 *.tmp
 """
 

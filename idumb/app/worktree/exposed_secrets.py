@@ -49,7 +49,7 @@ def require_no_names(services: Services, paths: Iterable[str]) -> None:
         raise Refusal(
             "secret.in-name",
             f"Nothing was changed: the names of these files hold a known secret: {wording.listed(exposed.values())}",
-            hint="Unset the variable that holds it, then run the command again",
+            hint="Unset the variable that holds it, then run the command again; or restore these files with git",
             details={"paths": list(exposed.values())},
         )
 

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # errors that mean that somebody changed the tree meanwhile
 _IN_THE_WAY = frozenset(
-    (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.ELOOP, errno.EXDEV, errno.EBUSY)
+    (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.ELOOP, errno.EBUSY)
 )
 _CHANGED = "was changed while it was restored"
+_ELSEWHERE = "is on another file system than the working tree, where idumb does not write"
 
 
 class _Changed(Exception):
@@ -134,6 +135,8 @@ def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
     except _Changed as problem:
         return (Conflict(done, str(problem)),)
     except OSError as problem:
+        if problem.errno == errno.EXDEV:
+            return (Conflict(done, _ELSEWHERE),)
         if problem.errno not in _IN_THE_WAY:
             # A failing disk is no conflict: nobody changed anything, and the same restore is repeated later.
             problem.filename = done

@@ -79,24 +79,16 @@ class FileReports:
 
     def exists(self, path: str) -> bool:
         """Return whether a regular file exists; the target of a link does not count."""
-        return self._size(path) is not None
-
-    def empty(self, path: str) -> bool:
-        """Return whether an empty regular file exists; it is not read."""
-        return self._size(path) == 0
-
-    def _size(self, path: str) -> int | None:
         import stat
 
         try:
             folder = self._open_folder(path)
         except OSError:
-            return None
+            return False
         try:
-            status = os.stat(_name(path), dir_fd=folder, follow_symlinks=False)
-            return status.st_size if stat.S_ISREG(status.st_mode) else None
+            return stat.S_ISREG(os.stat(_name(path), dir_fd=folder, follow_symlinks=False).st_mode)
         except FileNotFoundError:
-            return None
+            return False
         finally:
             os.close(folder)
 
