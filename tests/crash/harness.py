@@ -116,7 +116,7 @@ ARM = "tests.crash.killing:arm"
 
 
 def run(project: Project, *arguments: str, **given: Any) -> Answer:
-    """Run one command line with `--json`; `given` says when to kill it, see `killing`."""
+    """Run one command line with `--json`; `given` says where to kill it, with the keys of `killing.arm`."""
     return warm.run(project.start, *arguments, "--json", hook=ARM, given=given)
 
 
@@ -129,7 +129,7 @@ def go_on(say: Callable[[str], Answer]) -> Answer:
 class Scene:
     """Copies of the template, the names of the points that its run passes, and how it ends undisturbed.
 
-    `given` is what all its commands are told, see `killing`.
+    `given` goes to each command of the scene; its keys are those of `killing.arm`.
     """
 
     def __init__(self, folder: Path, **given: Any) -> None:

@@ -1,9 +1,9 @@
 """End a process at a chosen point: the moment before or after a call that makes something durable.
 
-`arm` is a hook of `warm.run`. It reads a mapping with these optional keys: `at` is the number of the point, from 0,
-or an expression for the beginning of its name, and `occurrence` how often that must come; `count` is a file that
-receives the names of all points; `fine` also counts calls below the ports, and `calls` are counted instead of all;
-`signal` is sent instead of SIGKILL; `plant` names a fault; `acks` is a file that receives the acknowledged events;
+`arm` is a hook of `warm.run`. It reads a mapping with these optional keys: `at` is the number of the point, from 0, or
+an expression for the beginning of its name, and `occurrence` says which of its matches counts, from 1; `count` is a
+file that receives the names of all points; `fine` also counts calls below the ports, and `calls` are counted instead of
+all; `signal` is sent instead of SIGKILL; `plant` names a fault; `acks` is a file that receives the acknowledged events;
 `cut` is a folder whose file system loses power at the point. idumb itself does not know this module.
 """
 

@@ -85,7 +85,7 @@ class Tally:
 
     @contextmanager
     def case(self, name: str, kind: str = OTHER) -> Iterator[None]:
-        """Run one case; an AssertionError in it is a failure of its own `kind` or this, and the next case runs."""
+        """Run one case. An AssertionError fails it with the kind of the error, or this `kind`; the next case runs."""
         self.cases += 1
         try:
             yield

@@ -5,21 +5,21 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 8_317,
-    "markdown": 6_674,
-    "app, engine rooms": 7_414,
-    "app, use cases": 8_891,
+    "domain": 8_327,
+    "markdown": 6_670,
+    "app, engine rooms": 7_427,
+    "app, use cases": 8_903,
     "composition": 719,
-    "cli, views": 4_846,
-    "see and steer": 1_267,
-    "git": 4_580,
-    "store": 1_817,
-    "system": 2_185,
-    "gates": 1_969,
-    "agents, fake_model": 3_987,
+    "cli, views": 4_854,
+    "see and steer": 1_268,
+    "git": 4_588,
+    "store": 1_816,
+    "system": 2_180,
+    "gates": 1_970,
+    "agents, fake_model": 3_983,
     "the root": 176,
 }
-TESTS = 68_305
+TESTS = 68_361
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 441_772  # bytes of README.md and docs/
+PAGES = 441_781  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
