@@ -12,8 +12,11 @@ _OBJECTS = 100_000
 def main() -> None:
     if sys.stderr is None:  # started with 2>&-; no file that is opened later may take its place
         sys.stderr = open("/dev/null", "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    gc.set_threshold(_OBJECTS)
     try:
-        code = _run(sys.argv[1:])
+        from idumb.cli import main as command_line
+
+        code = command_line.run(sys.argv[1:])
     except KeyboardInterrupt:  # before `cli.main` handled errors, or during its last output
         import os
 
@@ -27,18 +30,6 @@ def main() -> None:
     code = output.flushed(code)
     gc.freeze()  # otherwise the interpreter collects cycles in every loaded module before it exits
     sys.exit(code)
-
-
-def _run(arguments: list[str]) -> int:
-    from idumb.cli import cached_view
-
-    gc.set_threshold(_OBJECTS)
-    code = cached_view.answer(arguments)
-    if code is None:
-        from idumb.cli import main as command_line
-
-        code = command_line.run(arguments)
-    return code
 
 
 if __name__ == "__main__":

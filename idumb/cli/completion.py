@@ -7,8 +7,6 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from idumb.cli import opened_services
-
 if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
@@ -27,6 +25,8 @@ def tasks(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comple
 def _completed(names: Callable[[Services], Iterator[tuple[str, str]]], incomplete: str) -> list[CompletionItem]:
     """Return the names that begin so. Whatever is wrong with the repository, a shell hears nothing of it."""
     from click.shell_completion import CompletionItem
+
+    from idumb.cli import opened_services
 
     found: dict[str, Any] = {}
     quiet = contextlib.redirect_stderr(io.StringIO())

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import cached_view, completion, options, output
+from idumb.cli import completion, options, output
 from idumb.domain.action import Action
 
 
@@ -24,7 +24,7 @@ def _view() -> Result:
         return Result(status_view.refresh(services))
 
 
-@options.command("status", text=cached_view.COMMANDS["status"])
+@options.command("status", text="status.status")
 def status_command() -> Result:
     """Show the state of every phase."""
     return _view()
@@ -116,7 +116,7 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
     return Result({"phase": found.state.phase, "run": found.state.id, "reports": [], "written": [path]})
 
 
-@options.command("next", text=cached_view.COMMANDS["next"])
+@options.command("next", text="status.upcoming")
 @click.argument("phase", required=False, shell_complete=completion.phases)
 def next_command(phase: str | None) -> Result:
     """Show what comes next, and what the other tasks wait for.
@@ -132,7 +132,7 @@ def next_command(phase: str | None) -> Result:
         return next_task.view(services, phase)
 
 
-@options.command("roadmap", text=cached_view.COMMANDS["roadmap"])
+@options.command("roadmap", text="status.roadmap")
 @click.option("--add", "title", metavar="TITLE", help="Add a phase at the end, or after the one that --after names.")
 @click.option("--after", metavar="PHASE", help="With --add: the phase before it. After 6, the new one is 06.1.")
 @click.option("--goal", default="", metavar="TEXT", help="The goal of the new phase: what is true when it is done.")

@@ -13,79 +13,23 @@ from idumb.cli import mistyped, output
 from idumb.domain import errors
 
 _GROUPS = {
-    "Plan": {
-        "plan": "Write a plan, add a task to one, or prepare planning.",
-        "plan-phase": "Write the plan of a phase.",
-        "import": "Import the plan of another tool.",
-        "check-plan": "Check the plans of a phase and print every finding.",
-        "amend": "Change a locked plan; its run continues under it.",
-        "graph": "Show the tasks of a phase in the order they run.",
-    },
-    "Run": {
-        "execute-phase": "Run a phase, task by task, and verify it.",
-        "resume": "Continue a phase after an interruption, failure or answer.",
-        "execute": "Run a step plan, a YAML or JSON file of tool calls.",
-        "quick": "Run one task that you describe here.",
-        "verify-work": "Verify a phase against its success criteria.",
-        "stop": "Stop the command that runs in this working tree.",
-    },
-    "Workflows": {"workflow": "List, show, check and run workflows."},
-    "Look": {
-        "status": "Show the state of every phase.",
-        "show": "Show a task with its attempts, evidence and checkpoint.",
-        "next": "Show what comes next, and what the other tasks wait for.",
-        "roadmap": "List the phases with their state, or add one.",
-        "report": "Print the reports of a phase, or write them as files.",
-        "log": "Show the events of a run.",
-        "watch": "Watch a run that another process works on.",
-        "metrics": "Show figures over all runs: how tasks end, what agents use.",
-        "audit": "Verify the event log, or what a run left behind.",
-        "prove": "Rerun the evidence in a fresh clone of the commit.",
-    },
-    "Decide": {
-        "decide": "Answer a question that waits for you.",
-        "decisions": "List the questions that wait for you.",
-        "approve": "Approve a phase for strict mode, or revoke its approvals.",
-        "accept": "Accept a task as it is, with a reason.",
-        "skip": "Skip a task, with a reason.",
-        "drop": "Abandon a phase, a task or a quick task.",
-        "handoff": "List, show and update handoffs.",
-        "dlq": "List failed tasks and runs; retry or remove one.",
-    },
-    "Undo": {
-        "rollback": "Return to the checkpoint after a task, or to the start.",
-        "undo": "Undo the newest rollback, undo or run.",
-    },
-    "Set up": {
-        "init": "Set up idumb in this repository.",
-        "install": "Install idumb's slash commands for an agent host.",
-        "doctor": "Check everything that runs depend on, and fix what is safe.",
-        "config": "List, read and change settings.",
-        "backup": "Write a backup of the event log, or check one.",
-        "archive": "Move the events of finished runs to compressed files.",
-        "deinit": "Remove idumb from this repository.",
-        "schema": "Print a JSON Schema, or the snippets for VS Code.",
-        "help": "Show a page of the documentation.",
-    },
-    "For agents": {
-        "mcp": "Serve idumb over the Model Context Protocol.",
-        "start": "Start a task that you build yourself.",
-        "take": "Take over a task that an agent did not finish.",
-        "submit": "Submit your work on a started task.",
-        "give-up": "End a started task without its work.",
-        "fake-model": "Serve a scripted model, to rehearse with a real agent.",
-    },
+    "Plan": ("plan", "plan-phase", "import", "check-plan", "amend", "graph"),
+    "Run": ("execute-phase", "resume", "execute", "quick", "verify-work", "stop"),
+    "Workflows": ("workflow",),
+    "Look": ("status", "show", "next", "roadmap", "report", "log", "watch", "metrics", "audit", "prove"),
+    "Decide": ("decide", "decisions", "approve", "accept", "skip", "drop", "handoff", "dlq"),
+    "Undo": ("rollback", "undo"),
+    "Set up": ("init", "install", "doctor", "config", "backup", "archive", "deinit", "schema", "help"),
+    "For agents": ("mcp", "start", "take", "submit", "give-up", "fake-model"),
 }
-"""Every command with the first line of its help, which is printed without importing the command's module."""
+"""Every command, by the group whose module has it: a command imports the module of its group only."""
 
 _EVERYDAY = ("init", "plan-phase", "check-plan", "execute-phase", "status", "show", "decide", "resume")
-_MODULES = {name: title.lower().replace(" ", "_") for title, commands in _GROUPS.items() for name in commands}
-_SUMMARIES = {name: summary for commands in _GROUPS.values() for name, summary in commands.items()}
-GROUPS = {"Everyday": {name: _SUMMARIES[name] for name in _EVERYDAY}} | {
-    title: {name: summary for name, summary in commands.items() if name not in _EVERYDAY}
-    for title, commands in _GROUPS.items()
+_MODULES = {name: title.lower().replace(" ", "_") for title, names in _GROUPS.items() for name in names}
+GROUPS = {"Everyday": _EVERYDAY} | {
+    title: tuple(name for name in names if name not in _EVERYDAY) for title, names in _GROUPS.items()
 }
-COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
+COMMANDS = [name for names in GROUPS.values() for name in names]
 _ELSEWHERE = {
     "run": "idumb execute-phase {}", "plan-check": "idumb check-plan {}", "verify": "idumb verify-work {}",
     "cancel": "idumb stop", "pause": "idumb stop --after-task", "retry": "idumb resume {} --retry-failed",
@@ -96,12 +40,12 @@ _ELSEWHERE = {
 
 
 class LazyGroup(mistyped.Group):
-    """Imports a command's module only to run it or to show its help."""
+    """Imports a command's module only to run it or to show help."""
 
     elsewhere = _ELSEWHERE
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -113,9 +57,13 @@ class LazyGroup(mistyped.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))
-        for title, commands in GROUPS.items():
+        for title, names in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
+                formatter.write_dl([(name.ljust(width), self._summary(ctx, name)) for name in names])
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        command = self.get_command(ctx, name)
+        return ((command and command.help) or "").partition("\n\n")[0]
 
 
 @click.group(

@@ -1,7 +1,4 @@
-"""Opens and closes the services that a command runs with.
-
-`idumb status` imports this module, so it does not know the command line library.
-"""
+"""Opens and closes the services that a command runs with."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ import click
 
 from idumb.cli import completion, mistyped, output
 from idumb.domain.action import Action
-from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.app.core.result import Result
@@ -308,6 +307,7 @@ _LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so t
 def read_text(name: str, command: str) -> str:
     """Return the text of a regular file, or of standard input for `-`. Undecodable bytes become surrogates."""
     from idumb.domain.errors import InputError
+    from idumb.system.files import named_files
 
     try:
         if name == "-":

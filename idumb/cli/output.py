@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from idumb.domain import errors
+from idumb.domain.action import Action, plain
+from idumb.system import escaping
 
-TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
     from idumb.app.core.result import Result
-    from idumb.domain.action import Action
     from idumb.system.redaction import Redactor
-
 
 _notes: list[str] = []  # warnings for the answer that is printed at the end
 _redactors: list[Callable[[], Redactor]] = []  # of the command's repository, once it is known
@@ -131,8 +130,6 @@ def has_printed_object() -> bool:
 
 def as_line(value: Mapping[str, Any]) -> str:
     """Return a JSON object on one line, without known secrets."""
-    import json
-
     text = json.dumps(value)
     if _redactors and (redactor := _redactors[0]()).holds(text):
         text = json.dumps(redactor.value(value))
@@ -142,10 +139,6 @@ def as_line(value: Mapping[str, Any]) -> str:
 def shown(text: str) -> str:
     """Return text for a terminal, without known secrets and with harmful characters as escapes."""
     text = _redactors[0]().redact(text) if _redactors else text
-    if text.isascii() and text.replace("\n", "").isprintable():
-        return text  # most lines: nothing is loaded for them
-    from idumb.system import escaping
-
     return escaping.show(text)
 
 
@@ -240,7 +233,6 @@ def _write_failure(
     details: Mapping[str, Any] | None = None,
     following: Sequence[Action | str] = (),
 ) -> None:
-    from idumb.domain.action import plain
     from idumb.views import answer
 
     if _redactors:  # before the lines are wrapped

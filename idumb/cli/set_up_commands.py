@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.app.upkeep import log_files
 from idumb.cli import main, mistyped, options
 from idumb.domain.action import Action
 from idumb.domain.errors import UsageError
@@ -187,6 +186,8 @@ def archive_command(keep_runs: int) -> Result:
     Moves the runs that newer ones replaced, each to a file of its own, which is read back before its events leave the
     database. `idumb audit verify` still checks them; other commands do not show them. Their snapshots are freed.
     """
+    from idumb.app.upkeep import log_files
+
     with options.services(initialised=False) as services:
         return log_files.archive(services, keep_runs=keep_runs)
 

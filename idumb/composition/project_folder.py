@@ -1,9 +1,10 @@
-"""The project around a folder, with a hint in every refusal. `idumb status` imports this module first."""
+"""The project around a folder, with a hint in every refusal."""
 
 from __future__ import annotations
 
 import os
 
+from idumb.domain.errors import Refusal
 from idumb.git import discover
 
 
@@ -14,8 +15,6 @@ def find(start: str) -> discover.Project:
         require_plain(project)
     inner = discover.unused_project(start, project)
     if inner is not None and os.path.isdir(discover.Project(project.repository, inner).state_dir):
-        from idumb.domain.errors import Refusal
-
         raise Refusal(
             "project.nested",
             f"{inner} is a project with runs of its own, and {project.root} around it is a project too.",
@@ -27,8 +26,6 @@ def find(start: str) -> discover.Project:
 
 def require_plain(project: discover.Project) -> None:
     if any(character in project.folder for character in "*?[]{}\\\n"):
-        from idumb.domain.errors import Refusal
-
         raise Refusal(
             "project.folder-name",
             f"{project.folder!r} cannot be a project: its name has a character that patterns use.",
@@ -38,8 +35,6 @@ def require_plain(project: discover.Project) -> None:
 
 def find_repository(start: str) -> discover.Repository:
     """Find the repository around a folder; every refusal has a hint."""
-    from idumb.domain.errors import Refusal
-
     try:
         return discover.find(start)
     except Refusal as refusal:

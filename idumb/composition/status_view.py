@@ -5,18 +5,19 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
+from typing import TYPE_CHECKING, Any
 
 from idumb.composition import project_folder
+from idumb.domain.errors import Refusal
 from idumb.git import discover
+from idumb.store import status_view
 from idumb.system.files import user_folders
 
-TYPE_CHECKING = False  # importing `typing` is slow; type checkers know the name
 if TYPE_CHECKING:
-    from typing import Any
-
     from idumb.composition.container import Container
-
 
 SEEN = (
     ".idumb/config.yaml",
@@ -28,8 +29,6 @@ SEEN = (
 
 def saved(start: str) -> dict[str, Any] | None:
     """Return the saved status view if nothing that it shows has changed; opens neither database nor plans."""
-    from idumb.store import status_view
-
     project = project_folder.find(start)
     if discover.unused_project(start, project) is not None:
         return None  # a new view warns of it
@@ -39,12 +38,8 @@ def saved(start: str) -> dict[str, Any] | None:
 
 def refresh(services: Container) -> dict[str, Any]:
     """Build the status view and, if the state directory is writable, save it."""
-    import gc
-    import json
-
     from idumb.app.reading import status
     from idumb.domain.plans import step_plan
-    from idumb.store import status_view
 
     gc.disable()
     repository, project = services.repository, services.project
@@ -97,7 +92,6 @@ def surrounding_agent(start: str) -> str | None:
 
     Outside any repository, only the mark in this command's own environment counts.
     """
-    from idumb.domain.errors import Refusal
     from idumb.store import owner_card
     from idumb.system import caller_detection
 
@@ -117,7 +111,6 @@ def surrounding_agent(start: str) -> str | None:
 
 def _belongs_to(repository: discover.Repository, folder: str) -> bool:
     """Whether a folder is a working tree of this repository or one of idumb's checkouts of it."""
-    from idumb.domain.errors import Refusal
     from idumb.git.checkouts import places
 
     real = os.path.realpath(folder)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` imports this module; type checkers know the name
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
-    from idumb.domain.action import Action
+from idumb.domain.action import Action, plain
+from idumb.views import markup, phrases
 
-    Data = Mapping[str, Any]
+Data = Mapping[str, Any]
 
 SCHEMA = 1
 
@@ -19,17 +19,12 @@ def render(text: str, data: Data) -> str:
 
     `text` is `module.function` in `idumb.views.answers`. Every text in the data is escaped here, once.
     """
-    from importlib import import_module
-
     module, _, function = text.partition(".")
     if module == "status" and "phases" not in data:
         module = "for_agents"  # the next task of one phase
     renderer: Callable[[Data], Sequence[str] | str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
-    if module == "status":  # it escapes its lines itself, and loads nothing
+    if module == "status":  # it escapes its lines itself
         return str(renderer(data))
-    from idumb.domain.action import plain
-    from idumb.views import phrases
-
     data = plain(data)
     shown = data if text in _DOCUMENTS else escaped(data)
     lines = renderer(shown)
@@ -45,8 +40,6 @@ _BLOCKS_OF = frozenset({"handoff.summary", "handoff.next_steps", "diagnosis.text
 
 def escaped(value: Any, key: str = "", parent: str = "") -> Any:
     """Return data with control characters as escapes, and each text on one line unless it is a block."""
-    from idumb.views import markup
-
     if isinstance(value, str):
         is_block = key in _BLOCKS or f"{parent}.{key}" in _BLOCKS_OF
         return markup.visible(value) if is_block else markup.one_line(value)
@@ -61,8 +54,6 @@ def whole(
     command: str, *, data: Data | None, warnings: Sequence[str] = (), error: Data | None = None
 ) -> dict[str, Any]:
     """Return the object that `--json` prints (docs/json.md). `error` has code, message, hint and details."""
-    from idumb.domain.action import plain
-
     stated = None if error is None else _stated({"hint": None, "details": {}, **error})
     return {
         "schema": SCHEMA,
@@ -77,8 +68,6 @@ def whole(
 
 def _ways(data: Data, error: Data) -> list[dict[str, Any]]:
     """Return each next step that the answer names, once, with the tool of `idumb mcp` that does the same."""
-    from idumb.domain.action import Action
-
     following = data.get("next") or ()
     rows = [following] if isinstance(following, dict) else [{"command": step} for step in following]
     rows += [{"command": error["hint"]}] if isinstance(error.get("hint"), Action) else []
@@ -115,7 +104,6 @@ def failure(
     `width` is that of the terminal, None without one.
     """
     from idumb.domain import refusals
-    from idumb.domain.action import Action, plain
     from idumb.views import refusal
 
     known = {**(details or {})}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import wording
-from idumb.domain.proof import evidence as proof
 from idumb.views import quantities
 
 Data = Mapping[str, Any]
@@ -37,9 +37,9 @@ def uncommitted(data: Data) -> list[str]:
     return [f"Not committed: {paths}. A clone would {lacks}.", f"  {files['command']}"]
 
 
-def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Return rows as lines, padding each cell to its column except the last."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def columns(rows: Sequence[Sequence[str]], indent: str = "  ", widest: int = sys.maxsize) -> list[str]:
+    """Return rows as lines, padding each cell to its column, at most to the `widest`, except the last."""
+    widths = [min(widest, max(map(len, column))) for column in zip(*rows, strict=True)]
     return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
@@ -115,7 +115,7 @@ def passed_before(row: Data) -> str:
 
 def is_open_gate(row: Data) -> bool:
     """Return whether a gate could not decide: its output says why."""
-    return bool(row["result"] == proof.UNPROVEN and row["subject"].startswith(proof.GATE))
+    return bool(row["result"] == "unproven" and row["subject"].startswith("gate "))
 
 
 def evidence(row: Data) -> str:

@@ -22,17 +22,8 @@ HEAVY = frozenset({
 })
 # fmt: on
 NOT_FOR_HELP = HEAVY | {"sqlite3", "idumb.agents", "idumb.gates", "idumb.git", "idumb.markdown", "idumb.store"}
-# status and next are asked all the time: they load neither the command line library nor what makes dataclasses.
-NOT_FOR_STATUS = HEAVY | {
-    "click",
-    "dataclasses",
-    "idumb.agents",
-    "idumb.app",
-    "idumb.gates",
-    "idumb.markdown",
-    "inspect",
-    "sqlite3",
-}
+# status and next are asked all the time: they load nothing that reads plans or the log.
+NOT_FOR_STATUS = HEAVY | {"idumb.agents", "idumb.app.reading", "idumb.gates", "idumb.markdown", "sqlite3"}
 
 ROADMAP = ".planning/ROADMAP.md"
 PLACE = ".planning/phases/1/01-01-PLAN.md"

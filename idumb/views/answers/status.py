@@ -1,14 +1,16 @@
-"""Output of `status`, `next` and `roadmap`, from the cached view. Imports nothing, so that they stay fast."""
+"""Output of `status`, `next` and `roadmap`, from the cached view. Each line is escaped at the end."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # importing `typing` is slow; type checkers know this name
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from idumb.system import escaping
+from idumb.views import phrases
 
 _ORDER = ("completed", "accepted", "running", "ready", "pending", "waiting", "failed", "blocked", "skipped")
 _WORDS = {"completed": "done, not verified"}
+_WIDEST = 48  # a longer title moves only its own line
 
 
 def status(view: Mapping[str, Any]) -> str:
@@ -113,7 +115,7 @@ def roadmap(view: Mapping[str, Any]) -> str:
     if not view["phases"]:
         return _ended(["ROADMAP.md lists no phases, and there are no phase folders.", *_closing(view)])
     rows = [(row["phase"], row["title"] or "-", _state(row), _share(row["tasks"])) for row in view["phases"]]
-    return _ended([*_columns([("PHASE", "TITLE", "STATE", "DONE"), *rows], ""), "", *_closing(view)])
+    return _ended([*phrases.columns([("PHASE", "TITLE", "STATE", "DONE"), *rows], "", _WIDEST), "", *_closing(view)])
 
 
 def _share(tasks: Mapping[str, int]) -> str:
@@ -128,23 +130,8 @@ def _closing(view: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    return ["", heading, *_columns(rows, "  ")] if rows else []
-
-
-def _columns(rows: Sequence[Sequence[str]], indent: str) -> list[str]:
-    shown = [[visible(cell) for cell in row] for row in rows]
-    widths = [min(48, max(map(len, column))) for column in zip(*shown, strict=True)]
-    return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in shown]
+    return ["", heading, *phrases.columns(rows, widest=_WIDEST)] if rows else []
 
 
 def _ended(lines: list[str]) -> str:
-    return "\n".join(visible(line) for line in lines) + "\n"
-
-
-def visible(text: str) -> str:
-    """Return the text with control characters escaped."""
-    if text.isascii() and text.isprintable():
-        return text
-    from idumb.system import escaping
-
-    return escaping.show_line(text)
+    return phrases.whole(escaping.show_line(line) for line in lines)
