@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -38,50 +38,33 @@ _UNPROVEN = "criterion.unproven"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRead:
-    """How a plan was read: its dialect and the ids of its tasks, also if findings refuse the plan."""
-
-    path: str
-    dialect: str
-    tasks: tuple[str, ...]
-
-    @classmethod
-    def of(cls, path: str, parsed: ParsedPlan) -> PlanRead:
-        plan = parsed.plan or parsed.draft
-        tasks = () if plan is None else tuple(task.id for task in plan.tasks)
-        return cls(path, parsed.dialect, tasks)
-
-
-@dataclass(frozen=True, slots=True)
 class Loaded:
     """`contract` is None if a finding of the format or the graph is an error.
 
-    `links` and `repositories` are those of a `Case`. Without a contract, `drafts` are the plans as far as they could be
-    read.
+    `parsed` are the plans with their paths, `sources` their bytes. `links` and `repositories` are those of a `Case`.
     """
 
     phase: str
     folder: str
     contract: Contract | None
     findings: tuple[Finding, ...]
-    paths: tuple[str, ...]
+    parsed: tuple[tuple[str, ParsedPlan], ...] = ()
     sources: tuple[tuple[str, bytes], ...] = ()
-    policy: Policy = NO_POLICY
     links: Mapping[str, str] = field(default_factory=dict)
-    drafts: tuple[Plan, ...] = ()
     repositories: tuple[str, ...] = ()
-    read: tuple[PlanRead, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(path for path, _ in self.parsed)
+
+    @property
+    def drafts(self) -> tuple[Plan, ...]:
+        """The plans as far as they could be read, if there is no contract."""
+        return () if self.contract is not None else _drafts(self.parsed)
 
 
-def load(plans: PlanningFolder, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
-    """Parse and assemble the plans. Raises only if the phase does not exist or has no plan."""
-    folder = _folder(plans, phase)
-    sources, notes = plans.plans(folder), plans.notes(folder)
-    if not sources:
-        raise _no_plan(folder, notes)
-    parsed = [(path, plans.parse(data, path, [other for p, other in sources if p != path])) for path, data in sources]
-    misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
-    return assemble(phase, folder, parsed, settings, sources, [*notes, *misplaced], policy=policy)
+def _drafts(parsed: Iterable[tuple[str, ParsedPlan]]) -> tuple[Plan, ...]:
+    return contracts.in_waves([draft for _, p in parsed if (draft := p.plan or p.draft) is not None])
 
 
 def _folder(plans: PlanningFolder, phase: str) -> str:
@@ -134,8 +117,15 @@ def load_phase(services: Services, phase: str) -> Loaded:
 
 
 def load_present(services: Services, phase: str) -> Loaded:
-    """Load the present plans, without links."""
-    return load(services.plans, phase, services.settings, services.policy)
+    """Parse and assemble the plans, without links. Raises only if the phase does not exist or has no plan."""
+    plans = services.plans
+    folder = _folder(plans, phase)
+    sources, notes = plans.plans(folder), plans.notes(folder)
+    if not sources:
+        raise _no_plan(folder, notes)
+    parsed = [(path, plans.parse(data, path, [other for p, other in sources if p != path])) for path, data in sources]
+    misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
+    return assemble(phase, folder, parsed, services.settings, sources, [*notes, *misplaced], policy=services.policy)
 
 
 def with_links(services: Services, loaded: Loaded) -> Loaded:
@@ -230,18 +220,12 @@ def assemble(
         findings += _across(parsed)
     if contract is not None:
         findings = [f for f in findings if f.code != _UNPROVEN]
-    paths = tuple(path for path, _ in parsed)
-    drafts = tuple(draft for _, p in parsed if (draft := p.plan or p.draft) is not None)
-    read = tuple(PlanRead.of(path, p) for path, p in parsed)
-    return Loaded(
-        phase, folder, contract, tuple(findings), paths, tuple(sources), policy,
-        drafts=() if contract else contracts.in_waves(drafts), read=read,
-    )  # fmt: skip
+    return Loaded(phase, folder, contract, tuple(findings), tuple(parsed), tuple(sources))
 
 
 def _across(parsed: Sequence[tuple[str, ParsedPlan]]) -> tuple[Finding, ...]:
     """Findings of the graph for plans with other errors, except those that only follow from these errors."""
-    drafts = contracts.in_waves([draft for _, p in parsed if (draft := p.plan or p.draft) is not None])
+    drafts = _drafts(parsed)
     if len(drafts) < len(parsed):
         return contracts.cross_plan_findings(drafts, None)
     begun = {id for _, p in parsed if p.plan is None for id in _TASK_START.findall(p.text)}
@@ -254,7 +238,7 @@ def all_findings(
     """Every finding of format, graph and checks, for the mode of the plans or a stricter `mode`."""
     findings, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
-        case = registry.case(contract, settings, loaded.policy, mode, loaded.links, loaded.repositories, present)
+        case = registry.case(contract, settings, services.policy, mode, loaded.links, loaded.repositories, present)
         deadline = Deadline.after(levels.time_to_judge(settings, gate_table.PLAN), services.clock.monotonic)
         try:
             return [*findings, *registry.findings(case, deadline)]
@@ -267,7 +251,7 @@ def all_findings(
             ) from None
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
         findings = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in findings]
-    return [*findings, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]
+    return [*findings, *registry.findings_of_drafts(loaded.drafts, settings, services.policy, mode)]
 
 
 def _belongs(plans: PlanningFolder, plan: Plan, folder: str) -> bool:

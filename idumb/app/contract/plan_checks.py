@@ -79,9 +79,7 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
         loaded = None
     if loaded is not None and loaded.contract is not None and loaded.contract.hash == contract.hash:
         return loaded
-    return loading.with_links(
-        services, Loaded(contract.phase, contract.folder, contract, (), (), policy=services.policy)
-    )
+    return loading.with_links(services, Loaded(contract.phase, contract.folder, contract, ()))
 
 
 def _present(services: Services, contract: Contract) -> StartState:

@@ -77,16 +77,13 @@ def _read(loaded: Loaded, name: str, expected: str | None, only: str | None) -> 
     needed = contracts.effective_dependencies(plans)
     data: dict[str, Any] = {"phase": name, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
-    data["read"] = [
-        {
-            "path": read.path,
-            "dialect": read.dialect,
-            "tasks": list(read.tasks),
-            "depends_on": {id: list(dict.fromkeys(needed.get(id, ()))) for id in read.tasks},
-        }
-        for read in loaded.read
-        if only in (None, read.path)
-    ]
+    data["read"] = []
+    for path, parsed in loaded.parsed:
+        if only in (None, path):
+            plan = parsed.plan or parsed.draft
+            tasks = [] if plan is None else [task.id for task in plan.tasks]
+            depends = {id: list(dict.fromkeys(needed.get(id, ()))) for id in tasks}
+            data["read"].append({"path": path, "dialect": parsed.dialect, "tasks": tasks, "depends_on": depends})
     _require_hash(expected, name, data, loaded.contract)
     return data
 

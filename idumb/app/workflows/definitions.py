@@ -170,7 +170,7 @@ def status(services: Services, name: str | None) -> Result:
 def _run(services: Services, phase: str, folder: str) -> dict[str, Any] | None:
     if WORKFLOW_RUNS.number_of(phase) is None:
         return None
-    loaded = loading.load(services.plans, phase, services.settings, services.policy)
+    loaded = loading.load_present(services, phase)
     contract, state = loaded.contract, run_lookup.latest_run(services, phase)
     head = contract.plans[0].workflow if contract is not None else None
     name = head.name if head is not None else folder.rpartition("/")[2].partition("-")[2]
