@@ -153,28 +153,23 @@ def asked(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     return events
 
 
-def completed(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> tuple[NewEvent, ...]:
+def completed(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> list[NewEvent]:
     done = attempt.outcome == outcome.COMPLETED
     ended = {"status": "completed", "error": None} if done else {"status": "failed", "error": attempt.reason}
     head = commit or context.services.history.head().commit
     found = {"git_hash": head, "commit": commit, "verdict": attempt.verdict, "files": list(attempt.changed)}
     seconds = round(context.services.clock.monotonic() - attempt.started, 3)
-    checkpoint = event(context, attempt, "checkpoint.recorded", **ended, **found, **of_kept(kept), seconds=seconds)
-    return (checkpoint, *_completed_event(context, attempt))
+    events = [event(context, attempt, "checkpoint.recorded", **ended, **found, **of_kept(kept), seconds=seconds)]
+    if done:
+        events += [event(context, attempt, "task.completed", reason=attempt.reason)]
+        events += handoff_writer.of_attempt(context, attempt)
+    if done and attempt.task.flow is not None:
+        from idumb.app.attempt import step_outputs  # only workflows need it
+
+        events += step_outputs.omissions(context, attempt, attempt.task)
+    return events
 
 
 def of_kept(kept: Snapshot) -> dict[str, Any]:
     """Return the fields of `checkpoint.recorded` that say what is kept."""
     return {"snapshot": kept.commit, "ref": kept.ref, "tree": kept.tree}
-
-
-def _completed_event(context: RunContext, attempt: Attempt) -> list[NewEvent]:
-    if attempt.outcome != outcome.COMPLETED:
-        return []
-    completed = event(context, attempt, "task.completed", reason=attempt.reason)
-    events = [completed, *(handoff_writer.of_attempt(context, attempt) if attempt.task.handoff_to else ())]
-    if attempt.task.flow is None:
-        return events
-    from idumb.app.attempt import step_outputs  # only workflows need it
-
-    return [*events, *step_outputs.omissions(context, attempt, attempt.task)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
@@ -18,13 +18,15 @@ _LOOKED_AT = 20
 def compare(context: RunContext, attempt: Attempt) -> Attempt:
     """Compare the work with the newest attempt like this one. Deterministic mode refuses a difference."""
     result, candidate = attempt.result, attempt.candidate
-    if result is None or result.outcome != outcome.COMPLETED or _is_by_hand(attempt):
+    by_person = agent.capabilities_of(attempt.announced["envelope"]["adapter"]).works_in_place
+    if result is None or result.outcome != outcome.COMPLETED or by_person:  # a person need not do the same twice
         return attempt
     earlier = _earlier(context, attempt)
     if earlier is None:
         return attempt
     left = earlier.payload["left"]
-    touched = {*_changed(earlier), *attempt.ledger.changed}
+    lines = (line for line in earlier.payload["ledger"] if "symbol" not in line and line["actual"])
+    touched = {*(line["path"] for line in lines), *attempt.ledger.changed}
     differing = _differing(context.work, left, candidate, touched)
     if not differing:
         return attempt
@@ -51,11 +53,6 @@ def compare(context: RunContext, attempt: Attempt) -> Attempt:
     return dataclasses.replace(attempt, unlike=True).ended(outcome.FAILED, words)
 
 
-def _is_by_hand(attempt: Attempt) -> bool:
-    """Return whether a person works on it, who need not do the same twice."""
-    return agent.capabilities_of(attempt.announced["envelope"]["adapter"]).works_in_place
-
-
 def _earlier(context: RunContext, attempt: Attempt) -> Event | None:
     """Return how the newest attempt ended that began in the same way, and whose builder completed it."""
     log, announced = context.services.log, attempt.announced
@@ -75,10 +72,6 @@ def _earlier(context: RunContext, attempt: Attempt) -> Event | None:
         if all(_differing(context.work, *pair) == () for pair in starts if pair[0] != pair[1]):
             return last
     return None
-
-
-def _changed(ended: Event) -> Iterator[str]:
-    return (line["path"] for line in ended.payload["ledger"] if "symbol" not in line and line["actual"])
 
 
 def _differing(work: Trees, first: str, second: str, among: Collection[str] | None = None) -> tuple[str, ...] | None:

@@ -11,7 +11,6 @@ from idumb.app.core import questions
 from idumb.app.core.attempt import ANNOUNCED, Attempt
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.ports.agents import Agent
-from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, failures, outcome
 from idumb.domain.consent import envelope
@@ -107,7 +106,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
     if attempt.base != snapshot.tree:  # no snapshot has it, and git could collect it
         why = f"what {task.id} starts from"
         kept["kept"] = services.trees.keep(f"{attempt.ref}/task-base", attempt.base, why).commit
-    environment = _environment_payload(context, attempt)
+    environment, guarded = _environment_payload(context, attempt), dict(before.guarded)
     context.journal.write(
         context.journal.event(
             "attempt.started",
@@ -121,7 +120,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
             **kept,
             **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
             **environment,
-            **_only_known_now(context, before),
+            **({"guarded": guarded} if guarded and guarded != context.journal.state.guarded.digests else {}),
         )
     )
     announced = {**environment, "present": present}
@@ -161,12 +160,6 @@ def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
     if not attempt.feedback or agent.capabilities_of(adapter).deterministic:
         return canonical_json.digest([task])
     return canonical_json.digest([task, attempt.feedback, attempt.number])
-
-
-def _only_known_now(context: RunContext, before: RepositoryState) -> dict[str, object]:
-    """Return what cannot be known after the work: git's own files, if they changed since the last attempt."""
-    guarded = dict(before.guarded)
-    return {"guarded": guarded} if guarded and guarded != context.journal.state.guarded.digests else {}
 
 
 def check_preconditions(context: RunContext, attempt: Attempt) -> Attempt:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from idumb.app.core import questions
 from idumb.app.core.attempt import MEASURED, Attempt
@@ -24,30 +23,19 @@ _LONGEST_RECORDED = 1024 * 1024
 
 def measure(context: RunContext, attempt: Attempt) -> Attempt:
     """Freeze the files in a tree, and compare what changed since the base with the declared files."""
-    candidate, changes, left_by_tools = freeze(context, attempt)
-    compared = _compare(context, attempt, changes, attempt.accepted_paths)
-    accepted, undeclared = attempt.accepted_paths, compared.undeclared
-    secret_names = exposed_secrets.words_of_names(context, attempt, compared.changed)
-    policy = _policy(context, attempt.task, undeclared) if compared.strays and not secret_names else settings.STOP
+    measured = _compared(context, freeze(context, attempt))
+    strays, undeclared = measured.ledger.strays, measured.ledger.undeclared
+    secret_names = exposed_secrets.words_of_names(context, attempt, measured.ledger.changed)
+    policy = _policy(context, attempt.task, undeclared) if strays and not secret_names else settings.STOP
     if policy == settings.KEEP:
-        accepted = (*accepted, *undeclared)
-        compared = _compare(context, attempt, changes, accepted)
+        measured = _accepting(context, measured, undeclared)
     elif policy == settings.LEAVE_OUT:
-        candidate, changes = _without(context, attempt, candidate, changes, compared.strays)
-        compared = _compare(context, attempt, changes, accepted)
-    compared, no_time = _compare_symbols(context, attempt.task, changes, compared)
-    compared = _add_changes_outside(context, attempt, candidate, compared)
-    measured = attempt.at(
-        MEASURED,
-        candidate=candidate,
-        tool_files=left_by_tools,
-        changes=changes,
-        ledger=compared,
-        accepted_paths=accepted,
-        deviation=bool(compared.strays),
-    )
-    problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, changes)]
-    problems += _made_repositories(context, attempt, candidate)
+        measured = _without_strays(context, measured)
+    compared, no_time = _compare_symbols(context, measured)
+    compared = _add_changes_outside(context, measured, compared)
+    measured = measured.at(MEASURED, ledger=compared, deviation=bool(compared.strays))
+    problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, measured.changes)]
+    problems += _made_repositories(context, measured)
     if compared.strays:
         measured = dataclasses.replace(measured, excusable=not problems and attempt.outcome is None)
         problems = [f"changed outside its declared files: {wording.listed(compared.strays)}", *problems]
@@ -57,39 +45,28 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     return measured
 
 
-class Frozen(NamedTuple):
-    """The tree of the files as they are, what the attempt changed, and what tools left."""
-
-    tree: str
-    changes: tuple[Change, ...]
-    tool_files: tuple[str, ...]
-
-
-def freeze(context: RunContext, attempt: Attempt) -> Frozen:
-    """Freeze the files in a tree, and return what is new and changed in it.
+def freeze(context: RunContext, attempt: Attempt) -> Attempt:
+    """Return the attempt with the tree of the files as they are, what it changed, and what tools left.
 
     Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like; what
     they hide is reported.
     """
-    tree = context.work.scan(attempt.literal_paths)
-    changes, left = _task_changes(context, attempt, tree)
-    hidden = _hidden(context, changes)
+    frozen = _frozen(context, attempt)
+    hidden = _hidden(context, frozen.changes)
     _report_hidden(context, attempt.task, hidden)
     declared = paths.cover(attempt.written)
     strays = [path for path, rules in hidden.items() if not declared(rules)]
-    if strays:
-        tree = context.work.scan((*attempt.literal_paths, *strays))
-        changes, left = _task_changes(context, attempt, tree)
-    return Frozen(tree, changes, left)
+    return _frozen(context, attempt, strays) if strays else frozen
 
 
-def _task_changes(context: RunContext, attempt: Attempt, candidate: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """Return what changed since the base, and what tools left.
+def _frozen(context: RunContext, attempt: Attempt, hidden: Sequence[str] = ()) -> Attempt:
+    """Return the attempt with the tree of its files, also of these `hidden` ones.
 
     In the user's own tree, only declared paths are the task's work: people edit other files at the same time. In strict
     mode, he is asked whose the others are that changed while his editor built the task.
     """
-    changes = context.work.changes(attempt.base, candidate)
+    tree, left = context.work.scan((*attempt.literal_paths, *hidden)), tuple[str, ...]()
+    changes = context.work.changes(attempt.base, tree)
     if context.workspace.in_place:
         asks = context.strict and contract.in_editor(attempt.plan, attempt.task, context.services.settings)
         covers = paths.cover((*attempt.written, *attempt.accepted_paths))
@@ -97,8 +74,8 @@ def _task_changes(context: RunContext, attempt: Attempt, candidate: str) -> tupl
             c for c in changes if covers(c.path) or (asks and not paths.matches_any(c.path, paths.OWN_FILES))
         )
     if any(tool_files.PATTERN.search(change.path) for change in changes):
-        return tool_leftovers.split(context, attempt, changes, candidate)
-    return changes, ()
+        changes, left = tool_leftovers.split(context, attempt, changes, tree)
+    return dataclasses.replace(attempt, candidate=tree, changes=changes, tool_files=left)
 
 
 def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]:
@@ -122,19 +99,20 @@ def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str]) -
         note(f"Since {task.id} ran, git ignores, because of {rules}: {wording.listed(ignored)}")
 
 
-def _compare(context: RunContext, attempt: Attempt, changes: Sequence[Change], accepted: Sequence[str]) -> Ledger:
-    return ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
+def _compared(context: RunContext, attempt: Attempt) -> Attempt:
+    protected = context.protected(attempt.plan)
+    found = ledger.compare(attempt.task.files, attempt.changes, protected, attempt.accepted_paths)
+    return dataclasses.replace(attempt, ledger=found)
 
 
-def _compare_symbols(
-    context: RunContext, task: Task, changes: Sequence[Change], compared: Ledger
-) -> tuple[Ledger, str]:
+def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str]:
     """Return the ledger with the symbols of the changed files, and what fails the attempt because no time was left.
 
     If the task declares symbols, every file counts. Otherwise symbols are only recorded: of files in a known language,
     up to a size.
     """
-    judged = changes if task.symbols is not None else [c for c in changes if context.gates.can_read(c.path)]
+    task, compared = attempt.task, attempt.ledger
+    judged = [c for c in attempt.changes if task.symbols is not None or context.gates.can_read(c.path)]
     if not judged:
         return compared, ""
     left = _LONGEST if task.symbols is not None else _LONGEST_RECORDED
@@ -186,11 +164,11 @@ def bytes_of(work: Trees, entry: Entry | None, limit: int) -> bytes | None:
     return b"".join(pieces)
 
 
-def _add_changes_outside(context: RunContext, attempt: Attempt, candidate: str, compared: Ledger) -> Ledger:
+def _add_changes_outside(context: RunContext, attempt: Attempt, compared: Ledger) -> Ledger:
     """Return the ledger with a protected line for each path outside the project that a program changed."""
     if not context.services.folder or context.workspace.in_place:
         return compared
-    changes = context.work.changes_outside(attempt.base, candidate)
+    changes = context.work.changes_outside(attempt.base, attempt.candidate)
     lines = (ledger.Line(c.path, ledger.PROTECTED, c.kind, None, paths.OUTSIDE) for c in changes)
     return dataclasses.replace(compared, lines=(*compared.lines, *lines))
 
@@ -203,12 +181,12 @@ def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
     return [f"{path} is a link that leads out of the working tree, to {target}: {way}" for path, target in outside[:5]]
 
 
-def _made_repositories(context: RunContext, attempt: Attempt, tree: str) -> list[str]:
+def _made_repositories(context: RunContext, attempt: Attempt) -> list[str]:
     """Return why an attempt fails that created repositories: git takes none of their files."""
     if context.workspace.in_place:
         return []
     made = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
-    leftover = tool_leftovers.of_attempt(context, attempt, tree)
+    leftover = tool_leftovers.of_attempt(context, attempt, attempt.candidate)
     made = [path for path in made if leftover(path) is None]
     if not made:
         return []
@@ -231,26 +209,25 @@ def _policy(context: RunContext, task: Task, undeclared: Sequence[str]) -> str:
 
 def keeping(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
     """Return a measured attempt to which undeclared changes belong, because a person keeps them."""
-    return _measured_again(context, attempt, attempt.changes, (*attempt.accepted_paths, *strays))
+    return _measured_again(context, _accepting(context, attempt, strays))
 
 
 def leaving_out(context: RunContext, attempt: Attempt) -> Attempt:
     """Return a measured attempt without its undeclared changes: another candidate, that is proven as such."""
-    candidate, changes = _without(context, attempt, attempt.candidate, attempt.changes, attempt.ledger.strays)
-    attempt = dataclasses.replace(attempt, candidate=candidate, changes=changes)
-    return _measured_again(context, attempt, changes, attempt.accepted_paths)
+    return _measured_again(context, _without_strays(context, attempt))
 
 
-def _without(
-    context: RunContext, attempt: Attempt, candidate: str, changes: Sequence[Change], strays: Sequence[str]
-) -> tuple[str, tuple[Change, ...]]:
-    """Return candidate and changes with these paths as they are in the base."""
-    rest = tuple(change for change in changes if change.path not in strays)
-    return context.work.overlay(candidate, attempt.base, strays), rest
+def _accepting(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
+    return _compared(context, dataclasses.replace(attempt, accepted_paths=(*attempt.accepted_paths, *strays)))
 
 
-def _measured_again(
-    context: RunContext, attempt: Attempt, changes: Sequence[Change], accepted: tuple[str, ...]
-) -> Attempt:
-    compared, _ = _compare_symbols(context, attempt.task, changes, _compare(context, attempt, changes, accepted))
-    return dataclasses.replace(attempt, ledger=compared, accepted_paths=accepted, deviation=False)
+def _without_strays(context: RunContext, attempt: Attempt) -> Attempt:
+    """Return the attempt with its undeclared changes as they are in the base."""
+    strays = attempt.ledger.strays
+    rest = tuple(change for change in attempt.changes if change.path not in strays)
+    candidate = context.work.overlay(attempt.candidate, attempt.base, strays)
+    return _compared(context, dataclasses.replace(attempt, candidate=candidate, changes=rest))
+
+
+def _measured_again(context: RunContext, attempt: Attempt) -> Attempt:
+    return dataclasses.replace(attempt, ledger=_compare_symbols(context, attempt)[0], deviation=False)

@@ -93,7 +93,8 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
     other = next((digest for digest in approve if digest not in known), None)
     if other is None:
         return
-    changed = [c for c in grants.missing(need.parts, (), _everything(services, need.place)) if c.was is not None]
+    earlier = [grant for place in dict.fromkeys((need.place, needs.ROLES)) for grant in services.consent.grants(place)]
+    changed = [c for c in grants.missing(need.parts, (), earlier) if c.was is not None]
     differs = f": these changed since you agreed: {'; '.join(c.words for c in changed)}" if changed else ""
     raise Refusal(
         "consent.other-hash",
@@ -101,10 +102,6 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
         hint=f"{again(services)} shows what would run, and --approve {need.digest} agrees to it",
         details={"again": again(services), "expected": need.digest, **phase_grants.changed(changed)},
     )
-
-
-def _everything(services: Services, place: str) -> tuple[grants.Grant, ...]:
-    return (*services.consent.grants(place), *(services.consent.grants(needs.ROLES) if place != needs.ROLES else ()))
 
 
 @dataclass(frozen=True, slots=True)

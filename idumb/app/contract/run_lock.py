@@ -216,14 +216,6 @@ def _require_environment(context: RunContext, attempt: Attempt) -> None:
     _record_changes(context, new, current, taken, during=True)
 
 
-def _changes_since(services: Services, state: RunState, contract: Contract) -> tuple[Change, ...]:
-    """The parts that changed since the run was locked, without the contract; () if it never was."""
-    if not state.contract.envelopes:
-        return ()
-    current = envelopes.present(services, services.adapters, contract)
-    return envelope.changes(state.contract.envelopes, current.envelopes)
-
-
 def _record_changes(
     context: RunContext,
     changes: Sequence[Change],
@@ -273,8 +265,9 @@ def require_same(services: Services, state: RunState, contract: Contract, *, mod
 
     A guided run records what changed. `accepted`: the user accepts it. Nothing is refused if the run has no attempts.
     """
-    if state.attempted and not accepted and STRICT in (mode, state.mode, contract.mode):
-        changes = _changes_since(services, state, contract)
+    if state.attempted and state.contract.envelopes and not accepted and STRICT in (mode, state.mode, contract.mode):
+        current = envelopes.present(services, services.adapters, contract)
+        changes = envelope.changes(state.contract.envelopes, current.envelopes)
         if changes:
             raise _environment_refusal(state, changes)
 

@@ -101,7 +101,7 @@ def _uncommitted(context: RunContext, declared: Sequence[str]) -> tuple[str, ...
     services = context.services
     found = services.history.uncommitted(declared)
     changed = (p for p in found if not paths.matches_any(p, paths.OWN_FILES))
-    uncommitted = tool_leftovers.work_only(services, context.journal.state, changed, declared=declared)
+    uncommitted = tool_leftovers.work_only(services, context.journal.state, changed, declared)
     others = services.history.repositories(p.rstrip("/") for p in uncommitted) if uncommitted else ()
     return tuple(p for p in uncommitted if paths.repository_of(p.rstrip("/"), others) is None)
 

@@ -53,19 +53,12 @@ def matcher(services: Services, trees: Trees, state: RunState, tree: str, declar
     return leftover
 
 
-def work_only(
-    services: Services,
-    state: RunState,
-    paths: Iterable[str],
-    tree: str | None = None,
-    declared: Iterable[str] = (),
-    trees: Trees | None = None,
-) -> tuple[str, ...]:
-    """Return the paths without leftovers of tools. `tree` defaults to the present one."""
-    names, trees = tuple(paths), trees or services.trees
+def work_only(services: Services, state: RunState, paths: Iterable[str], declared: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths without leftovers of tools in the user's working tree."""
+    names, trees = tuple(paths), services.trees
     if not any(map(tool_files.PATTERN.search, names)):
         return names
-    leftover = matcher(services, trees, state, tree or trees.scan(), declared)
+    leftover = matcher(services, trees, state, trees.scan(), declared)
     return tuple(path for path in names if leftover(path) is None)
 
 
