@@ -7,8 +7,8 @@ from tests.meta import size
 BUDGETS = {
     "domain": 8_327,
     "markdown": 6_670,
-    "app, engine rooms": 7_427,
-    "app, use cases": 8_903,
+    "app, engine rooms": 7_351,
+    "app, use cases": 8_899,
     "composition": 714,
     "cli, views": 4_743,
     "see and steer": 1_268,

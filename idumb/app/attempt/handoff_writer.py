@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from idumb.app.core.attempt import Attempt
@@ -15,7 +14,6 @@ from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError
-from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import handoff
 from idumb.domain.runs.event import Event, NewEvent
@@ -27,42 +25,55 @@ CREATED = "handoff.created"
 UPDATED = "handoff.updated"
 COMPLETED = "handoff.completed"
 _SUMMARY = 4000
-NO_OUTPUTS: Mapping[str, Any] = MappingProxyType({})
 
 
 def of_attempt(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     """Return the events that a completed attempt adds to those of its completion."""
-    if not attempt.task.handoff_to:
-        return []
     lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
     summary = attempt.result.reply or attempt.result.message if attempt.result else ""
     summary = str(attempt.outputs.get("summary") or summary)
-    return of_task(context.services, context.journal, context.contract, attempt.task, summary, lines, attempt.outputs)
+    return _of_task(context.services, context.journal, context.contract, attempt.task, summary, lines, attempt.outputs)
 
 
 def of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
     """Return the same events for a task that a person accepted."""
-    summary = f"accepted by a person: {why}"
-    return of_task(services, journal, contract, contract.tasks[task], summary, journal.state.tasks[task].work.touched)
+    summary, touched = f"accepted by a person: {why}", journal.state.tasks[task].work.touched
+    return _of_task(services, journal, contract, contract.tasks[task], summary, touched, {})
 
 
-def of_task(
+def _of_task(
     services: Services,
     journal: Journal,
     contract: Contract,
     task: Task,
     summary: str,
     deliverables: Sequence[str],
-    outputs: Mapping[str, Any] = NO_OUTPUTS,
+    outputs: Mapping[str, Any],
 ) -> list[NewEvent]:
     """Return an event for each receiver of a completed task: the handoff, or why there is none."""
     events = []
+    attempt = journal.state.tasks[task.id].attempt.number or 1
     for number, target in enumerate(task.handoff_to, 1):
         if handoff.type_of(target.type) == handoff.NEVER:
             continue
-        document = _document(services, journal, contract, task, target, number)
-        document = dataclasses.replace(
-            document, summary=summary[:_SUMMARY], deliverables=tuple(deliverables), outputs=dict(outputs)
+        document = Document(
+            handoff.new_id(journal.state.id, task.id, attempt, number),
+            contracts.builder_of(contract.plan_of(task.id), task, services.settings) or "human",
+            target.agent,
+            journal.operation,
+            services.clock.now(),
+            handoff.type_of(target.type),
+            priority=task.priority,
+            title=task.title,
+            summary=summary[:_SUMMARY],
+            deliverables=tuple(deliverables),
+            acceptance_criteria=tuple(f"{c.id}: {c.text}" for c in task.acceptance),
+            next_steps=task.notes or task.description,
+            workflow=contract.phase,
+            run=journal.state.id,
+            task=task.id,
+            attempt=attempt,
+            outputs=dict(outputs),
         )
         events.append(_event(services, journal, document))
     return events
@@ -88,28 +99,6 @@ def _unknown_workflow(services: Services, document: Document) -> tuple[str, ...]
     except InputError as problem:  # a folder that cannot be read
         return (f"to_agent: {problem.message}",)
     return () if name in names else (f"to_agent: there is no workflow {name}",)
-
-
-def _document(
-    services: Services, journal: Journal, contract: Contract, task: Task, declared: plan.Handoff, number: int
-) -> Document:
-    attempt = journal.state.tasks[task.id].attempt.number or 1
-    return Document(
-        handoff.new_id(journal.state.id, task.id, attempt, number),
-        contracts.builder_of(contract.plan_of(task.id), task, services.settings) or "human",
-        declared.agent,
-        journal.operation,
-        services.clock.now(),
-        handoff.type_of(declared.type),
-        priority=task.priority,
-        title=task.title,
-        acceptance_criteria=tuple(f"{c.id}: {c.text}" for c in task.acceptance),
-        next_steps=task.notes or task.description,
-        workflow=contract.phase,
-        run=journal.state.id,
-        task=task.id,
-        attempt=attempt,
-    )
 
 
 def path(document: Document) -> str:
