@@ -16,16 +16,17 @@ _GROUPS = {
     "Plan": ("plan", "plan-phase", "import", "check-plan", "amend", "graph"),
     "Run": ("execute-phase", "resume", "execute", "quick", "verify-work", "stop"),
     "Workflows": ("workflow",),
-    "Look": ("status", "show", "next", "roadmap", "report", "log", "watch", "metrics", "audit", "prove"),
+    "Look": ("status", "show", "next", "roadmap", "report", "log", "watch", "metrics", "audit", "debug", "prove"),
     "Decide": ("decide", "decisions", "approve", "accept", "skip", "drop", "handoff", "dlq"),
     "Undo": ("rollback", "undo"),
     "Set up": ("init", "install", "doctor", "config", "backup", "archive", "deinit", "schema", "help"),
     "For agents": ("mcp", "start", "take", "submit", "give-up", "fake-model"),
 }
-"""Every command, by the group whose module has it: a command imports the module of its group only."""
+"""Every command, by the group whose module has it, `debug` apart: a command imports the module of its group only."""
 
 _EVERYDAY = ("init", "plan-phase", "check-plan", "execute-phase", "status", "show", "decide", "resume")
 _MODULES = {name: title.lower().replace(" ", "_") for title, names in _GROUPS.items() for name in names}
+_MODULES["debug"] = "debugging"
 GROUPS = {"Everyday": _EVERYDAY} | {
     title: tuple(name for name in names if name not in _EVERYDAY) for title, names in _GROUPS.items()
 }
@@ -33,8 +34,7 @@ COMMANDS = [name for names in GROUPS.values() for name in names]
 _ELSEWHERE = {
     "run": "idumb execute-phase {}", "plan-check": "idumb check-plan {}", "verify": "idumb verify-work {}",
     "cancel": "idumb stop", "pause": "idumb stop --after-task", "retry": "idumb resume {} --retry-failed",
-    "diff": "idumb show {} --diff", "debug": "idumb show {} --debug", "events": "idumb log {}",
-    "questions": "idumb decisions",
+    "diff": "idumb show {} --diff", "events": "idumb log {}", "questions": "idumb decisions",
 }  # fmt: skip
 """Words of other programs, with what to type here."""
 

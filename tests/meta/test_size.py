@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_899,
     "composition": 714,
     "cli, views": 4_743,
-    "see and steer": 1_268,
+    "see and steer": 1_829,
     "git": 4_588,
     "store": 1_816,
     "system": 2_180,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_983,
     "the root": 170,
 }
-TESTS = 68_344
+TESTS = 68_481
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 441_640  # bytes of README.md and docs/
+PAGES = 445_758  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

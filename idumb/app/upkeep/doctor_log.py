@@ -20,7 +20,7 @@ _OF_RUN = (("base", "base_snapshot", "the snapshot before the run"), ("plans", "
 
 
 def checks(services: Services) -> tuple[Check, ...]:
-    look = _Look(services)
+    look = Look(services)
     return (
         Check("snapshots.kept", "what idumb keeps of runs, and how to free it", look.kept),
         Check("log.refs", "every snapshot and checkpoint in the event log is kept", look.refs, look.keep),
@@ -39,7 +39,7 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
     services: Services
 
     def kept(self) -> Iterator[Symptom]:
@@ -109,7 +109,7 @@ class _Look:
             elif isinstance(ref, str) and isinstance(p.get("object"), str):
                 yield _Kept(ref, p["object"], _KEPT_BY.get(event.kind, event.kind), event.seq)
             elif event.kind == "rollback.completed" and p.get("before"):
-                name = self._name(event, worktrees, f"operations/{event.operation}/before")
+                name = self._name(event, worktrees, f"operations/{p.get('operation', event.operation)}/before")
                 yield _Kept(name, p["before"], "the snapshot before a rollback", event.seq)
         yield from of_runs
 

@@ -1,0 +1,182 @@
+"""`idumb debug validate` and `replay`: whether the events of a run make sense, and give the state that is recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from idumb.app.contract import loading
+from idumb.app.core import attempt, projection_paths, run_lookup, schedule
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.reading import debugging
+from idumb.app.upkeep.doctor_log import Look
+from idumb.domain import errors, health
+from idumb.domain.action import Action
+from idumb.domain.contract import Contract
+from idumb.domain.errors import IdumbError
+from idumb.domain.runs import replay, run, spending, transitions
+from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.spending import Spent
+from idumb.lazy_dataclass import dataclass
+
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+
+
+def validate(services: Services, name: str) -> Result:
+    """Check the events of a run: their chain, their order, their payloads, and the objects that they name."""
+    id = debugging.run_named(services, name)
+    chain = services.log.verify()
+    faults = [] if chain.broken_at is None else [_fault(chain.broken_at, "", chain.why)]
+    count = 0 if faults else sum(1 for _ in services.log.events(run=id))
+    if not faults:
+        faults = [*_faults(services, id), *_lost(services, id)]
+    data = {"run": id, "events": count, "faults": faults, "head": chain.head}
+    if not faults:
+        return Result(data)
+    place = f"event {faults[0]['event']}: " if faults[0]["event"] else ""
+    words = f"The events of run {id} are not valid: {place}{faults[0]['why']}"
+    return Result(data, errors.EXIT_FAILED, (), ("audit.run-invalid", words, Action("doctor")))
+
+
+def _fault(event: int | None, kind: str, why: str) -> dict[str, Any]:
+    return {"event": event, "kind": kind, "why": why}
+
+
+def _faults(services: Services, id: str) -> Iterator[dict[str, Any]]:
+    """Yield each event that may not be where it is; the first one that cannot be read is the last."""
+    state, contract, version = RunState(), None, 0
+    for event in services.log.events(run=id):
+        try:
+            why = transitions.fault(state, event)
+            if why:
+                yield _fault(event.seq, event.kind, why)
+            replay.apply(state, event)
+            if state.contract.version != version:
+                contract, version = _contract(services, state), state.contract.version
+            task = None if contract is None else contract.tasks.get(event.task or "")
+            if contract is not None and task is not None and "record" in event.payload:
+                attempt.loaded(event.payload["record"], task, contract.plan_of(task.id), 0.0)
+        except _UNREADABLE as problem:
+            words = f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
+            yield _fault(event.seq, event.kind, f"its payload cannot be read: {words}")
+            return
+
+
+def _contract(services: Services, state: RunState) -> Contract | None:
+    try:
+        return loading.locked_contract(services, state)
+    except IdumbError:  # `_lost` says that its plans are gone
+        return None
+
+
+def _lost(services: Services, id: str) -> Iterator[dict[str, Any]]:
+    """Yield what the run kept in git and that is no longer there."""
+    for symptom in Look(services).refs():
+        if symptom.state != health.OK and f"/runs/{id}/" in symptom.path:
+            yield _fault(None, symptom.path, symptom.found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A value that is recorded beside the events before it, and the same value rebuilt from them."""
+
+    event: Event
+    what: str
+    recorded: Any
+    rebuilt: Any
+
+    @property
+    def row(self) -> dict[str, Any]:
+        of = {"event": self.event.seq, "kind": self.event.kind, "what": self.what}
+        return {**of, "recorded": self.recorded, "rebuilt": self.rebuilt}
+
+
+def rebuilt(services: Services, name: str) -> Result:
+    """Rebuild the state of a run event by event, and compare it with each place that recorded a part of it."""
+    id = debugging.run_named(services, name)
+    state, events, said = RunState(), 0, list[_Said]()
+    for event in services.log.events(run=id):
+        said += _said(services, state, event)
+        replay.apply(state, event)
+        events += 1
+    said += _progress(services, state)
+    wrong = [one.row for one in said if one.recorded != one.rebuilt]
+    data = {"run": id, "phase": state.phase, "events": events, "compared": len(said), "differences": wrong}
+    if not wrong:
+        return Result(data)
+    first = wrong[0]
+    words = f"From event {first['event']} on, {first['what']} is not what the events give."
+    return Result(data, errors.EXIT_FAILED, (), ("audit.differs", words, Action("doctor")))
+
+
+def _said(services: Services, before: RunState, event: Event) -> Iterator[_Said]:
+    """Yield what an event records of the state before it: the process that wrote it had this state in memory."""
+    p = event.payload
+    if event.kind == "task.failed":
+        yield _Said(event, f"attempts of {event.task}", p["attempts"], before.tasks[event.task or ""].progress.attempts)
+    elif event.kind == "attempt.started":
+        yield from _ceilings(before, event)
+    elif event.kind == "task.carried":
+        origin = run_lookup.run_of(services, p["from_run"]).tasks.get(event.task or "")
+        kept = None if origin is None or origin.checkpoint is None else dataclasses.asdict(origin.checkpoint)
+        recorded = {**p["checkpoint"], "files": tuple(p["checkpoint"]["files"])}
+        yield _Said(event, f"checkpoint of {event.task}", recorded, kept)
+    elif event.kind == "run.started":
+        start = next(one for one in services.log_files.starts() if one[0] == event.run)
+        again = run.run_id(p["contract_hash"], p["base_commit"], p["number"], start[2])
+        yield _Said(event, "id", event.run, again)
+        yield _Said(event, "phase", start[1], p["phase"])
+
+
+def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:
+    """Yield what was used of each ceiling when an attempt began."""
+    of_run = spending.total(before.spent.values())
+    spent = {"task": before.tasks[event.task or ""].progress.spent, "run": of_run, **before.spent}
+    for scope, row in event.payload.get("ceilings", {}).items():
+        again = dataclasses.asdict(spent.get(scope, Spent()))
+        yield _Said(event, f"what the {scope} used", row["used"], again)
+
+
+def _progress(services: Services, state: RunState) -> Iterator[_Said]:
+    """Compare the fields of progress.json, unless another run wrote it or a command may be writing it."""
+    text = services.reports.read(projection_paths.progress_path(state.phase))
+    contract = _contract(services, state)
+    if text is None or contract is None or services.owner.holder() is not None:
+        return
+    recorded = _fields(text)
+    if recorded.get("run") != state.id:
+        return
+    again = _rendered(services, contract, state)
+    since = _first_event_after(services, state, str(recorded.get("updated_at")))
+    for name in {**recorded, **again}:
+        yield _Said(since, f"`{name}` of progress.json", recorded.get(name), again.get(name))
+
+
+def _rendered(services: Services, contract: Contract, state: RunState) -> Mapping[str, Any]:
+    text = services.documents.progress(state, schedule.statuses(contract, state))
+    return _fields(services.redaction.redact(text))
+
+
+def _fields(text: str) -> Mapping[str, Any]:
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _first_event_after(services: Services, state: RunState, moment: str) -> Event:
+    """Return the first event of a run that moved it after the file was written; the newest one if none did."""
+    again, last = RunState(), None
+    for event in services.log.events(run=state.id):
+        replay.apply(again, event)
+        if again.moved_at == event.at > moment:
+            return event
+        last = event
+    if last is None:
+        raise AssertionError("a run has events")
+    return last

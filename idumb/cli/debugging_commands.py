@@ -1,0 +1,75 @@
+"""The commands of `idumb debug`: look into the events of a run."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.app.core.result import Result
+from idumb.cli import options
+
+_TEXT = """\
+Look into the events of a run.
+
+RUN is a phase, whose newest run it is, or the beginning of the id of a run. What is known about a failed task is in
+idumb show TASK --debug."""
+debug_command = options.Group("debug", _TEXT)
+
+
+@options.command("inspect", group=debug_command)
+@click.argument("run")
+@click.option("--at", type=click.IntRange(1), metavar="EVENT", help="After this event; by default after the newest.")
+def inspect_command(run: str, *, at: int | None) -> Result:
+    """Show the state of a run at an event, rebuilt from the events before it."""
+    from idumb.app.reading import debugging
+
+    with options.services() as services:
+        return debugging.inspect(services, run, at)
+
+
+@options.command("replay", group=debug_command)
+@click.argument("run")
+def replay_command(run: str) -> Result:
+    """Rebuild the state of a run, and compare it with what is recorded.
+
+    Compares with progress.json, and with what events say of the state before them: attempts, what agents used of
+    their ceilings, checkpoints of an earlier run. Names the first event from which they differ; exit code 1 then.
+    """
+    from idumb.app.upkeep import run_integrity
+
+    with options.services() as services:
+        return run_integrity.rebuilt(services, run)
+
+
+@options.command("compare", group=debug_command)
+@click.argument("run")
+@click.argument("other")
+def compare_command(run: str, other: str) -> Result:
+    """Show two runs side by side: tasks, attempts, time, tokens, cost, and settings that differ."""
+    from idumb.app.reading import debugging
+
+    with options.services() as services:
+        return debugging.compare(services, run, other)
+
+
+@options.command("trace", group=debug_command)
+@options.task
+@click.option("--run", metavar="RUN", help="In this run; by default in the newest one.")
+def trace_command(task: str, *, run: str | None) -> Result:
+    """Show how long each stage of a task took: built, judged, delivered, waited for people."""
+    from idumb.app.reading import debugging
+
+    with options.services() as services:
+        return debugging.trace(services, task, run)
+
+
+@options.command("validate", group=debug_command)
+@click.argument("run")
+def validate_command(run: str) -> Result:
+    """Check the events of a run: chain, order, payloads, and what they name in git.
+
+    Exit code 1 means that an event is not valid.
+    """
+    from idumb.app.upkeep import run_integrity
+
+    with options.services() as services:
+        return run_integrity.validate(services, run)
