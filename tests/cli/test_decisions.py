@@ -71,6 +71,15 @@ def test_an_answer_is_appended_later_if_the_plan_is_being_edited(waiting: Projec
     assert f"- **{QUESTION}**: yes" in waiting.read(PLAN)
 
 
+def test_a_question_that_nothing_waits_for_any_more_is_not_answered(waiting: Project) -> None:
+    """R-ASK-1: after a rollback the task asks anew."""
+    assert waiting.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    refused(decide(waiting, QUESTION, "yes"), "decision.void")
+    assert waiting.resume("--no-verify").code == 5
+    refused(decide(waiting, QUESTION, "yes"), "decision.void")
+    assert decide(waiting, "T1-01.AC-2.2", "yes").code == 0
+
+
 def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(
     waiting: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

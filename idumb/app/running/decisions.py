@@ -129,6 +129,8 @@ def _require_answerable(services: Services, state: RunState, question: Mapping[s
         why = f"it was open until {until}, and nobody answered, so the answer is no"
         if task is None or task.status != outcome.WAITING:
             hint = Action.of("show", question["task"])
+    elif question["id"] not in {row["id"] for row in next_steps.pending(state)}:
+        why, hint = "nothing waits for it any more", Action("decisions")
     if why:
         raise _void(question["id"], why, hint)
 
