@@ -12,11 +12,11 @@ from idumb.domain.decision import Answer
 from idumb.system.files import user_folders
 
 
-@options.command("decide", person=True)
+@options.command("decide", person=True, opens=options.WRITES)
 @click.argument("decision")
 @click.argument("choice")
 @click.option("--guidance", default="", help="Instructions that go with the answer.")
-def decide_command(decision: str, choice: str, guidance: str) -> Result:
+def decide_command(services: options.Container, decision: str, choice: str, guidance: str) -> Result:
     """Answer a question that waits for you.
 
     `idumb resume` continues the run with the answer. For a task that used up its attempts, accept, skip and roll-back
@@ -25,20 +25,18 @@ def decide_command(decision: str, choice: str, guidance: str) -> Result:
     """
     from idumb.app.running import decisions
 
-    with options.services(writes=True) as services:
-        return decisions.decide(services, Answer(decision, choice, user_folders.user_name(), guidance))
+    return decisions.decide(services, Answer(decision, choice, user_folders.user_name(), guidance))
 
 
-@options.command("decisions")
-def decisions_command() -> Result:
+@options.command("decisions", opens=options.READS)
+def decisions_command(services: options.Container) -> Result:
     """List the questions that wait for you."""
     from idumb.app.running import decisions
 
-    with options.services() as services:
-        return decisions.waiting(services)
+    return decisions.waiting(services)
 
 
-@options.command("approve", person=True)
+@options.command("approve", person=True, opens=options.WRITES)
 @options.phase
 @click.option("--hash", metavar="HASH", help="Approve the contract with this hash without asking (see check-plan).")
 @click.option("--expires", metavar="TIME", help="When the approval expires: 90m, 12h, 7d, 2w, or a date or time (UTC).")
@@ -54,7 +52,7 @@ def decisions_command() -> Result:
 @click.option("--sign", metavar="KEY", help="Sign the approval with this SSH key (ssh-keygen).")
 @click.option("--file", metavar="PATH", help="Write the signed approval to a new file, for another machine.")
 @click.option("--revoke", is_flag=True, help="Revoke every approval of the phase.")
-def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
+def approve_command(services: options.Container, phase: str, revoke: bool, **flags: Any) -> Result:
     """Approve a phase for strict mode, or revoke its approvals.
 
     Shows everything that the approval binds, then asks. Without a terminal, --hash HASH approves; a strict plan also
@@ -66,17 +64,16 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
 
     if revoke and any(flags.values()):
         raise click.UsageError("--revoke allows no other option except --json.")
-    with options.services(writes=True) as services:
-        phase = options.phase_id(phase, services.root)
-        if revoke:
-            return approve.revoke(services, phase, user_folders.user_name())
-        return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
+    phase = options.phase_id(phase, services.root)
+    if revoke:
+        return approve.revoke(services, phase, user_folders.user_name())
+    return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
 
 
-@options.command("accept", person=True, text="decide.settled")
+@options.command("accept", person=True, text="decide.settled", opens=options.WRITES)
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
-def accept_command(task: str, why: str) -> Result:
+def accept_command(services: options.Container, task: str, why: str) -> Result:
     """Accept a task as it is, with a reason.
 
     Commits what the task left, with the reason, so that tasks which depend on it can run. Changes to protected paths
@@ -84,15 +81,14 @@ def accept_command(task: str, why: str) -> Result:
     """
     from idumb.app.running import task_overrides
 
-    with options.services(writes=True) as services:
-        return task_overrides.accept(services, task, why, user_folders.user_name())
+    return task_overrides.accept(services, task, why, user_folders.user_name())
 
 
-@options.command("skip", person=True, text="decide.settled")
+@options.command("skip", person=True, text="decide.settled", opens=options.WRITES)
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 @options.yes
-def skip_command(task: str, why: str, yes: bool) -> Result:
+def skip_command(services: options.Container, task: str, why: str, yes: bool) -> Result:
     """Skip a task, with a reason.
 
     The tasks that depend on it stay blocked. They are listed first, and at a terminal you are asked to confirm. To let
@@ -100,15 +96,14 @@ def skip_command(task: str, why: str, yes: bool) -> Result:
     """
     from idumb.app.running import task_overrides
 
-    with options.services(writes=True) as services:
-        tell = options.progress_writer()
-        return task_overrides.skip(services, task, why, user_folders.user_name(), yes=yes, tell=tell)
+    tell = options.progress_writer()
+    return task_overrides.skip(services, task, why, user_folders.user_name(), yes=yes, tell=tell)
 
 
-@options.command("drop", person=True)
+@options.command("drop", person=True, opens=options.WRITES)
 @click.argument("target")
 @click.option("--why", required=True, help="The reason, which is recorded.")
-def drop_command(target: str, why: str) -> Result:
+def drop_command(services: options.Container, target: str, why: str) -> Result:
     """Abandon a phase, a task or a quick task.
 
     A dropped task takes along what depends on it. What is done stays done, and no file changes. A dropped phase is not
@@ -116,8 +111,7 @@ def drop_command(target: str, why: str) -> Result:
     """
     from idumb.app.running import drop
 
-    with options.services(writes=True) as services:
-        return drop.drop(services, options.phase_id(target, services.root), why, user_folders.user_name())
+    return drop.drop(services, options.phase_id(target, services.root), why, user_folders.user_name())
 
 
 _STATUSES = ("pending", "in_progress", "complete", "blocked", "failed")
@@ -132,39 +126,36 @@ handoff_command = options.Group(
 )
 
 
-@options.command("list", group=handoff_command)
+@options.command("list", group=handoff_command, opens=options.READS)
 @click.option("--run", metavar="ID", help="Only this run.")
 @click.option("--phase", metavar="N", help="Only this phase.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only this status.")
 @click.option("--agent", metavar="NAME", help="Only this receiver.")
-def list_handoffs_command(**filters: Any) -> Result:
+def list_handoffs_command(services: options.Container, **filters: Any) -> Result:
     """List handoffs and count them by status, type, receiver and phase."""
     from idumb.app.reading import handoffs
 
-    with options.services() as services:
-        return handoffs.listing(services, **filters)
+    return handoffs.listing(services, **filters)
 
 
-@options.command("show", group=handoff_command)
+@options.command("show", group=handoff_command, opens=options.READS)
 @click.argument("id")
-def show_handoff_command(id: str) -> Result:
+def show_handoff_command(services: options.Container, id: str) -> Result:
     """Show a handoff."""
     from idumb.app.reading import handoffs
 
-    with options.services() as services:
-        return handoffs.show(services, id)
+    return handoffs.show(services, id)
 
 
-@options.command("update", group=handoff_command, text="decide.show_handoff")
+@options.command("update", group=handoff_command, text="decide.show_handoff", opens=options.WRITES)
 @click.argument("id")
 @click.argument("status", metavar="STATUS")
 @click.option("--why", default="", help="The reason, which is recorded.")
-def update_handoff_command(id: str, status: str, why: str) -> Result:
+def update_handoff_command(services: options.Container, id: str, status: str, why: str) -> Result:
     """Change the status of a handoff: pending, in_progress, complete, blocked or failed."""
     from idumb.app.reading import handoffs
 
-    with options.services(writes=True) as services:
-        return handoffs.update(services, id, status, user_folders.user_name(), why)
+    return handoffs.update(services, id, status, user_folders.user_name(), why)
 
 
 dlq_command = options.Group(
@@ -178,46 +169,42 @@ dlq_command = options.Group(
 )
 
 
-@options.command("list", group=dlq_command)
+@options.command("list", group=dlq_command, opens=options.READS)
 @click.option("--class", type=click.Choice(["transient", "permanent", "system"]), help="Only this class.")
 @click.option("--phase", metavar="N", help="Only this phase.")
 @click.option("--agent", metavar="NAME", help="Only tasks that this binding built.")
 @click.option("--retryable", "can_retry", flag_value=True, default=None, help="Only those that can be retried here.")
-def list_letters_command(**filters: Any) -> Result:
+def list_letters_command(services: options.Container, **filters: Any) -> Result:
     """List dead letters."""
     from idumb.app.failures import dead_letters
 
-    with options.services() as services:
-        return dead_letters.listing(services, **filters)
+    return dead_letters.listing(services, **filters)
 
 
-@options.command("show", group=dlq_command)
+@options.command("show", group=dlq_command, opens=options.READS)
 @click.argument("id")
-def show_letter_command(id: str) -> Result:
+def show_letter_command(services: options.Container, id: str) -> Result:
     """Show a dead letter."""
     from idumb.app.failures import dead_letters
 
-    with options.services() as services:
-        return dead_letters.show(services, id)
+    return dead_letters.show(services, id)
 
 
-@options.command("retry", group=dlq_command, text="run.ended")
+@options.command("retry", group=dlq_command, text="run.ended", opens=options.RUNS)
 @click.argument("id")
 @options.approve("Consent to all that would run.")
-def retry_command(id: str, approve: tuple[str, ...]) -> Result:
+def retry_command(services: options.Container, id: str, approve: tuple[str, ...]) -> Result:
     """Make one more attempt of the task, under the same checks."""
     from idumb.app.failures import dead_letters
 
-    with options.services(progress=True) as services:
-        return dead_letters.retry(services, id, approve)
+    return dead_letters.retry(services, id, approve)
 
 
-@options.command("remove", group=dlq_command, text="decide.drop")
+@options.command("remove", group=dlq_command, text="decide.drop", opens=options.WRITES)
 @click.argument("id")
 @click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
-def remove_command(id: str, why: str) -> Result:
+def remove_command(services: options.Container, id: str, why: str) -> Result:
     """Drop a failed task; of a run, all that is left."""
     from idumb.app.failures import dead_letters
 
-    with options.services(writes=True) as services:
-        return dead_letters.remove(services, id, why, user_folders.user_name())
+    return dead_letters.remove(services, id, why, user_folders.user_name())

@@ -28,16 +28,21 @@ def mcp_command(only_list: bool) -> Result | None:
     return None
 
 
-@options.command("start")
+_of_builders = options.together(
+    click.option("--by", metavar="NAME", help="Who works on the task; by default your user name."),
+    options.approve("Consent to all that would run; check-plan shows the hash."),
+    options.approval,
+    options.mode,
+    options.accept_git,
+    options.accept_changed,
+)
+
+
+@options.command("start", opens=options.RUNS)
 @options.task
-@click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
 @click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
-@options.approve("Consent to all that would run; check-plan shows the hash.")
-@options.approval
-@options.mode
-@options.accept_git
-@options.accept_changed
-def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Result:
+@_of_builders
+def start_command(services: options.Container, task: str, by: str | None, retry: bool, **flags: Any) -> Result:
     """Start a task that you build yourself.
 
     Saves the whole tree, checks the preconditions, opens an attempt and prints the builder's brief. The attempt stays
@@ -47,19 +52,13 @@ def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Resul
     from idumb.app.editor import start_task
     from idumb.app.running.run_request import Request
 
-    with options.services(progress=True) as services:
-        return start_task.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
+    return start_task.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
 
 
-@options.command("take", text="for_agents.start")
+@options.command("take", text="for_agents.start", opens=options.RUNS)
 @options.task
-@click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
-@options.approve("Consent to all that would run; check-plan shows the hash.")
-@options.approval
-@options.mode
-@options.accept_git
-@options.accept_changed
-def take_command(task: str, by: str | None, **flags: Any) -> Result:
+@_of_builders
+def take_command(services: options.Container, task: str, by: str | None, **flags: Any) -> Result:
     """Take over a task that an agent did not finish.
 
     Puts what its last attempt left into your working tree, uncommitted, and opens an attempt for you. A file that you
@@ -68,18 +67,17 @@ def take_command(task: str, by: str | None, **flags: Any) -> Result:
     from idumb.app.editor import start_task
     from idumb.app.running.run_request import Request
 
-    with options.services(progress=True) as services:
-        return start_task.take(services, task, by or user_folders.user_name(), Request("", **flags))
+    return start_task.take(services, task, by or user_folders.user_name(), Request("", **flags))
 
 
-@options.command("submit")
+@options.command("submit", opens=options.RUNS)
 @options.task
 @click.option("--say", default="", metavar="TEXT", help="What you say about your work, which is recorded.")
 @options.negative("--no-verify", "verify", "Do not verify the phase after its last task.")
 @options.approve("Consent to all that would run; check-plan shows the hash.")
 @options.accept_git
 @options.accept_changed
-def submit_command(task: str, say: str, **flags: Any) -> Result:
+def submit_command(services: options.Container, task: str, say: str, **flags: Any) -> Result:
     """Submit your work on a started task.
 
     idumb judges the files: it compares the changed ones with the declared ones, then runs every gate and check. Exits
@@ -88,15 +86,14 @@ def submit_command(task: str, say: str, **flags: Any) -> Result:
     from idumb.app.editor import submit_task
     from idumb.app.running.run_request import Request
 
-    with options.services(progress=True) as services:
-        return submit_task.submit(services, task, Request("", **flags), say)
+    return submit_task.submit(services, task, Request("", **flags), say)
 
 
-@options.command("give-up")
+@options.command("give-up", opens=options.RUNS)
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 @options.accept_git
-def give_up_command(task: str, why: str, accept_git: tuple[str, ...]) -> Result:
+def give_up_command(services: options.Container, task: str, why: str, accept_git: tuple[str, ...]) -> Result:
     """End a started task without its work.
 
     Saves the working tree in a snapshot, then restores the task's declared files. Nothing else changes, and the attempt
@@ -104,8 +101,7 @@ def give_up_command(task: str, why: str, accept_git: tuple[str, ...]) -> Result:
     """
     from idumb.app.editor import give_up
 
-    with options.services(progress=True) as services:
-        return give_up.give_up(services, task, why, user_folders.user_name(), accept_git)
+    return give_up.give_up(services, task, why, user_folders.user_name(), accept_git)
 
 
 @options.command("fake-model")

@@ -151,9 +151,8 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
     return Result({**shown, "added": added})
 
 
-@options.command("log")
+@options.command("log", opens=options.ANYWHERE)
 @click.argument("phase", required=False, shell_complete=completion.phases)
-@click.option("--phase", "of_phase", metavar="PHASE", help="The same as PHASE.")
 @click.option("--workflow", metavar="NAME", help="The newest run of this workflow.")
 @click.option("--run", help="Only events of this run.")
 @click.option("--task", help="Only events of this task.")
@@ -162,7 +161,7 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 @click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of the newest.")
 @click.option("--follow", is_flag=True, help="Print events as they come, until the run ends.")
 def log_command(
-    phase: str | None, of_phase: str | None, workflow: str | None, *, follow: bool, **filters: Any
+    services: options.Container, phase: str | None, workflow: str | None, *, follow: bool, **filters: Any
 ) -> Result | None:
     """Show the events of a run.
 
@@ -172,24 +171,24 @@ def log_command(
         raise click.UsageError("--follow prints lines as they come; --json prints one object.")
     from idumb.app.reading import event_history
 
-    with options.services(initialised=False) as services:
-        if workflow is not None:
-            from idumb.app.workflows import definitions
+    if workflow is not None:
+        from idumb.app.workflows import definitions
 
-            of_phase = definitions.status(services, workflow).data["runs"][-1]["phase"]
-        if not follow:
-            return event_history.list_events(services, phase=phase or of_phase, **filters)
-        from idumb.cli import watching
+        newest = definitions.status(services, workflow).data["runs"][-1]["phase"]
+        phase = phase or newest
+    if not follow:
+        return event_history.list_events(services, phase=phase, **filters)
+    from idumb.cli import watching
 
-        watching.follow_log(services, phase or of_phase, **filters)
-        return None
+    watching.follow_log(services, phase, **filters)
+    return None
 
 
-@options.command("watch")
+@options.command("watch", opens=options.READS)
 @click.argument("phase", required=False, shell_complete=completion.phases)
 @click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
 @click.option("--bell", is_flag=True, help="Ring the terminal when the run ends or waits for you.")
-def watch_command(phase: str | None, *, once: bool, bell: bool) -> Result:
+def watch_command(services: options.Container, phase: str | None, *, once: bool, bell: bool) -> Result:
     """Watch a run that another process works on.
 
     Shows the run that works here, or that of a phase: each task, its time, and what fails. It changes nothing, and goes
@@ -197,15 +196,14 @@ def watch_command(phase: str | None, *, once: bool, bell: bool) -> Result:
     """
     from idumb.cli import watching
 
-    with options.services() as services:
-        if once or options.flag("as_json"):
-            return watching.once(services, phase, as_json=options.flag("as_json"))
-        return watching.follow(services, phase, bell=bell)
+    if once or options.flag("as_json"):
+        return watching.once(services, phase, as_json=options.flag("as_json"))
+    return watching.follow(services, phase, bell=bell)
 
 
-@options.command("metrics")
+@options.command("metrics", opens=options.READS)
 @options.view("prometheus", "Print the figures as Prometheus reads them.")
-def metrics_command(view: str | None) -> Result:  # noqa: ARG001 - it selects the text of the answer
+def metrics_command(services: options.Container, view: str | None) -> Result:  # noqa: ARG001 - it selects the text of the answer
     """Show figures over all runs: how tasks end, what agents use.
 
     Also how long people were waited for. Counts the runs that the event log has, without archived ones. What an agent
@@ -213,15 +211,14 @@ def metrics_command(view: str | None) -> Result:  # noqa: ARG001 - it selects th
     """
     from idumb.app.reading import metrics
 
-    with options.services() as services:
-        return metrics.metrics(services)
+    return metrics.metrics(services)
 
 
 audit_command = options.Group("audit", "Verify the event log, or what a run left behind.")
 
 
-@options.command("verify", group=audit_command)
-def verify_command() -> Result:
+@options.command("verify", group=audit_command, opens=options.ANYWHERE)
+def verify_command(services: options.Container) -> Result:
     """Verify the event log.
 
     Recomputes every hash of it. Reports up to which event the chain is intact, and up to which event the copy in your
@@ -230,28 +227,25 @@ def verify_command() -> Result:
     """
     from idumb.app.reading import event_history
 
-    with options.services(initialised=False) as services:
-        return event_history.audit(services)
+    return event_history.audit(services)
 
 
-@options.command("workspace", group=audit_command)
+@options.command("workspace", group=audit_command, opens=options.READS)
 @options.phase
-def workspace_command(phase: str) -> Result:
+def workspace_command(services: options.Container, phase: str) -> Result:
     """Report whether files, plans, git's own files and the event log are as the newest run of a phase left them."""
     from idumb.app.verify import attestation
 
-    with options.services() as services:
-        return attestation.workspace(services, phase)
+    return attestation.workspace(services, phase)
 
 
-@options.command("bundle", group=audit_command)
+@options.command("bundle", group=audit_command, opens=options.READS)
 @options.phase
-def bundle_command(phase: str) -> Result:
+def bundle_command(services: options.Container, phase: str) -> Result:
     """Print run, plans, commits, evidence and the head of the event log as one object with its digest, not signed."""
     from idumb.app.verify import attestation
 
-    with options.services() as services:
-        return attestation.bundle(services, phase)
+    return attestation.bundle(services, phase)
 
 
 @options.command("prove", text="prove.prove")

@@ -18,7 +18,7 @@ from idumb.domain.action import Action
 if TYPE_CHECKING:
     from idumb.app.core.result import Result
     from idumb.app.core.services import Services
-    from idumb.composition.container import Container
+    from idumb.composition.container import Container as Container  # noqa: PLC0414 - of the signatures of commands
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,13 +39,26 @@ class Group(mistyped.Group):
         self.elsewhere = elsewhere or {}
 
 
+READS: Mapping[str, bool] = {}
+ANYWHERE = {"initialised": False}
+WRITES = {"writes": True}
+RUNS = {"progress": True}
+"""How a command opens the services of the repository; see `services`."""
+
+
 def command(
-    name: str, *, person: bool = False, group: Group | None = None, text: str = ""
+    name: str,
+    *,
+    opens: Mapping[str, bool] | None = None,
+    person: bool = False,
+    group: Group | None = None,
+    text: str = "",
 ) -> Callable[[Callable[..., Result | None]], click.Command]:
     """Decorate a function as a command: adds the options of every command, and prints the result that it returns.
 
-    With `person`, only a person may run the command. `group` is that of a subcommand, whose answer has its name.
-    `text` is the `module.function` that makes its text; by default those of this group and this name.
+    With `opens`, the function receives the services of the repository. With `person`, only a person may run it.
+    `group` is that of a subcommand, whose answer has its name. `text` is the `module.function` that makes its text; by
+    default those of this group and this name.
     """
     answers = name if group is None else str(group.name)
 
@@ -59,7 +72,10 @@ def command(
                 require_person(f"idumb {name}" if group is None else f"idumb {answers} {name}")
             if events and as_json:
                 raise click.UsageError("--events and --json both write to standard output; choose one.")
-            result = function(**values)
+            with contextlib.ExitStack() as stack:
+                if opens is not None:
+                    values["services"] = stack.enter_context(services(**opens))
+                result = function(**values)
             if result is None:
                 return 0
             view = values.get("view") or usual
@@ -150,30 +166,24 @@ def negative(option: str, field: str, text: str) -> Callable[[F], F]:
     return click.option(option, field, flag_value=False, default=True, help=text)
 
 
-def running(function: F) -> F:
-    """Add the options of every command that runs tasks; except --events, they are the fields of its `Request`."""
-    for option in reversed(
-        (
-            approve("Consent to all that would run; check-plan shows the hash."),
-            approval,
-            mode,
-            click.option(
-                "--max-attempts", type=click.IntRange(1, 100), help="The maximum number of attempts per task."
-            ),
-            on_deviation,
-            accept_git,
-            negative("--no-verify", "verify", "Do not verify the phase at the end."),
-            accept_changed,
-            click.option(
-                "--deterministic",
-                is_flag=True,
-                help="Fail a task whose result differs under the same envelope.",
-            ),
-            events,
-        )
-    ):
-        function = option(function)
-    return function
+def together(*several: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return one decorator for several options, which are listed in this order."""
+    return lambda function: functools.reduce(lambda whole, option: option(whole), reversed(several), function)
+
+
+running = together(
+    approve("Consent to all that would run; check-plan shows the hash."),
+    approval,
+    mode,
+    click.option("--max-attempts", type=click.IntRange(1, 100), help="The maximum number of attempts per task."),
+    on_deviation,
+    accept_git,
+    negative("--no-verify", "verify", "Do not verify the phase at the end."),
+    accept_changed,
+    click.option("--deterministic", is_flag=True, help="Fail a task whose result differs under the same envelope."),
+    events,
+)
+"""The options of every command that runs tasks; except --events, they are the fields of its `Request`."""
 
 
 def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

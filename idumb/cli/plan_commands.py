@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,8 +12,6 @@ from idumb.system.files import user_folders
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 plan_command = options.Group(
     "plan",
@@ -28,25 +25,22 @@ plan_command = options.Group(
 )
 
 
-def _of_new_tasks(function: F) -> F:
-    for option in (
-        click.option(
-            "--template",
-            default="feature",
-            show_default=True,
-            help="feature, bugfix, refactor, migration, docs, spike or yours.",
-        ),
-        options.many(
-            "--task",
-            "TITLE FILES COMMAND",
-            "A task, the files it may change, and the command that proves it.",
-            "tasks",
-            type=(str, str, str),
-        ),
-        click.option("--builder", metavar="NAME", help="Who builds the tasks; by default as in the plan, else you."),
-    ):
-        function = option(function)
-    return function
+_of_new_tasks = options.together(
+    click.option("--builder", metavar="NAME", help="Who builds the tasks; by default as in the plan, else you."),
+    options.many(
+        "--task",
+        "TITLE FILES COMMAND",
+        "A task, the files it may change, and the command that proves it.",
+        "tasks",
+        type=(str, str, str),
+    ),
+    click.option(
+        "--template",
+        default="feature",
+        show_default=True,
+        help="feature, bugfix, refactor, migration, docs, spike or yours.",
+    ),
+)
 
 
 def _asked(services: Services) -> Any:
@@ -63,12 +57,14 @@ def _shipped(name: str) -> Any:
     return shipped_files.template(f"plans/{name}.md")
 
 
-@options.command("new", group=plan_command)
+@options.command("new", group=plan_command, opens=options.WRITES)
 @options.phase
 @click.option("--goal", default="", help="What is true when the phase is done.")
 @click.option("--requirement", default="", help="The text of REQ-1; by default the goal.")
 @_of_new_tasks
-def new_command(phase: str, tasks: tuple[tuple[str, str, str], ...], **given: Any) -> Result:
+def new_command(
+    services: options.Container, phase: str, tasks: tuple[tuple[str, str, str], ...], **given: Any
+) -> Result:
     """Write a new plan from a template.
 
     At a terminal, asks for what the options leave out. Only a plan without errors is written, and none is overwritten.
@@ -77,11 +73,10 @@ def new_command(phase: str, tasks: tuple[tuple[str, str, str], ...], **given: An
     from idumb.domain.documents.new_task import NewTask
 
     request = new_plan.Request(phase, tasks=tuple(NewTask(*task) for task in tasks), **given)
-    with options.services(writes=True) as services:
-        return new_plan.create(services, request, _shipped, _asked(services))
+    return new_plan.create(services, request, _shipped, _asked(services))
 
 
-@options.command("add-task", group=plan_command, person=True, text="plan.new")
+@options.command("add-task", group=plan_command, person=True, text="plan.new", opens=options.WRITES)
 @options.phase
 @click.option("--requirement", metavar="ID", help="The requirement that the task serves.")
 @_of_new_tasks
@@ -91,7 +86,11 @@ def new_command(phase: str, tasks: tuple[tuple[str, str, str], ...], **given: An
 @click.option("--hash", "agreed", metavar="HASH", help="Agree to the amended contract with this hash.")
 @options.yes
 def add_task_command(
-    phase: str, tasks: tuple[tuple[str, str, str], ...], depends_on: tuple[str, ...], **given: Any
+    services: options.Container,
+    phase: str,
+    tasks: tuple[tuple[str, str, str], ...],
+    depends_on: tuple[str, ...],
+    **given: Any,
 ) -> Result:
     """Add a task behind the last one.
 
@@ -101,15 +100,10 @@ def add_task_command(
     from idumb.app.planning import add_task
     from idumb.domain.documents.new_task import NewTask
 
-    needed = tuple(id for id in depends_on if id != "none") if depends_on else None
-    with options.services(writes=True) as services:
-        request = add_task.Request(
-            options.phase_id(phase, services.root),
-            tasks=tuple(NewTask(*task) for task in tasks),
-            depends_on=needed,
-            **given,
-        )
-        return add_task.add(services, request, _shipped, _asked(services), user_folders.user_name())
+    needed, new = tuple(id for id in depends_on if id != "none"), tuple(NewTask(*task) for task in tasks)
+    phase = options.phase_id(phase, services.root)
+    request = add_task.Request(phase, tasks=new, depends_on=needed if depends_on else None, **given)
+    return add_task.add(services, request, _shipped, _asked(services), user_folders.user_name())
 
 
 @options.command("plan-phase")
@@ -146,7 +140,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
         return plan_phase.plan_phase(services, request, options.progress_writer())
 
 
-@options.command("check-plan")
+@options.command("check-plan", opens=options.ANYWHERE)
 @options.phase
 @click.option(
     "--hash", "expected", metavar="HASH", help="Fail unless the phase, its contract or its only plan has this hash."
@@ -160,7 +154,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
 @options.view("verbose", "Also print hashes, the self-check and the next free id.")
 @options.view("diff", "Print only how the plans differ from those that the newest run locked.")
 def check_plan_command(
-    phase: str, expected: str | None, mode: str | None, run_checks: bool, view: str | None
+    services: options.Container, phase: str, expected: str | None, mode: str | None, run_checks: bool, view: str | None
 ) -> Result:
     """Check the plans of a phase and print every finding.
 
@@ -178,45 +172,41 @@ def check_plan_command(
             raise click.UsageError("--diff compares the plans; it takes none of --hash, --mode and --run-checks.")
         from idumb.app.contract import changed_contract
 
-        with options.services(initialised=False) as services:
-            return _with_next(services, changed_contract.show(services, options.phase_id(phase, services.root)))
+        return _with_next(services, changed_contract.show(services, options.phase_id(phase, services.root)))
     import gc
 
     if not run_checks:
         gc.disable()
     from idumb.app.review import check_plan
 
-    with options.services(initialised=False) as services:
-        path = options.plan_file(phase, services.root)
-        if path is not None and options.phase_of_file(path) is None:
-            return check_plan.check_file(services, path, expected=expected, mode=mode)
-        phase = options.phase_id(phase, services.root)
-        result = check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
-        return _with_next(services, result)
+    path = options.plan_file(phase, services.root)
+    if path is not None and options.phase_of_file(path) is None:
+        return check_plan.check_file(services, path, expected=expected, mode=mode)
+    phase = options.phase_id(phase, services.root)
+    result = check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
+    return _with_next(services, result)
 
 
-@options.command("discuss", group=plan_command)
+@options.command("discuss", group=plan_command, opens=options.RUNS)
 @options.phase
 @options.many("--answer", "ID=TEXT", "Answer a question.", "answers", callback=options.people_only_option)
 @click.option("--more", is_flag=True, help="Ask for more questions, even if some are already there.")
 @click.option("--usual", is_flag=True, help="Use the standard questions instead of asking an agent for better ones.")
 @options.approve("Consent to this agent.")
-def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Result:
+def discuss_command(services: options.Container, phase: str, answers: tuple[str, ...], **flags: Any) -> Result:
     """Answer the questions that planning a phase depends on.
 
     The answers are saved in the context file of the phase. If an agent is bound to the researcher role, it asks the
     questions. At a terminal you answer them one by one; otherwise they wait in the file, where you can answer them too.
     """
     from idumb.app.planning import phase_discussion
-    from idumb.views.terminal import ask
 
     if answers and (flags["more"] or flags["usual"]):
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
     answer_by_id = options.pairs("--answer", answers)
-    with options.services(writes=True, progress=True) as services:
-        asker = services.asker
-        read = (lambda question: asker.words(question.text, question.why)) if isinstance(asker, ask.Terminal) else None
-        return phase_discussion.discuss(services, phase, answer_by_id, read, **flags)
+    words = _asked(services)
+    read = None if words is None else lambda question: words(question.text, question.why)
+    return phase_discussion.discuss(services, phase, answer_by_id, read, **flags)
 
 
 @options.command("research", group=plan_command)
@@ -295,12 +285,12 @@ def amend_command(
         return amend.amend(services, request, user_folders.user_name())
 
 
-@options.command("graph")
+@options.command("graph", opens=options.ANYWHERE)
 @options.phase
 @click.option(
     "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True, help="Output format."
 )
-def graph_command(phase: str, form: str) -> Result:
+def graph_command(services: options.Container, phase: str, form: str) -> Result:
     """Show the tasks of a phase in the order they run.
 
     Tasks in the same wave do not depend on each other.
@@ -308,11 +298,10 @@ def graph_command(phase: str, form: str) -> Result:
     from idumb.app.review import check_plan
     from idumb.views import graph as views
 
-    with options.services(initialised=False) as services:
-        return check_plan.show_graph(services, options.phase_id(phase, services.root), getattr(views, form))
+    return check_plan.show_graph(services, options.phase_id(phase, services.root), getattr(views, form))
 
 
-@options.command("import", text="plan.import_plan")
+@options.command("import", text="plan.import_plan", opens=options.WRITES)
 @click.argument("path")
 @click.option("--from", "kind", metavar="KIND", help="The format; by default idumb recognizes it.")
 @click.option(
@@ -323,7 +312,7 @@ def graph_command(phase: str, form: str) -> Result:
 )
 @click.option("--tag", metavar="TAG", default="", help="The list of tasks in a file of task-master; master by default.")
 @options.yes
-def import_command(path: str, kind: str | None, **flags: Any) -> Result:
+def import_command(services: options.Container, path: str, kind: str | None, **flags: Any) -> Result:
     """Import the plan of another tool.
 
     Reads a file or folder of spec-kit, OpenSpec, task-master, Backlog.md, spec-kitty, GSD, Claude Code or Cursor, or a
@@ -336,6 +325,5 @@ def import_command(path: str, kind: str | None, **flags: Any) -> Result:
     """
     from idumb.app.planning import import_plan
 
-    with options.services(writes=True) as services:
-        place = options.source_path(path, services)
-        return import_plan.run(services, import_plan.Request(place, kind, **flags), user_folders.user_name())
+    place = options.source_path(path, services)
+    return import_plan.run(services, import_plan.Request(place, kind, **flags), user_folders.user_name())

@@ -48,7 +48,7 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
 
 
-@options.command("resume", text="run.ended")
+@options.command("resume", text="run.ended", opens=options.RUNS)
 @options.phase
 @click.option("--retry-failed", is_flag=True, help="Retry failed tasks.")
 @click.option("--judge", is_flag=True, help="Judge the work of failed tasks again, without their builders.")
@@ -60,7 +60,9 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
     help="Instructions for the builder of the next attempts.",
 )
 @options.running
-def resume_command(phase: str, retry_failed: bool, judge: bool, guidance: str, **flags: Any) -> Result:
+def resume_command(
+    services: options.Container, phase: str, retry_failed: bool, judge: bool, guidance: str, **flags: Any
+) -> Result:
     """Continue a phase after an interruption, failure or answer.
 
     Completed tasks are not run again. A task that was cut short starts over from its base. --guidance is added to the
@@ -70,23 +72,22 @@ def resume_command(phase: str, retry_failed: bool, judge: bool, guidance: str, *
     from idumb.app.running import ended_run
     from idumb.app.running.run_request import Request
 
-    with options.services(progress=True) as services:
-        request = Request(options.phase_id(phase, services.root), command="resume", **flags)
-        if not (judge or guidance) and (nothing := ended_run.answer(services, request.phase, judged=request.verify)):
-            return nothing
-        from idumb.app.running import resume  # it loads the engine
+    request = Request(options.phase_id(phase, services.root), command="resume", **flags)
+    if not (judge or guidance) and (nothing := ended_run.answer(services, request.phase, judged=request.verify)):
+        return nothing
+    from idumb.app.running import resume  # it loads the engine
 
-        again = resume.Retry(retry_failed, judge=judge, guidance=guidance.strip(), who=user_folders.user_name())
-        return resume.ask_and_resume(services, request, resume.resume(services, request, again))
+    again = resume.Retry(retry_failed, judge=judge, guidance=guidance.strip(), who=user_folders.user_name())
+    return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
 
-@options.command("execute", text="run.ended")
+@options.command("execute", text="run.ended", opens=options.RUNS)
 @click.argument("file")
 @click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
 @options.dry_run
 @options.running
-def execute_command(file: str, **flags: Any) -> Result:
+def execute_command(services: options.Container, file: str, **flags: Any) -> Result:
     """Run a step plan, a YAML or JSON file of tool calls.
 
     For a plan in Markdown, runs the phase whose folder holds it, as execute-phase does.
@@ -99,14 +100,13 @@ def execute_command(file: str, **flags: Any) -> Result:
     from idumb.app.running import dry_run, execute_phase
     from idumb.app.running.run_request import Request
 
-    with options.services(progress=True) as services:
-        path = options.step_plan_path(file, services.root)
-        phase = options.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
-        request = Request(phase, command="execute", **flags)
-        return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
+    path = options.step_plan_path(file, services.root)
+    phase = options.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
+    request = Request(phase, command="execute", **flags)
+    return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
 
-@options.command("quick", text="run.ended")
+@options.command("quick", text="run.ended", opens=options.RUNS)
 @click.argument("task")
 @options.many("--files", "PATH", "A file, folder or pattern that the task may change.")
 @click.option("--check", metavar="COMMAND", help="The command that proves the work by exiting with 0.")
@@ -114,7 +114,7 @@ def execute_command(file: str, **flags: Any) -> Result:
 @options.approve("Consent to all that would run.")
 @options.events
 def quick_command(
-    task: str, files: tuple[str, ...], check: str | None, builder: str | None, approve: tuple[str, ...]
+    services: options.Container, task: str, files: tuple[str, ...], approve: tuple[str, ...], **given: Any
 ) -> Result:
     """Run one task that you describe here.
 
@@ -138,16 +138,15 @@ def quick_command(
         raise click.UsageError(f"--files {invalid!r} has a control character; paths in plans cannot.")
     if not task.strip():
         raise click.UsageError("Describe the task.")
-    with options.services(progress=True) as services:
 
-        def exists(path: str) -> bool:
-            return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
+    def exists(path: str) -> bool:
+        return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
 
-        named = new_task.named(files, exists, lambda path: options.declared_path(path, services.root))
-        quick_request = QuickRequest(task, named if files else None, check, builder)
-        request = Request("", approve=approve, command="quick")
-        result = quick.run(services, quick_request, request)
-        return resume.ask_and_resume(services, request, result)
+    named = new_task.named(files, exists, lambda path: options.declared_path(path, services.root))
+    quick_request = QuickRequest(task, named if files else None, **given)
+    request = Request("", approve=approve, command="quick")
+    result = quick.run(services, quick_request, request)
+    return resume.ask_and_resume(services, request, result)
 
 
 def _has_control_character(path: str) -> bool:
@@ -157,12 +156,12 @@ def _has_control_character(path: str) -> bool:
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in path)
 
 
-@options.command("verify-work")
+@options.command("verify-work", opens=options.RUNS)
 @options.phase
 @click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that failed.")
 @options.negative("--checks-only", "asks", "Do not ask verifier and skeptic; the report says so.")
 @options.approve("Consent to these agents: verifier and skeptic.")
-def verify_work_command(phase: str, **flags: Any) -> Result:
+def verify_work_command(services: options.Container, phase: str, **flags: Any) -> Result:
     """Verify a phase against its success criteria.
 
     Runs the criteria, invariants and tests again on the current tree and writes the VERIFICATION report. Criteria that
@@ -184,15 +183,14 @@ def verify_work_command(phase: str, **flags: Any) -> Result:
     """  # noqa: D301 - click keeps the lines of a list behind this character
     from idumb.app.verify import verify_work
 
-    with options.services(progress=True) as services:
-        return verify_work.verify(services, options.phase_id(phase, services.root), **flags)
+    return verify_work.verify(services, options.phase_id(phase, services.root), **flags)
 
 
-@options.command("stop", person=True)
+@options.command("stop", person=True, opens=options.READS)
 @click.option("--after-task", is_flag=True, help="Let the run finish its current task; do not wait for that.")
 @click.option("--why", default="", metavar="REASON", help="The reason, which is recorded and shown.")
 @click.option("--force", is_flag=True, help="Stop a command that does not respond, or one on another machine.")
-def stop_command(after_task: bool, why: str, force: bool) -> Result:
+def stop_command(services: options.Container, after_task: bool, why: str, force: bool) -> Result:
     """Stop the command that runs in this working tree.
 
     Run it in another terminal. The run stops at the next safe point and records that; `idumb resume` continues it. With
@@ -202,5 +200,4 @@ def stop_command(after_task: bool, why: str, force: bool) -> Result:
         raise click.UsageError("Use either --after-task or --force.")
     from idumb.app.running import stop
 
-    with options.services() as services:
-        return stop.stop(services, after_task=after_task, force=force, why=why, by=user_folders.user_name())
+    return stop.stop(services, after_task=after_task, force=force, why=why, by=user_folders.user_name())

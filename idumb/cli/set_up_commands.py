@@ -110,60 +110,55 @@ config_command = options.Group(
 )
 
 
-@options.command("list", group=config_command, text="set_up.config")
+@options.command("list", group=config_command, text="set_up.config", opens=options.READS)
 @click.option("--all", "every", is_flag=True, help="Include settings that have their default.")
-def list_settings_command(every: bool) -> Result:
+def list_settings_command(services: options.Container, every: bool) -> Result:
     """List settings with their values and where these come from."""
     from idumb.cli import configuring
 
-    with options.services() as services:
-        return configuring.listed(services, every=every)
+    return configuring.listed(services, every=every)
 
 
-@options.command("get", group=config_command, text="set_up.config")
+@options.command("get", group=config_command, text="set_up.config", opens=options.READS)
 @click.argument("name")
-def get_setting_command(name: str) -> Result:
+def get_setting_command(services: options.Container, name: str) -> Result:
     """Show the value of a setting, such as run.max_attempts."""
     from idumb.cli import configuring
 
-    with options.services() as services:
-        return configuring.one(services, name)
+    return configuring.one(services, name)
 
 
-@options.command("explain", group=config_command, text="set_up.setting")
+@options.command("explain", group=config_command, text="set_up.setting", opens=options.READS)
 @click.argument("name")
-def explain_setting_command(name: str) -> Result:
+def explain_setting_command(services: options.Container, name: str) -> Result:
     """Show what a setting accepts, its default, its value and its file."""
     from idumb.cli import configuring
 
-    with options.services() as services:
-        return configuring.one(services, name)
+    return configuring.one(services, name)
 
 
-@options.command("set", group=config_command, person=True, text="set_up.config")
+@options.command("set", group=config_command, person=True, text="set_up.config", opens=options.WRITES)
 @click.argument("name")
 @click.argument("value")
-def set_setting_command(name: str, value: str) -> Result:
+def set_setting_command(services: options.Container, name: str, value: str) -> Result:
     """Change a setting in its file. VALUE is written as in YAML; no other byte changes."""
     from idumb.cli import configuring
 
-    with options.services(writes=True) as services:
-        return configuring.change(services, name, value)
+    return configuring.change(services, name, value)
 
 
-@options.command("path", group=config_command, text="set_up.config")
-def config_path_command() -> Result:
+@options.command("path", group=config_command, text="set_up.config", opens=options.READS)
+def config_path_command(services: options.Container) -> Result:
     """Show where the files of settings are."""
     from idumb.cli import configuring
 
-    with options.services() as services:
-        return configuring.paths(services)
+    return configuring.paths(services)
 
 
-@options.command("backup")
+@options.command("backup", opens=options.ANYWHERE)
 @click.argument("file", type=click.Path())
 @click.option("--verify", is_flag=True, help="Check the file instead of writing it.")
-def backup_command(file: str, verify: bool) -> Result:
+def backup_command(services: options.Container, file: str, verify: bool) -> Result:
     """Write a backup of the event log, or check one.
 
     Writes every event, except those of archived runs, to a new file that can replace store.db. Files and commits are
@@ -172,15 +167,14 @@ def backup_command(file: str, verify: bool) -> Result:
     from idumb.app.upkeep import log_files
 
     path = os.path.abspath(file)
-    with options.services(initialised=False) as services:
-        return log_files.verify_backup(services, path) if verify else log_files.back_up(services, path)
+    return log_files.verify_backup(services, path) if verify else log_files.back_up(services, path)
 
 
-@options.command("archive")
+@options.command("archive", opens=options.ANYWHERE)
 @click.option(
     "--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many of the newest runs stay."
 )
-def archive_command(keep_runs: int) -> Result:
+def archive_command(services: options.Container, keep_runs: int) -> Result:
     """Move the events of finished runs to compressed files.
 
     Moves the runs that newer ones replaced, each to a file of its own, which is read back before its events leave the
@@ -188,8 +182,7 @@ def archive_command(keep_runs: int) -> Result:
     """
     from idumb.app.upkeep import log_files
 
-    with options.services(initialised=False) as services:
-        return log_files.archive(services, keep_runs=keep_runs)
+    return log_files.archive(services, keep_runs=keep_runs)
 
 
 @options.command("deinit", person=True)

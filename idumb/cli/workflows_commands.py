@@ -31,52 +31,50 @@ workflow_command = options.Group(
 )
 
 
-@options.command("list", group=workflow_command)
-def list_workflows_command() -> Result:
+@options.command("list", group=workflow_command, opens=options.ANYWHERE)
+def list_workflows_command(services: options.Container) -> Result:
     """List the workflows that can run here."""
     from idumb.app.workflows import definitions
 
-    with options.services(initialised=False) as services:
-        return definitions.listing(services)
+    return definitions.listing(services)
 
 
-@options.command("show", group=workflow_command)
+@options.command("show", group=workflow_command, opens=options.ANYWHERE)
 @click.argument("name")
-def show_command(name: str) -> Result:
+def show_command(services: options.Container, name: str) -> Result:
     """Show a workflow with its inputs and steps."""
     from idumb.app.workflows import definitions
 
-    with options.services(initialised=False) as services:
-        return definitions.show(services, name)
+    return definitions.show(services, name)
 
 
-@options.command("check", group=workflow_command)
+@options.command("check", group=workflow_command, opens=options.ANYWHERE)
 @click.argument("name")
-def check_command(name: str) -> Result:
+def check_command(services: options.Container, name: str) -> Result:
     """Check a workflow and print every finding."""
     from idumb.app.workflows import definitions
 
-    with options.services(initialised=False) as services:
-        return definitions.check(services, name)
+    return definitions.check(services, name)
 
 
-@options.command("status", group=workflow_command)
+@options.command("status", group=workflow_command, opens=options.READS)
 @click.argument("name", required=False)
-def status_command(name: str | None) -> Result:
+def status_command(services: options.Container, name: str | None) -> Result:
     """Show the runs of a workflow, the run of a phase, or all runs."""
     from idumb.app.workflows import definitions
 
-    with options.services() as services:
-        return definitions.status(services, name)
+    return definitions.status(services, name)
 
 
-@options.command("run", group=workflow_command, text="run.ended")
+@options.command("run", group=workflow_command, text="run.ended", opens=options.RUNS)
 @click.argument("name", required=False)
 @options.many("--input", "NAME=VALUE", "An input.", "inputs")
 @click.option("--from", "source", default="", metavar="HANDOFF", help="Take up this handoff; it gives inputs.")
 @options.dry_run
 @options.running
-def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags: Any) -> Result:
+def run_command(
+    services: options.Container, name: str | None, inputs: tuple[str, ...], source: str, **flags: Any
+) -> Result:
     """Run a workflow.
 
     Copies it with its inputs to .planning/workflows as phase W1, W2 and so on, asks for consent, and runs it. Without a
@@ -90,6 +88,5 @@ def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags:
 
     given = options.pairs("--input", inputs)
     request = Request("", command="workflow", **flags)
-    with options.services(progress=True) as services:
-        result = start.run(services, name, given, request, source=source, who=user_folders.user_name())
-        return resume.ask_and_resume(services, request, result)
+    result = start.run(services, name, given, request, source=source, who=user_folders.user_name())
+    return resume.ask_and_resume(services, request, result)

@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 7_351,
     "app, use cases": 8_901,
     "composition": 714,
-    "cli, views": 4_743,
+    "cli, views": 4_695,
     "see and steer": 1_829,
     "git": 4_588,
     "store": 1_816,
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 445_758  # bytes of README.md and docs/
+PAGES = 445_720  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
