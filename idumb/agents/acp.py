@@ -12,11 +12,10 @@ from types import MappingProxyType
 from idumb import __version__
 from idumb.agents import acp_agents, answers, failure_words
 from idumb.agents.acp_agents import ROWS
-from idumb.agents.acp_client import AUTH_REQUIRED, Client, PermissionRequest, ToolCall
+from idumb.agents.acp_client import AUTH_REQUIRED, Client, ToolCall
 from idumb.agents.adapter import Equipment
 from idumb.agents.known_agent import Call, KnownProgram
 from idumb.agents.program import HOME, HOMES, JUDGING, InputFiles, last_words, of_process
-from idumb.agents.state_file import StateFileWatch
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, paths, wording
@@ -71,17 +70,12 @@ class AcpAgent(KnownProgram):
         if not self._row.makes_folders and request.role == BUILDER:
             self._make_folders(request)
         with self._inputs(request) as inputs:
-            watch = StateFileWatch(inputs.state, self._redact, hear)
-            finished = self._talk(request, client, inputs, watch)
+            finished = self._talk(request, client, inputs, hear)
         kept = transcript.close() if transcript else None
         return self._result(request, client, finished, kept)
 
     def _talk(
-        self,
-        request: AgentRequest,
-        client: Client,
-        inputs: InputFiles,
-        watch: StateFileWatch,
+        self, request: AgentRequest, client: Client, inputs: InputFiles, hear: Hear | None
     ) -> child_process.Finished:
         """Run the agent. Raises OSError if the program or its home cannot be set up."""
         call = self._call(request, self._home(inputs))
@@ -93,12 +87,12 @@ class AcpAgent(KnownProgram):
             self.describe(call),
             request,
             {**environment, **shared},
-            inputs.folder,
+            inputs,
+            hear,
             *state,
             *shared.values(),
             separate_errors=True,
             talk=client,
-            watch=watch,
         )
 
     def _shared(self, request: AgentRequest) -> dict[str, str]:
@@ -114,23 +108,22 @@ class AcpAgent(KnownProgram):
 
         Git keeps no empty folder. A link is not followed: the agent then reports why it cannot write.
         """
-        files = WorkspaceFiles(request.workspace)
-        with contextlib.closing(files):
+        with WorkspaceFiles(request.workspace) as files:
             for path in request.allowed_paths:
                 if not paths.has_wildcard(path) and "/" in path:
                     with contextlib.suppress(FileProblem):
                         files.make_folder(os.path.dirname(path))
 
-    def _refused(self, request: AgentRequest, permission: PermissionRequest) -> str:
-        """Return why a permission request is refused, or ""."""
-        if permission.kind in _WRITES:
-            return _refusal(request, permission.paths)
-        if permission.writes and (why := _refusal(request, permission.paths)):
+    def _refused(self, request: AgentRequest, call: ToolCall) -> str:
+        """Return why a tool call is refused, or ""."""
+        if call.kind in _WRITES:
+            return _refusal(request, call.paths)
+        if call.writes and (why := _refusal(request, call.paths)):
             return why
-        if permission.kind == "execute":
+        if call.kind == "execute":
             why = "commands are not allowed, because idumb cannot know which files they write"
             return "" if self._commands else why
-        return "" if permission.kind in _HARMLESS else f"{permission.kind} is not allowed"
+        return "" if call.kind in _HARMLESS else f"{call.kind} is not allowed"
 
     def _result(
         self, request: AgentRequest, client: Client, finished: child_process.Finished, transcript: str | None

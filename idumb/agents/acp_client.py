@@ -35,20 +35,11 @@ _STEPS: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PermissionRequest:
-    """An agent's permission request. `paths` are as it sent them, `kind` is edit, delete, move, execute, ...
-
-    `writes` is true if it contains a file difference, whatever its kind says.
-    """
-
-    kind: str
-    paths: tuple[str, ...]
-    writes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call as the agent reported it. `allowed` is None if it did not ask."""
+    """One tool call as the agent reported it. `kind` is edit, delete, move, execute, ...; `paths` are as it sent them.
+
+    `allowed` is None if it did not ask. `writes` is true if it contains a file difference, whatever its kind says.
+    """
 
     id: str
     kind: str
@@ -62,9 +53,9 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Client:
-    """`permits` returns why a request is refused, or "". `mode` and `model` use the agent's ids, None for its defaults.
+    """One dialogue. `mode` and `model` use the agent's ids, None for its defaults.
 
-    `tell` gets a short line for each thing that the agent does.
+    `permits` returns why a tool call is refused, or "". `tell` gets a short line for each thing that the agent does.
 
     At the end, `stop` is the agent's stop reason, or `error` the problem with the agent's `code`, if any, and
     `problem` its structured error. `refuses_model` is true if it rejects the chosen model.
@@ -72,7 +63,7 @@ class Client:
 
     cwd: str
     prompt: str
-    permits: Callable[[PermissionRequest], str]
+    permits: Callable[[ToolCall], str]
     version: str = ""
     mode: str | None = None
     model: str | None = None
@@ -221,9 +212,8 @@ class Client:
         """Allow once or reject. Never allow always, because the agent would not ask about the next file."""
         call = params["toolCall"]
         record = self._note(call)
-        permission = PermissionRequest(record.kind, record.paths, record.writes)
         offered = [option.get("kind") for option in params["options"]]
-        why = self.permits(permission) or ("" if _ONCE in offered else "it offers no option to allow this call once")
+        why = self.permits(record) or ("" if _ONCE in offered else "it offers no option to allow this call once")
         self.calls[record.id] = replace(record, allowed=not why, why=why)
         kinds = ("reject_once", "reject_always") if why else (_ONCE,)
         for kind in kinds:

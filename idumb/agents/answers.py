@@ -14,54 +14,23 @@ from idumb.domain.runs import spending
 from idumb.lazy_dataclass import dataclass
 
 VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
-VERDICT: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "verdict": {"type": "string", "enum": list(VERDICTS)},
-        "evidence": {
-            "type": "array",
-            "items": {
-                "anyOf": [
-                    {
-                        "type": "object",
-                        "properties": {
-                            "criterion": {"type": "string"},
-                            "file": {"type": "string"},
-                            "line": {"type": "integer"},
-                        },
-                        "required": ["criterion", "file", "line"],
-                        "additionalProperties": False,
-                    },
-                    {
-                        "type": "object",
-                        "properties": {
-                            "criterion": {"type": "string"},
-                            "command": {"type": "string"},
-                            "output": {"type": "string"},
-                        },
-                        "required": ["criterion", "command", "output"],
-                        "additionalProperties": False,
-                    },
-                ]
-            },
-        },
-        "findings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "file": {"type": "string"},
-                    "line": {"type": "integer"},
-                    "message": {"type": "string"},
-                },
-                "required": ["file", "line", "message"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["verdict", "evidence", "findings"],
-    "additionalProperties": False,
-}
+_STRING, _INTEGER = {"type": "string"}, {"type": "integer"}
+
+
+def object_of(*optional: str, **properties: Any) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these properties and no others; all but the `optional` are required."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+_PLACE = object_of(criterion=_STRING, file=_STRING, line=_INTEGER)
+_OUTPUT = object_of(criterion=_STRING, command=_STRING, output=_STRING)
+_FINDING = object_of(file=_STRING, line=_INTEGER, message=_STRING)
+VERDICT: Mapping[str, Any] = object_of(
+    verdict={**_STRING, "enum": list(VERDICTS)},
+    evidence={"type": "array", "items": {"anyOf": [_PLACE, _OUTPUT]}},
+    findings={"type": "array", "items": _FINDING},
+)
 """The JSON Schema of a verdict. An answer without `evidence` is valid but proves nothing."""
 
 _MARKS = ("```", "~~~")

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from idumb.agents import answers, state_file
 from idumb.agents.program import ProgramAgent, of_process, with_request
-from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome
 from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
@@ -45,10 +44,10 @@ class CommandAgent(ProgramAgent):
                 argv,
                 request,
                 {**with_request(self._environment, request), **inputs.variables},
-                inputs.folder,
+                inputs,
+                hear,
                 stdin=None if inputs.prompt else request.prompt.encode("utf-8", "surrogateescape"),
                 sink=transcript,
-                watch=StateFileWatch(inputs.state, self._redact, hear),
             )
             self_report = state_file.read(inputs.state, self._redact)
         return self._result(request, finished, transcript.close() if transcript else None, self_report)

@@ -172,13 +172,10 @@ class _Place:
     def write_request(self, text: str) -> None:
         """Write the request unless it already exists."""
         os.makedirs(self._folder, 0o700, exist_ok=True)
-        files = WorkspaceFiles(self._folder)
         data = text.encode("utf-8", "surrogateescape")
-        try:
+        with WorkspaceFiles(self._folder) as files:
             if not os.path.lexists(self.request) or files.read(os.path.basename(self.request)) != data:
                 files.write(os.path.basename(self.request), data, 0o600)
-        finally:
-            files.close()
 
     def read_answer(self) -> _Answer | str:
         """Return the answer, else why it is unusable, or "" if there is none."""
@@ -188,13 +185,11 @@ class _Place:
             return ""
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             return "it is not a regular file, or it is too large"
-        files = WorkspaceFiles(self._folder)
         try:
-            text = files.read(os.path.basename(self.answer)).decode("utf-8")
+            with WorkspaceFiles(self._folder) as files:
+                text = files.read(os.path.basename(self.answer)).decode("utf-8")
         except (FileProblem, UnicodeDecodeError):
             return "it is not valid UTF-8"
-        finally:
-            files.close()
         return _parsed(text, self.name)
 
 

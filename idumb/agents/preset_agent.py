@@ -16,7 +16,6 @@ from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report, last_line
 from idumb.agents.known_agent import KnownProgram, Preset
 from idumb.agents.program import HOME, HOMES, InputFiles, of_process, write_input
-from idumb.agents.state_file import StateFileWatch
 from idumb.agents.transcript import Transcript
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, wording
@@ -73,13 +72,13 @@ class PresetAgent(KnownProgram):
                 self.describe(call),
                 request,
                 environment,
-                inputs.folder,
+                inputs,
+                hear,
                 *state,
                 in_sandbox=self._preset.in_sandbox,
                 stdin=request.prompt.encode("utf-8", "surrogateescape"),
                 separate_errors=True,
                 sink=kept,
-                watch=StateFileWatch(inputs.state, self._redact, hear),
             )
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
         answer = self._preset.read(kept.whole(finished.output), errors)

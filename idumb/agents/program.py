@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.agents.adapter import FORMAT, Adapter, Equipment
+from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
@@ -103,21 +104,22 @@ class ProgramAgent(Adapter):
         argv: Sequence[str],
         request: AgentRequest,
         environment: Mapping[str, str],
-        scratch: str,
+        inputs: InputFiles,
+        hear: Hear | None,
         *state: str,
         in_sandbox: Callable[[Sequence[str]], Sequence[str]] = lambda arguments: arguments,
         **how: Any,
     ) -> child_process.Finished:
         """Run the program in the workspace, with the request's limits and in the sandbox, if one is configured.
 
-        `scratch` is a folder of this call, `state` are folders of the agent. `in_sandbox` changes the arguments
+        `hear` gets what it claims meanwhile. `state` are folders of the agent. `in_sandbox` changes the arguments
         for a sandbox. Raises OSError if the program cannot start, AdapterError if it must not start without a sandbox.
         """
         level = ""
         if self._equipment.settings.sandboxed:
             from idumb.agents import sandboxed
 
-            place = sandboxed.opened(request, self._equipment, scratch, state)
+            place = sandboxed.opened(request, self._equipment, inputs.folder, state)
             argv = (*place.argv, *in_sandbox(argv)) if place.argv else argv
             environment, level = {**environment, **place.variables}, place.level
         finished = child_process.run(
@@ -128,6 +130,7 @@ class ProgramAgent(Adapter):
             idle_timeout=request.idle_timeout,
             limits=request.limits,
             agent=True,
+            watch=StateFileWatch(inputs.state, self._redact, hear),
             **how,
         )
         return dataclasses.replace(finished, sandbox=level)
@@ -241,15 +244,13 @@ def _search(program: str, path: str, inside: str) -> str | None:
 
 def installed_version(program: str) -> str:
     """Return the version of the npm package that contains the program, else the start of its SHA-256, else ""."""
-    real = os.path.realpath(program)
-    folder = os.path.dirname(real)
+    real = folder = os.path.realpath(program)
     for _ in range(_DEEPEST):
-        version = _package_version(os.path.join(folder, "package.json"))
-        if version:
-            return version
-        if os.path.basename(folder) == "node_modules" or folder == os.path.dirname(folder):
-            break
         folder = os.path.dirname(folder)
+        if version := _package_version(os.path.join(folder, "package.json")):
+            return version
+        if os.path.basename(folder) == "node_modules":
+            break
     import hashlib
 
     try:
@@ -285,17 +286,24 @@ class InputFiles:
 @contextlib.contextmanager
 def input_files(request: AgentRequest, place: str | None, *, as_file: bool) -> Iterator[InputFiles]:
     """Write the input files of a request, below `place`; remove them afterwards."""
-    import tempfile
-
-    if place is not None:
-        os.makedirs(place, 0o700, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="idumb-", dir=place, ignore_cleanup_errors=True) as folder:
+    with scratch(place) as folder:
         state = os.path.join(folder, "state.json")
         prompt = write_input(folder, "prompt.md", request.prompt) if as_file else ""
         variables = {STATE_FILE: state}
         if request.feedback:
             variables["IDUMB_FEEDBACK_FILE"] = write_input(folder, "feedback.md", request.feedback)
         yield InputFiles(folder, prompt, state, variables)
+
+
+@contextlib.contextmanager
+def scratch(place: str | None) -> Iterator[str]:
+    """Yield a private folder below `place`; remove it afterwards."""
+    import tempfile
+
+    if place is not None:
+        os.makedirs(place, 0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="idumb-", dir=place, ignore_cleanup_errors=True) as folder:
+        yield folder
 
 
 def write_input(folder: str, name: str, text: str) -> str:

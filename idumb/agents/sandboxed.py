@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from idumb.agents.adapter import Equipment
 from idumb.domain.agent import BUILDER, AgentRequest
@@ -46,15 +44,6 @@ def opened(request: AgentRequest, equipment: Equipment, scratch: str, state: Seq
     if equipment.settings.requires_sandbox:
         raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
     return Opened(argv, {}, words)
-
-
-@contextlib.contextmanager
-def opened_for_steps(request: AgentRequest, equipment: Equipment) -> Iterator[Opened]:
-    """Prepare the sandbox of the programs that a task's steps start, with scratch of their own."""
-    if equipment.inputs is not None:
-        os.makedirs(equipment.inputs, 0o700, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="idumb-", dir=equipment.inputs, ignore_cleanup_errors=True) as scratch:
-        yield opened(request, equipment, scratch, ())
 
 
 def _fence(request: AgentRequest, equipment: Equipment, own: Sequence[str]) -> Fence:

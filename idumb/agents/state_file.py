@@ -42,9 +42,9 @@ def read(path: str, redact: Callable[[str], str]) -> SelfReport:
     usage = used if isinstance(used, dict) else {}
     return SelfReport(
         failure=_one_of(FAILURES, report),
-        message=redact(_text(report.get("message"))),
-        handover=redact(_text(report.get("handover"))),
-        model=redact(_text(report.get("model"))) or None,
+        message=redact(answers.text(report.get("message"))),
+        handover=redact(answers.text(report.get("handover"))),
+        model=redact(answers.text(report.get("model"))) or None,
         usage=Usage(
             answers.count(usage.get("tokens_in")),
             answers.count(usage.get("tokens_out")),
@@ -66,7 +66,7 @@ def claim(data: bytes) -> Claim | None:
     """Return the file's content, secrets included; None if it is missing, empty or only partly written."""
     report = _object(data)
     state = _one_of(STATES, report)
-    return None if state is None else Claim(state, _text(report.get("message")))
+    return None if state is None else Claim(state, answers.text(report.get("message")))
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -80,10 +80,6 @@ def _object(data: bytes) -> dict[str, Any]:
 def _one_of(states: Collection[str], report: Mapping[str, Any]) -> str | None:
     state = report.get("state")
     return state if isinstance(state, str) and state in states else None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 PROMPTLY = 20

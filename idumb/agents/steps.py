@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from idumb.agents.adapter import Adapter, ApplyPatch, Equipment, Redact
-from idumb.agents.program import last_words, not_started
+from idumb.agents.program import last_words, not_started, scratch
 from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILT_IN, MISSING, STEPS, AgentRequest, AgentResult, StepRecord
@@ -57,40 +57,38 @@ class StepsAgent(Adapter):
     def run(self, request: AgentRequest) -> AgentResult:
         if request.task is None:
             return AgentResult(outcome.ERRORED, f"{request.subject} has no steps; role {request.role} needs an agent")
-        started = time.monotonic()
-        deadline = None if request.deadline is None else started + request.deadline
         with contextlib.ExitStack() as stack:
             try:
-                launcher = self._launcher(request, stack)
+                launcher = self._launcher(request, request.task, stack)
             except (AdapterError, OSError) as problem:
                 return AgentResult(outcome.ERRORED, str(problem), failure=MISSING)
-            result = self._make_calls(request, request.task, deadline, launcher)
-        return replace(result, sandbox=launcher.level) if launcher is not None else result
+            # Opened before a program can replace the folder, if any step needs it.
+            only_programs = all(step.tool == _PROGRAM for step in request.task.steps)
+            files = None if only_programs else stack.enter_context(WorkspaceFiles(request.workspace))
+            return self._make_calls(request, request.task, files, launcher)
 
-    def _launcher(self, request: AgentRequest, stack: contextlib.ExitStack) -> Opened | None:
+    def _launcher(self, request: AgentRequest, task: Task, stack: contextlib.ExitStack) -> Opened | None:
         """Open the sandbox of the programs that the steps start; None if none is configured or needed."""
-        starts = request.task is not None and any(step.tool == _PROGRAM for step in request.task.steps)
-        if not self._equipment.settings.sandboxed or not starts:
+        if not self._equipment.settings.sandboxed or all(step.tool != _PROGRAM for step in task.steps):
             return None
         from idumb.agents import sandboxed
 
-        return stack.enter_context(sandboxed.opened_for_steps(request, self._equipment))
+        own = stack.enter_context(scratch(self._equipment.inputs))
+        return sandboxed.opened(request, self._equipment, own, ())
 
     def _make_calls(
-        self, request: AgentRequest, task: Task, deadline: float | None, launcher: Opened | None
+        self, request: AgentRequest, task: Task, files: WorkspaceFiles | None, launcher: Opened | None
     ) -> AgentResult:
         started = time.monotonic()
+        deadline = None if request.deadline is None else started + request.deadline
         records: list[StepRecord] = []
         touched: dict[str, None] = {}
         ended = Reply(outcome.COMPLETED, "")
         printed, transcript = "", self._transcript(request)
-        # Opened before a program can replace the folder, if any step needs it.
-        only_programs = all(step.tool == _PROGRAM for step in task.steps)
-        files = None if only_programs else WorkspaceFiles(request.workspace)
+        call = ToolCalls(
+            files, request, self._equipment.apply_patch, self._environment, deadline, self._redact, launcher
+        )
         try:
-            call = ToolCalls(
-                files, request, self._equipment.apply_patch, self._environment, deadline, self._redact, launcher
-            )
             for step in task.steps:
                 began = time.monotonic()
                 self._equipment.guard()
@@ -104,8 +102,6 @@ class StepsAgent(Adapter):
                     ended = replace(reply, text=f"step {_title(step)}: {reply.text}")
                     break
         finally:
-            if files is not None:
-                files.close()
             path = transcript.close() if transcript is not None else None
         return AgentResult(
             outcome=ended.outcome,
@@ -116,6 +112,7 @@ class StepsAgent(Adapter):
             seconds=time.monotonic() - started,
             cause=ended.cause,
             reply=printed,
+            sandbox=launcher.level if launcher is not None else "",
         )
 
 

@@ -12,6 +12,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from typing import Self
 
 from idumb.system.files import atomic_write, report_files
 from idumb.system.files.report_files import LinkInTheWay
@@ -28,6 +29,12 @@ class WorkspaceFiles:
 
     def __init__(self, root: str) -> None:
         self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         os.close(self._root)

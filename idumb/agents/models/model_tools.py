@@ -5,13 +5,13 @@ Edits are checked against the declared and protected files at the call; the engi
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from idumb.agents import answers
 from idumb.agents.adapter import ApplyPatch, Redact
 from idumb.agents.models.hidden_files import Hidden, is_secret
 from idumb.agents.steps import Reply, ToolCalls, content, in_short, record, touched_by
@@ -62,9 +62,7 @@ def description(name: str) -> str:
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments."""
-    properties = dict(_TOOLS[name][1])
-    needed = [key for key in properties if key != "glob"]
-    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+    return answers.object_of("glob", **_TOOLS[name][1])
 
 
 class ModelTools:
@@ -260,11 +258,11 @@ def _removed(step: Step) -> str:
 
 def declared_files(request: AgentRequest, redact: Redact) -> str:
     """Return the current, bounded texts of a task's files without secrets, for models without tools."""
-    files, hidden = WorkspaceFiles(request.workspace), Hidden(request)
+    hidden = Hidden(request)
     declared_paths = [] if request.task is None else [claim.path for claim in request.task.files or ()]
     parts: list[str] = []
     remaining = MOST_READ
-    with contextlib.closing(files):
+    with WorkspaceFiles(request.workspace) as files:
         for path in dict.fromkeys(declared_paths):
             if paths.has_wildcard(path) or paths.problem(path) or hidden.why(path):
                 continue

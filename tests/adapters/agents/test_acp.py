@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from idumb.agents import acp, registry
-from idumb.agents.acp_client import LONGEST_LINE, Client, PermissionRequest
+from idumb.agents.acp_client import LONGEST_LINE, Client, ToolCall
 from idumb.agents.adapter import Equipment
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, AgentRequest, AgentResult
@@ -238,7 +238,7 @@ def test_no_process_of_an_agent_outlives_its_answer(tmp_path: Path) -> None:
 
 
 def a_client() -> Client:
-    def permits(permission: PermissionRequest) -> str:
+    def permits(permission: ToolCall) -> str:
         return ""
 
     client = Client("/work", "prompt", permits)
