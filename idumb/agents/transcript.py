@@ -89,7 +89,7 @@ class Transcript:
 
     def _open(self) -> IO[bytes]:
         folder = os.path.dirname(self._path)
-        private_folders.make_below(os.path.dirname(os.path.dirname(folder)), folder)
+        private_folders.make(folder, root=os.path.dirname(os.path.dirname(folder)))
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.fdopen(os.open(self._path, flags, 0o600), "wb", buffering=0)  # boards read it meanwhile
 

@@ -52,8 +52,10 @@ class WorkspaceFiles:
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             try:
                 status = os.fstat(handle)
-                _require_regular(status, path)
-                return _read(handle, most), status.st_size
+                if not stat.S_ISREG(status.st_mode):
+                    raise FileProblem(f"{path} is not a regular file")
+                with open(handle, "rb", closefd=False) as stream:
+                    return stream.read(most), status.st_size
             finally:
                 os.close(handle)
 
@@ -125,25 +127,11 @@ class WorkspaceFiles:
             os.close(folder)
 
 
-def _read(handle: int, most: int) -> bytes:
-    parts: list[bytes] = []
-    remaining = most
-    while remaining > 0 and (part := os.read(handle, min(remaining, 1 << 20))):
-        parts.append(part)
-        remaining -= len(part)
-    return b"".join(parts)
-
-
 def _status(folder: int, name: str) -> os.stat_result | None:
     try:
         return os.lstat(name, dir_fd=folder)
     except FileNotFoundError:
         return None
-
-
-def _require_regular(status: os.stat_result, path: str) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise FileProblem(f"{path} is not a regular file")
 
 
 @contextlib.contextmanager

@@ -5,11 +5,8 @@ Results are remembered by tree, command and environment, so that an unchanged ba
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from idumb.domain import canonical_json
 from idumb.domain.proof import evidence
+from idumb.system import host_identity
 from idumb.system.processes import process_tree
 
 if TYPE_CHECKING:
@@ -82,7 +80,7 @@ class Controls:
             except Exception as exception:  # noqa: BLE001 - a control never fails a task
                 problem = str(exception)
             finally:
-                self._ended()
+                self._process = None
             if self._stopped.is_set():
                 return
             if made is None or (made.result == evidence.FAILED and made.exit_code is None):
@@ -91,15 +89,9 @@ class Controls:
                 self._results[command] = self._remembered[key] = made.result
 
     def _started(self, pid: int) -> None:
-        with contextlib.suppress(ProcessLookupError):  # it has ended
-            self._process = pid, os.pidfd_open(pid) if sys.platform == "linux" else None
+        self._process = pid, host_identity.process_started(pid)
         if self._stopped.is_set():
             raise _StoppedError
-
-    def _ended(self) -> None:
-        process, self._process = self._process, None
-        if process is not None and process[1] is not None:
-            os.close(process[1])
 
     def end(self, *, limit: float | None) -> dict[str, str]:
         """Return the result of each command. After `limit` seconds, the one that runs is killed, and no other begins.
@@ -127,11 +119,5 @@ class Controls:
     def _kill(self) -> None:
         """Kill the process that runs now, whose thread ends what it left."""
         process = self._process
-        if process is None:
-            return
-        pid, descriptor = process
-        with contextlib.suppress(OSError):
-            if descriptor is None:
-                os.kill(pid, signal.SIGKILL)
-            else:
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        if process is not None:
+            host_identity.signal_process(*process, signal.SIGKILL)

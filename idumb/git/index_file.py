@@ -117,7 +117,7 @@ def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: S
 @contextlib.contextmanager
 def private(place: Repository) -> Iterator[dict[str, str]]:
     """Give git an index of its own, which does not exist yet, by a variable."""
-    private_folders.make_below(place.common_dir, place.state_dir)
+    private_folders.make(place.state_dir, root=place.common_dir)
     with tempfile.TemporaryDirectory(dir=place.state_dir, prefix="index-") as folder:
         yield {"GIT_INDEX_FILE": os.path.join(folder, "index")}
 

@@ -147,6 +147,6 @@ class ShadowFolder(OwnFolder):
         if all(self.read(name) == text for name, text in _FILES.items()):
             return
         for name in ("info", "refs"):
-            private_folders.make_below(self._store.common_dir, os.path.join(self.path, name))
+            private_folders.make(os.path.join(self.path, name), root=self._store.common_dir)
         for name, text in _FILES.items():
             self.write(name, text)

@@ -78,7 +78,7 @@ class Snapshots:
         place = os.path.join(self._objects.common_dir, "objects", oid[:2], oid[2:])
         if os.path.exists(place):
             folder = os.path.join(self._objects.common_dir, "idumb", "damaged")
-            private_folders.make_below(self._objects.common_dir, folder)
+            private_folders.make(folder, root=self._objects.common_dir)
             self._objects.guard()
             os.replace(place, os.path.join(folder, oid))
 

@@ -51,7 +51,7 @@ class Pair:
     def opened(self, use: str) -> tuple[Folder, str]:
         """Return the folder of the checkout for this use, and the path of idumb's own git folder for it."""
         own = os.path.join(_state(self._user), f"{use}-{self.number}")
-        private_folders.make_below(self._user.common_dir, own)
+        private_folders.make(own, root=self._user.common_dir)
         number = f"{user_folders.repository_id(self._user.common_dir)[:4]}{self.number}"
         path = os.path.join(self._place, f"{_name(self._user)}-{use}-{number}")
         return Folder(path, os.path.join(own, "folder")), own
@@ -79,7 +79,7 @@ def take(user: Repository) -> Pair:
 
 def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iterator[Pair]:
     """Yield each pair that no command uses, locked; `held` is called with the process that uses one."""
-    private_folders.make_below(user.common_dir, _state(user))
+    private_folders.make(_state(user), root=user.common_dir)
     for number in range(1, MOST + 1):
         lock = _locked(user, number, held)
         if lock is None:

@@ -11,15 +11,8 @@ from idumb.system.files.report_files import FileReports, LinkInTheWay
 _MOST = 10_000
 
 
-class HostFiles:
-    """Files of agent hosts below one root, without following links. A failed write raises OSError.
-
-    Paths are relative to `root`, with `/`.
-    """
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._files = FileReports(root)
+class HostFiles(FileReports):
+    """Files of agent hosts below one root, without following links. A failed write raises OSError."""
 
     def read(self, path: str) -> str | None:
         """Return the text; None if there is no file, "" if it is unreadable and must not be replaced.
@@ -27,7 +20,7 @@ class HostFiles:
         Raises LinkInTheWay if a parent folder is a link.
         """
         try:
-            text = self._files.read(path)
+            text = super().read(path)
         except LinkInTheWay:
             if self._through_link(path.rpartition("/")[0]):
                 raise
@@ -42,11 +35,11 @@ class HostFiles:
             os.makedirs(self._root, exist_ok=True)
         except FileExistsError as problem:
             raise NotADirectoryError(errno.ENOTDIR, f"{self._root} is not a folder") from problem
-        self._files.write(path, text)
+        super().write(path, text)
 
     def remove(self, path: str) -> None:
         """Remove a file, and the folders above it that are empty then."""
-        self._files.remove(path)
+        super().remove(path)
         while (path := path.rpartition("/")[0]) and not self._through_link(path):
             try:
                 os.rmdir(os.path.join(self._root, path))

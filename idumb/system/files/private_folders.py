@@ -42,29 +42,15 @@ _SHORT = 64
 """Bytes of a path in which programs can create sockets: theirs may have 104, and tests add folders and names."""
 
 
-def make(path: str) -> None:
-    """Create `path` and its missing parents, each with mode 0700; existing folders stay as they are.
+def make(path: str, *, root: str = "/") -> None:
+    """Create `path` and its missing parents below `root`, each with mode 0700; existing folders stay as they are.
 
-    `os.makedirs` applies its mode only to the last folder.
+    Raises OSError if `root` is missing: if a git folder was moved away, recreating it would leave only idumb's files
+    there and block the way back. `os.makedirs` applies its mode only to the last folder.
     """
-    if os.path.isdir(path):
+    if path in {"", root} or os.path.isdir(path):
         return
-    parent = os.path.dirname(path)
-    if parent != path:
-        make(parent)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-
-
-def make_below(root: str, path: str) -> None:
-    """Create `path` and its missing parents up to `root`, with mode 0700; never create `root`.
-
-    Raises OSError if `root` is missing. If a git folder was moved away, recreating it would leave only idumb's files
-    there and block the way back.
-    """
-    if path == root or os.path.isdir(path):
-        return
-    make_below(root, os.path.dirname(path))
+    make(os.path.dirname(path), root=root)
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
 

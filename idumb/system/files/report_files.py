@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from idumb.system.files import atomic_write
 
@@ -48,60 +48,39 @@ class FileReports:
     def write_source(self, path: str, text: str) -> None:
         """Write without redaction: a plan, whose commands run, or another file of the user."""
         self._guard()
+        data = text.encode("utf-8", "surrogateescape")
         try:
-            self._write(path, text.encode("utf-8", "surrogateescape"))
+            with self._parent(path, create=True) as (folder, name):
+                atomic_write.write_at(folder, name, data, durable=False, look=self._guard)
         except LinkInTheWay:
             raise
         except OSError as problem:
             problem.filename, problem.filename2 = os.path.join(self._root, path), None
             raise
 
-    def _write(self, path: str, data: bytes) -> None:
-        folder = self._open_folder(path, create=True)
-        try:
-            atomic_write.write_at(folder, _name(path), data, durable=False, look=self._guard)
-        finally:
-            os.close(folder)
-
     def remove(self, path: str) -> None:
         """Remove a file; a missing file is not an error."""
         self._guard()
-        try:
-            folder = self._open_folder(path)
-        except FileNotFoundError:
-            return
-        try:
-            os.unlink(_name(path), dir_fd=folder)
-        except FileNotFoundError:
-            pass
-        finally:
-            os.close(folder)
+        with contextlib.suppress(FileNotFoundError), self._parent(path) as (folder, name):
+            os.unlink(name, dir_fd=folder)
 
     def exists(self, path: str) -> bool:
         """Return whether a regular file exists; the target of a link does not count."""
         import stat
 
         try:
-            folder = self._open_folder(path)
+            with self._parent(path) as (folder, name):
+                return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
         except OSError:
             return False
-        try:
-            return stat.S_ISREG(os.stat(_name(path), dir_fd=folder, follow_symlinks=False).st_mode)
-        except FileNotFoundError:
-            return False
-        finally:
-            os.close(folder)
 
     def read(self, path: str) -> str | None:
         """Return the text; None if the file is missing or too large. Raises LinkInTheWay for a link."""
         try:
-            folder = self._open_folder(path)
+            with self._parent(path) as (folder, name):
+                return _read(folder, name, path)
         except FileNotFoundError:
             return None
-        try:
-            return _read(folder, path)
-        finally:
-            os.close(folder)
 
     def files(self, folder: str) -> tuple[str, ...]:
         """Return every regular file below `folder`, sorted, without following links."""
@@ -117,13 +96,19 @@ class FileReports:
                         paths.append(f"{below}/{name}")
         return tuple(sorted(paths))
 
-    def _open_folder(self, path: str, *, create: bool = False) -> int:
-        """Return a descriptor of the folder that contains `path`, opened step by step without following links."""
+    @contextlib.contextmanager
+    def _parent(self, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+        """Yield a descriptor of the folder that contains `path`, opened without following links, and the last name."""
+        *parts, name = _parts(path)
         root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            return open_folder(root, _parts(path)[:-1], path, create=create)
+            folder = open_folder(root, parts, path, create=create)
         finally:
             os.close(root)
+        try:
+            yield folder, name
+        finally:
+            os.close(folder)
 
 
 def open_folder(root: int, parts: Sequence[str], path: str, *, create: bool = False) -> int:
@@ -143,19 +128,13 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
-
-
-def _read(folder: int, path: str) -> str | None:
+def _read(folder: int, name: str, path: str) -> str | None:
     try:
         # O_NONBLOCK: a pipe of that name must not block a reading command.
-        descriptor = os.open(_name(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except FileNotFoundError:
-        return None
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise LinkInTheWay(path, _name(path)) from error
+            raise LinkInTheWay(path, name) from error
         raise
     # `open` refuses a folder of that name and leaves the descriptor to its caller.
     try:
