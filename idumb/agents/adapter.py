@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.process import Sandboxes
     from idumb.app.ports.repository import Conflict
     from idumb.domain.runs.recorded_attempt import RecordedAttempt
+    from idumb.system.redaction import Stream
 
 ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
 Redact = Callable[[str], str]
@@ -60,7 +61,7 @@ class Equipment:
     apply_patch: ApplyPatch
     redact: Redact
     transcripts: str | None = None
-    stream: Callable[[], transcript.Stream] | None = None
+    stream: Callable[[], Stream] | None = None
     guard: Callable[[], None] = lambda: None
     inputs: str | None = None
     recordings: Recordings | None = None

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from idumb.agents import answers
+from idumb.agents import answers, sandboxed
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report, last_line
 from idumb.agents.known_agent import KnownProgram, Preset
@@ -64,7 +64,7 @@ class PresetAgent(KnownProgram):
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         with self._inputs(request) as inputs:
-            git_folder = _git_folder(request.workspace) if request.role == BUILDER else None
+            git_folder = sandboxed.git_folder(request.workspace) if request.role == BUILDER else None
             call = self._call(request, self._home(inputs), _schema(request, inputs), git_folder)
             environment, state = self._prepared(request, call, inputs)
             kept = _Printed(self._transcript(request), self._preset.lines)
@@ -173,9 +173,3 @@ class _Printed:
 
 def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
-
-
-def _git_folder(workspace: str) -> str:
-    from idumb.agents import sandboxed  # few builders commit
-
-    return sandboxed.git_folder(workspace)

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING
 
 from idumb.agents import answers
 from idumb.system.files import private_folders
 
+if TYPE_CHECKING:
+    from idumb.system.redaction import Stream
+
 HALF = 1024 * 1024
 """Bytes of the beginning that are kept, and of the end."""
-
-
-class Stream(Protocol):
-    """Redacts bytes that arrive in pieces."""
-
-    def feed(self, data: bytes) -> bytes: ...
-
-    def finish(self) -> bytes: ...
 
 
 class Transcript:

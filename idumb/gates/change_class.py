@@ -129,8 +129,7 @@ def _compare(module: str, before: str, after: str) -> list[Difference] | None:
 
     logging.getLogger("griffe").setLevel(logging.CRITICAL)  # about names that other files define
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in the user's strings
+        with warnings.catch_warnings(action="ignore"):  # about escapes in the user's strings
             path: Any = PurePosixPath(f"{module}.py")
             old, new = (griffe.visit(module, path, text) for text in (before, after))
             return [*_broken(griffe, old, new), *_added(old, new, "")]

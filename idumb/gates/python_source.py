@@ -20,8 +20,7 @@ Place = tuple[str, int, int]
 def read(text: str, reader: Callable[[ast.Module], Found]) -> Found | None:
     """Return what a reader finds in a text; None if it cannot be parsed, or is nested too deeply."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in the user's strings
+        with warnings.catch_warnings(action="ignore"):  # about escapes in the user's strings
             return reader(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -87,8 +87,7 @@ def _python(text: str) -> Problem | None:
     import warnings
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in the user's strings
+        with warnings.catch_warnings(action="ignore"):  # about escapes in the user's strings
             ast.parse(text)
     except SyntaxError as problem:
         line = problem.lineno or 0

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -158,7 +159,7 @@ class FileOwnership:
             state = owner_card.standing(card, self._card) if card else owner_card.DEAD
             if state in {owner_card.RUNNING, owner_card.STOPPED}:
                 raise owner_card.held(card, state)
-            host_identity.pause(1 / _LOOKS)
+            time.sleep(1 / _LOOKS)
         if force or (card and state == owner_card.DEAD):  # something inherited the lock of a dead owner
             return owner_card.replace(self._path)
         raise owner_card.held(card, state)

@@ -19,7 +19,11 @@ def name() -> str:
 
 def boot_id() -> str | None:
     """Return an id of the current boot; None if the system has none."""
-    return _first_line("/proc/sys/kernel/random/boot_id")
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+            return stream.readline().strip()
+    except OSError:
+        return None
 
 
 def process_namespace() -> str | None:
@@ -90,24 +94,15 @@ def wait_for_end(pid: int, started: int | None, seconds: float) -> bool:
     import time
 
     deadline = time.monotonic() + seconds
+    import select
+
     with _handle(pid) as handle:
         while process_is(pid, started):
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 return False
-            _pause(handle, min(remaining, _LOOK))
+            select.select([] if handle is None else [handle], [], [], min(remaining, _LOOK))
     return True
-
-
-def pause(seconds: float = _LOOK) -> None:
-    """Wait between two polls of another process."""
-    _pause(None, seconds)
-
-
-def _pause(handle: int | None, seconds: float) -> None:
-    import select
-
-    select.select([] if handle is None else [handle], [], [], seconds)
 
 
 @contextlib.contextmanager
@@ -122,11 +117,3 @@ def _handle(pid: int) -> Iterator[int | None]:
     finally:
         if handle is not None:
             os.close(handle)
-
-
-def _first_line(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            return stream.readline().strip()
-    except OSError:
-        return None

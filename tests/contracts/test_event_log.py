@@ -141,20 +141,6 @@ def test_events_of_a_handoff_name_its_run_and_do_not_advance_it(store: Store, ki
     assert [event.kind for event in store.log.events(run="r1", task="T1-01")] == [kind]
 
 
-def test_a_working_tree_has_at_most_one_owner(store: Store) -> None:
-    store.owner.acquire("first")
-    with pytest.raises(Refusal) as caught:
-        store.owner.acquire("second")
-    assert caught.value.code == "lock.held"
-    assert "idumb status" in (caught.value.hint or "")
-
-
-def test_a_released_owner_is_not_an_owner(store: Store) -> None:
-    fence = store.owner.acquire("first")
-    store.owner.release()
-    assert not store.owner.check(fence)
-
-
 def test_an_unknown_kind_is_a_programming_error_and_writes_nothing(store: Store) -> None:
     fence = store.owner.acquire("test")
     with pytest.raises(ValueError, match="task\\.finished"):

@@ -146,14 +146,11 @@ def test_the_holder_is_shown_with_its_command_and_token_while_there_is_one(conte
     holder = contest.second.holder()
     assert holder is not None
     assert (holder["command"], holder["fence"], holder["standing"]) == ("idumb resume 1", fence, "running")
-    contest.move_owner_away()
-    assert (contest.second.holder() or {})["standing"] == "elsewhere"
-
-
-def test_a_released_tree_has_no_holder(contest: Contest) -> None:
-    contest.first.acquire("first")
     contest.first.release()
     assert contest.second.holder() is None
+    contest.first.acquire("first")
+    contest.move_owner_away()
+    assert (contest.second.holder() or {})["standing"] == "elsewhere"
 
 
 def test_a_request_to_stop_reaches_the_owner_that_it_names(contest: Contest) -> None:

@@ -10,6 +10,7 @@ import itertools
 import random
 import signal
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ def stopped(pid: int) -> bool:
     while host_identity.process_is(pid, started):
         if host_identity.process_is_stopped(pid):
             return True
-        host_identity.pause(0.005)
+        time.sleep(0.005)
     return False
 
 

@@ -6,10 +6,12 @@ import os
 from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_FOLDERS = (os.path.join(_PACKAGE, "_templates"), os.path.join(os.path.dirname(_PACKAGE), "templates"))
-_PAGES = (os.path.join(_PACKAGE, "_docs"), os.path.join(os.path.dirname(_PACKAGE), "docs"))
-_SCHEMAS = tuple(os.path.join(folder, "schemas") for folder in _PAGES)
-_COMMANDS = (os.path.join(_PACKAGE, "_commands"), os.path.join(os.path.dirname(_PACKAGE), "commands"))
+
+
+def _folder(name: str) -> str:
+    """Return the folder of this name in the package of a wheel, else the one next to the package."""
+    packed = os.path.join(_PACKAGE, f"_{name}")
+    return packed if os.path.isdir(packed) else os.path.join(os.path.dirname(_PACKAGE), name)
 
 
 def template(name: str) -> str:
@@ -23,12 +25,13 @@ def template(name: str) -> str:
 
 def place(name: str) -> str | None:
     """Return the path of `templates/<name>`; None if the installation lacks it."""
-    return next((path for folder in _FOLDERS if os.path.exists(path := os.path.join(folder, name))), None)
+    path = os.path.join(_folder("templates"), name)
+    return path if os.path.exists(path) else None
 
 
 def commands() -> dict[str, str]:
     """Return the text of every slash command by name. Raises FileNotFoundError if the installation lacks them."""
-    return _texts(_COMMANDS, "slash commands")
+    return _texts(_folder("commands"), "slash commands")
 
 
 def pages() -> dict[str, str]:
@@ -36,14 +39,14 @@ def pages() -> dict[str, str]:
 
     Raises FileNotFoundError if the installation lacks them.
     """
-    return _texts(_PAGES, "help pages")
+    return _texts(_folder("docs"), "help pages")
 
 
 def schemas() -> dict[str, Any]:
     """Return every JSON Schema by name. Raises FileNotFoundError if the installation lacks them."""
     import json
 
-    return {name: json.loads(text) for name, text in _texts(_SCHEMAS, "schemas", ".json").items()}
+    return {name: json.loads(text) for name, text in _texts(f"{_folder('docs')}/schemas", "schemas", ".json").items()}
 
 
 def snippets() -> dict[str, Any]:
@@ -59,10 +62,9 @@ def workflows() -> str | None:
     return place("workflows")
 
 
-def _texts(folders: tuple[str, ...], content: str, ending: str = ".md") -> dict[str, str]:
-    folder = next((place for place in folders if os.path.isdir(place)), None)
-    if folder is None:
-        raise FileNotFoundError(2, f"This installation of idumb lacks its {content}", os.path.basename(folders[-1]))
+def _texts(folder: str, content: str, ending: str = ".md") -> dict[str, str]:
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(2, f"This installation of idumb lacks its {content}", os.path.basename(folder))
     texts = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(ending) and name != "README.md":

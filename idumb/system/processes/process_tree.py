@@ -45,18 +45,12 @@ def adopt_orphans() -> bool:
     """Make this process the parent of descendants whose own parent ends; False where the system cannot."""
     global _adopting  # noqa: PLW0603 (an attribute of the process, asked for once)
     if _adopting is None:
-        _adopting = sys.platform == "linux" and os.path.exists("/proc/thread-self/children") and become_reaper()
+        _adopting = False
+        if sys.platform == "linux" and os.path.exists("/proc/thread-self/children"):
+            import ctypes
+
+            _adopting = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     return _adopting
-
-
-def become_reaper() -> bool:
-    """Request the orphans of descendants; a forked process must request them itself."""
-    import ctypes
-
-    try:
-        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
-    except (OSError, AttributeError):
-        return False
 
 
 def children(pid: int | None = None) -> list[int]:
@@ -185,13 +179,6 @@ def is_alive(pid: int) -> bool:
     """Return whether a process exists and is not a zombie. If only its first thread ended, it is alive."""
     fields = status(pid)
     return fields is not None and (fields[0] not in {b"Z", b"X"} or int(fields[_THREADS]) > 1)
-
-
-def session(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except OSError:
-        return None
 
 
 def end_groups(pids: Iterable[int]) -> None:
@@ -372,10 +359,16 @@ def _strays(cookie: str, before: frozenset[int]) -> list[int]:
         direct = set(running.values())
         others = {name.encode() for name in running if name != cookie}
         roots = [pid for pid in children() if pid not in before and pid not in direct]
-    own_session = os.getsid(0)
     # idumb's own processes share its session; programs that it runs never do.
-    roots = [pid for pid in roots if session(pid) not in {None, own_session} and not _belongs_to(pid, others)]
+    roots = [pid for pid in roots if _is_apart(pid) and not _belongs_to(pid, others)]
     return descendants(roots)
+
+
+def _is_apart(pid: int) -> bool:
+    try:
+        return os.getsid(pid) != os.getsid(0)
+    except OSError:
+        return False
 
 
 def _belongs_to(pid: int, cookies: set[bytes]) -> bool:

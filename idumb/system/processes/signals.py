@@ -119,16 +119,12 @@ def raise_or_defer(interruption: Exception) -> None:
 
 
 @contextlib.contextmanager
-def until_signalled() -> Iterator[Callable[[], None]]:
+def until_signalled() -> Iterator[Callable[[], object]]:
     """Yield a function that waits until this process is asked to end, by any termination signal."""
     signalled = threading.Event()
     before = {number: signal.signal(number, lambda *_: signalled.set()) for number in CAUGHT}
-
-    def wait() -> None:
-        signalled.wait()
-
     try:
-        yield wait
+        yield signalled.wait
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from idumb.agents import workspace_files
-from idumb.agents.models import model_agent, model_tools
-from idumb.domain import outcome
+from idumb.agents.models import model_tools
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.plans import plan
 from idumb.system.redaction import MARK, Redactor
@@ -161,15 +160,6 @@ def test_no_call_is_made_after_the_deadline(root: Path) -> None:
     )
     work.close()
     assert not (root / "new.txt").exists()
-
-
-def test_library_calls_are_bounded_in_time(root: Path) -> None:
-    """R-ADAPT-2."""
-    options: Any = None
-    late = model_agent._Talk(options, request(root), at_work(root, until=time.monotonic()))
-    with pytest.raises(model_agent.Ended) as caught:
-        late._called("list_files", {})
-    assert caught.value.outcome == outcome.TIMED_OUT
 
 
 SECRETS = (

@@ -47,11 +47,6 @@ def test_steps_and_human_need_no_configuration(tmp_path: Path) -> None:
     assert agents.get("steps").describe() == ()
 
 
-def test_a_binding_is_built_once(tmp_path: Path) -> None:
-    agents = build(tmp_path)
-    assert agents.get("coder") is agents.get("coder")
-
-
 def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """S5: the builder's key never reaches the validator."""
     monkeypatch.setenv("KEY_A", "aaaa")

@@ -16,7 +16,6 @@ from typing import IO
 
 import pytest
 
-from idumb.app.ports.process import StopRequest
 from idumb.domain.errors import Refusal
 from idumb.store import connection, owner_card, ownership
 from idumb.system import host_identity
@@ -130,17 +129,6 @@ def test_each_working_tree_of_a_repository_has_its_own_owner(tmp_path: Path) -> 
     assert first.log.head()[0] == 2
 
 
-def test_the_owner_is_shown_while_there_is_one(tmp_path: Path) -> None:
-    opened, other = OpenedLog(tmp_path), OpenedLog(tmp_path)
-    assert other.owner.holder() is None
-    opened.owner.acquire("idumb resume 1")
-    shown = other.owner.holder()
-    assert shown is not None
-    assert (shown["pid"], shown["command"]) == (os.getpid(), "idumb resume 1")
-    opened.owner.release()
-    assert other.owner.holder() is None
-
-
 @every("change", [{"started": 1}, {"pid": 2**22 + 1}])
 def test_a_stale_owner_file_shows_no_owner(tmp_path: Path, change: dict[str, object]) -> None:
     opened = OpenedLog(tmp_path)
@@ -250,14 +238,6 @@ def test_a_lock_inherited_by_a_child_of_a_dead_owner_is_taken_over(
         os.close(inherited)
 
 
-def test_a_deleted_lock_file_is_a_lost_lock(tmp_path: Path) -> None:
-    opened = OpenedLog(tmp_path)
-    opened.owner.acquire("first")
-    (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
-    with pytest.raises(Refusal):
-        opened.owner.guard()
-
-
 def test_an_owner_that_is_overtaken_while_it_takes_its_token_leaves_the_card_to_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,18 +296,6 @@ def test_a_lock_file_that_is_replaced_before_it_is_locked_is_not_the_lock(
     monkeypatch.setattr(file_locks, "lock", late)
     assert owner_card.take(path) is None
     assert [winner.holds() for winner in winners] == [True]
-
-
-def test_a_stop_request_is_only_for_the_owner_that_it_names(tmp_path: Path) -> None:
-    opened = OpenedLog(tmp_path)
-    opened.owner.acquire("first")
-    request = tmp_path / "idumb/worktrees/main/stop.json"
-    request.write_text('{"fence": 7, "by": "pat"}')
-    assert opened.owner.stop_request() is None
-    request.write_text('{"fence": 1, "by": "pat", "why": "late"}')
-    assert opened.owner.stop_request() == StopRequest("pat", "late", after_task=False)
-    opened.owner.release()
-    assert not request.exists()
 
 
 def test_only_the_exact_process_is_signalled(holder: subprocess.Popen[str]) -> None:

@@ -76,11 +76,6 @@ def test_standard_error_can_be_captured_separately(tmp_path: Path) -> None:
     assert finished.errors.text() == "err\n"
 
 
-def test_a_process_ended_by_a_signal_has_no_exit_code(tmp_path: Path) -> None:
-    finished = run("kill -9 $$", tmp_path)
-    assert (finished.exit_code, finished.signal) == (None, signal.SIGKILL)
-
-
 def test_a_missing_program_is_a_system_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         child_process.run(["/nowhere/program"], cwd=str(tmp_path), environment={})
@@ -103,10 +98,6 @@ def test_relative_folders_of_path_do_not_reach_a_process(monkeypatch: pytest.Mon
     monkeypatch.setenv("SECRET", "x")
     monkeypatch.delenv("LANG", raising=False)
     assert child_process.environment(["PATH", "LANG"], {"MORE": "y"}) == {"PATH": "/usr/bin:/bin", "MORE": "y"}
-
-
-def test_a_process_without_input_reads_empty_input(tmp_path: Path) -> None:
-    assert run("cat", tmp_path).output.size == 0
 
 
 @every("script, answer", [("wc -c", "1000000"), ("exec true", "")])
@@ -360,28 +351,6 @@ def test_concurrent_processes_do_not_affect_each_other(tmp_path: Path) -> None:
     run("echo on > go; while [ ! -s finished ]; do :; done; echo > go.first", tmp_path, timeout=30)
     assert first().exit_code == 0
     assert (tmp_path / "got").read_text(encoding="ascii") == "on\n"
-
-
-def wait_for_environment(*pids: int) -> None:
-    """A program that has only just been executed shows none for a moment."""
-    while not all(process_tree.variable(pid, b"PATH") for pid in pids):
-        pass
-
-
-@LINUX_ONLY
-def test_a_later_process_ends_orphans_of_a_run(tmp_path: Path) -> None:
-    name = f"run-{os.urandom(8).hex()}"  # the same tests may run elsewhere on this machine
-    marked = {**ENVIRONMENT, child_process.RUN_COOKIE: name}
-    other = {**ENVIRONMENT, child_process.RUN_COOKIE: f"{name}0"}
-    with (
-        subprocess.Popen(["sleep", "1000"], env=marked, start_new_session=True) as orphan,
-        subprocess.Popen(["sleep", "1000"], env=other, start_new_session=True) as spared,
-    ):
-        wait_for_environment(orphan.pid, spared.pid)
-        assert process_tree.end_all(child_process.RUN_COOKIE, name) == (orphan.pid,)
-        assert orphan.wait() == -signal.SIGTERM
-        assert spared.poll() is None
-        spared.kill()
 
 
 @LINUX_ONLY
