@@ -91,10 +91,6 @@ class LogBackups:
         checked = ((path, check(path, folder)) for path in self.paths())
         return next(((path, chain) for path, chain in checked if chain.broken_at is None), None)
 
-    def set_aside(self) -> None:
-        """Rename the folder, because another repository is in the place of the one that it is about."""
-        set_aside(self.folder, "kept")
-
 
 def _check(newest: Newest) -> str:
     return canonical_json.digest([getattr(newest, name) for name in Newest.__slots__])

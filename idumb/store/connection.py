@@ -241,7 +241,7 @@ class Database:
         if self._recorded() is not None:
             # Neither refs nor the same folder: another repository replaced one that idumb knew.
             with contextlib.suppress(OSError):
-                self.backups.set_aside()
+                backups.set_aside(self.backups.folder, "kept")
         private_folders.make(self.folder)
         # SQLite gives its journal the mode of the database, so set the mode before SQLite sees the file.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))

@@ -47,7 +47,7 @@ class _LogChecks:
         try:
             seq, _ = self.database.read(connection.head, (0, GENESIS))
         except StoreError as error:
-            yield self._symptom(error.message, restorable=error.code in _RESTORED, hint=error.hint or "")
+            yield self._of(error)
         else:
             yield health.passed(f"{seq} events" if seq else "nothing was recorded yet")
 
@@ -59,16 +59,19 @@ class _LogChecks:
         try:
             result = self.verify()
         except StoreError as error:
-            yield self._symptom(error.message, restorable=error.code in _RESTORED, hint=error.hint or "")
+            yield self._of(error)
             return
         if result.broken_at is None:
             yield health.passed(f"{result.count} events, head {result.head[:12]}")
         else:
-            yield self._symptom(f"event {result.broken_at}: {result.why}", restorable=True)
+            yield self._restorable(f"event {result.broken_at}: {result.why}")
 
-    def _symptom(self, found: str, *, restorable: bool, hint: str = "") -> Symptom:
-        if not restorable:
-            return health.problem(found, means="no command that needs it runs", fix=hint)
+    def _of(self, error: StoreError) -> Symptom:
+        if error.code in _RESTORED:
+            return self._restorable(error.message)
+        return health.problem(error.message, means="no command that needs it runs", fix=error.hint or "")
+
+    def _restorable(self, found: str) -> Symptom:
         recovery = restore.plan(self.database)
         fixes = recovery.is_whole or self.accept_loss
         return health.problem(found, means=recovery.words(), fix="" if fixes else FIX, fixes=fixes)

@@ -91,9 +91,14 @@ class FileLocalData:
         """Copy one more folder into a backup."""
         _copy(source, os.path.join(folder, name))
 
-    def remove_files(self, path: str) -> None:
-        """Remove a folder of the working tree with its content."""
-        remove_tree(path)
+    @staticmethod
+    def remove_files(path: str) -> None:
+        """Remove a folder with its content; a link is removed, not followed."""
+        if os.path.islink(path):
+            os.unlink(path)
+        else:
+            shutil.rmtree(path)
+        atomic_write.sync_folder(os.path.dirname(path))
 
     def remove(self) -> None:
         """Safe to be killed: the next call finds and removes what was renamed away."""
@@ -104,16 +109,7 @@ class FileLocalData:
                 atomic_write.sync_folder(self._common_dir)
                 path = renamed  # noqa: PLW2901 - it is the same folder
             if os.path.lexists(path):
-                remove_tree(path)
-
-
-def remove_tree(path: str) -> None:
-    """Remove a folder with its content; a link is removed, not followed."""
-    if os.path.islink(path):
-        os.unlink(path)
-    else:
-        shutil.rmtree(path)
-    atomic_write.sync_folder(os.path.dirname(path))
+                self.remove_files(path)
 
 
 def _measured(contents: str, path: str) -> LocalFolder:

@@ -36,7 +36,7 @@ class SshSignatures:
         except subprocess.TimeoutExpired:
             done = None
         if done is None or done.returncode != 0:
-            words = "" if done is None else _first_line(done.stderr)
+            words = "" if done is None else done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
             raise Refusal(
                 "approval.not-signed",
                 f"The key {key} did not sign: {words or 'ssh-keygen did not finish'}",
@@ -126,8 +126,3 @@ def _as_file(signature: str) -> Iterator[str]:
         file.write(signature.encode("ascii", "replace")[:_LARGEST])
         file.flush()
         yield file.name
-
-
-def _first_line(text: bytes) -> str:
-    lines = text.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else ""

@@ -34,8 +34,9 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
     try:
         # Read the view first and the signature after it: a view cannot know of a later commit.
         with open(os.path.join(folder, NAME), "rb") as stream:
-            stored = json.loads(unsealed(stream.read()))
-        if stored["schema"] != SCHEMA or stored["root"] != root:
+            checksum, _, body = stream.read().partition(b"\n")
+        stored = json.loads(body)
+        if int(checksum, 16) != zlib.crc32(body) or stored["schema"] != SCHEMA or stored["root"] != root:
             return None
         signatures = stored["seen"]
         if signatures["store"] is False or signatures["store"] != store_signature(_store(folder)):
@@ -46,19 +47,6 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
         return view
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def sealed(body: bytes) -> bytes:
-    """Return the bytes with a checksum before them: a flipped bit in the file then shows."""
-    return b"%08x\n" % zlib.crc32(body) + body
-
-
-def unsealed(data: bytes) -> bytes:
-    """Return what `sealed` was given; ValueError if the checksum does not match."""
-    checksum, _, body = data.partition(b"\n")
-    if int(checksum, 16) != zlib.crc32(body):
-        raise ValueError
-    return body
 
 
 def observe(folder: str, root: str, inputs: Sequence[str]) -> dict[str, Any]:
@@ -79,8 +67,11 @@ def write(
     """Store `view` for `read`. Without `seen`, the caller guarantees that nothing changed since it began to read."""
     observed = observe(folder, root, inputs) if seen is None else seen
     text = json.dumps({"schema": SCHEMA, "root": root, "seen": observed, "view": view}, separators=(",", ":"))
+    body = text.encode("ascii")
     private_folders.make(folder)
-    atomic_write.write(os.path.join(folder, NAME), sealed(text.encode("ascii")), durable=False, mode=0o600)
+    # With the checksum, a flipped bit in the file shows.
+    data = b"%08x\n" % zlib.crc32(body) + body
+    atomic_write.write(os.path.join(folder, NAME), data, durable=False, mode=0o600)
 
 
 def store_signature(path: str) -> list[int] | bool | None:
