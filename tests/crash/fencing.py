@@ -10,7 +10,6 @@ import itertools
 import random
 import signal
 import sqlite3
-import time
 from pathlib import Path
 from typing import Any
 
@@ -126,10 +125,9 @@ def _continue(old: Started) -> None:
 def stopped(pid: int) -> bool:
     """Wait until the process is stopped; false when it ended without."""
     started = host_identity.process_started(pid)
-    while host_identity.process_is(pid, started):
+    while not host_identity.wait_for_end(pid, started, 0.005):
         if host_identity.process_is_stopped(pid):
             return True
-        time.sleep(0.005)
     return False
 
 
