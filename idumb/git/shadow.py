@@ -4,6 +4,9 @@ The folder has an index, a configuration and attributes of its own, and shares o
 no flag of the user's index hides an edit, no filter or line ending changes a byte, no hook runs, and the user's index
 stays as it is. Our index begins with what the user's index says, and remembers what was scanned for the next process.
 
+In a checkout, the folder is that of the checkout: filters and line endings apply there, and its index begins with the
+files of the tree that is shown.
+
 A working tree moves while it is scanned. A file that vanishes is left out. If git still fails at a path, the scan is
 repeated. What cannot be read, an untracked file that is too large, and a nested repository are left out and named.
 """
@@ -17,11 +20,12 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 
 from idumb.domain import errors
-from idumb.git import disk_space, git_program
+from idumb.git import disk_space, git_program, guarded_files, own_folder
 from idumb.git import status as git_status
 from idumb.git.discover import Repository
-from idumb.git.shadow_folder import INDEX, ShadowFolder
+from idumb.git.own_folder import INDEX, OwnFolder
 from idumb.system import clock
+from idumb.system.files import private_folders
 
 NESTED = "a repository of its own"
 _UNREADABLE = "it cannot be read"
@@ -48,16 +52,26 @@ class _Moved(Exception):
 
 
 class Shadow:
-    """Scans the working tree of `place` with the git of `folder`, whose objects go to the store of `objects`.
+    """Scans the working tree of `place`, whose objects go to the store of `objects`.
 
-    An untracked file of more than `limit` MB is left out.
+    An untracked file of more than `limit` MB is left out. In a checkout, `folder` is that of the scans, and `tracking`
+    knows the tracked files: the index begins with all of them, also with those that git ignores.
     """
 
-    def __init__(self, place: Repository, objects: Repository, folder: ShadowFolder, limit: int) -> None:
+    def __init__(
+        self,
+        place: Repository,
+        objects: Repository,
+        limit: int,
+        folder: OwnFolder | None = None,
+        tracking: OwnFolder | None = None,
+    ) -> None:
         self._place = place
         self._store = objects
         self._limit = limit
-        self._git = folder
+        own = os.path.join(objects.common_dir, "idumb", "shadow", place.worktree_id)
+        self._folder = folder or OwnFolder(own, lambda: place.root, os.path.join(objects.common_dir, "objects"))
+        self._tracking = tracking
         self._tree = ""
         self._index: tuple[int, ...] | None = None
         self._users_index: tuple[int, ...] | None = ()
@@ -81,7 +95,7 @@ class Shadow:
                     return self._scan(named, begin=attempt == 0)
                 except _Moved as moved:
                     problem, self._users_index = str(moved) or "git was killed", ()
-                    self._git.remove(f"{INDEX}.lock")  # of a git that died of a file that was cut off
+                    self._folder.remove(f"{INDEX}.lock")  # of a git that died of a file that was cut off
         raise errors.Refusal(
             "git.failed",
             f"{self._place.root} could not be saved: {problem}",
@@ -91,44 +105,58 @@ class Shadow:
     @property
     def verified(self) -> str:
         """The tree of the last snapshot of any process that was read back from disk; "" if there is none."""
-        tree = self._git.read(_VERIFIED)
+        tree = self._folder.read(_VERIFIED)
         return tree if _ID.fullmatch(tree) else ""  # a power cut may leave part of it
 
     @verified.setter
     def verified(self, tree: str) -> None:
-        self._git.write(_VERIFIED, tree)
+        self._folder.write(_VERIFIED, tree)
 
     def forget(self) -> None:
         """Scan everything again: the working tree was recreated, or objects are gone."""
         with self._alone():
-            self._git.remove(INDEX)
-            self._git.remove(_VERIFIED)
-            self._git.required(["read-tree", "--empty"])
+            self._folder.remove(INDEX)
+            self._folder.remove(_VERIFIED)
+            self._folder.required(["read-tree", "--empty"])
             self._tree, self._is_first, self._users_index = "", True, ()
 
     def ignored(self) -> tuple[str, ...]:
         """Return what git ignores and the scans leave out, sorted; a folder that is wholly ignored ends with `/`."""
         with self._alone():
-            listed = self._git.required(["ls-files", "-z", "-o", "-i", "--directory", *self._git.by_rules()])
+            listed = self._folder.required(["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"])
         return tuple(sorted(map(os.fsdecode, _rows(listed))))
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        with self._git.alone():
-            if self._git.signature() != self._index:  # another process scanned
+        """Keep other scans of this working tree away."""
+        for name in ("info", "refs"):
+            private_folders.make(os.path.join(self._folder.path, name), root=self._store.common_dir)
+        with self._folder.alone():
+            if self._tracking is None:
+                self._folder.put(self._folder.differing(own_folder.raw_files(self._folder.path, self._store)))
+            if self._folder.stamp() != self._index:  # another process scanned
                 self._tree, self._users_index = "", ()
             began = clock.nanoseconds() - clock.TICK
             yield
             with contextlib.suppress(FileNotFoundError):
-                os.utime(os.path.join(self._git.path, INDEX), ns=(began, began))
-            self._index = self._git.signature()
+                os.utime(os.path.join(self._folder.path, INDEX), ns=(began, began))
+            self._index = self._folder.stamp()
+
+    def _git(self, arguments: Sequence[str], stdin: bytes = b"", *, strict: bool = False) -> git_program.Result:
+        words = [*(() if strict else self._folder.lenient), *arguments]
+        return self._folder.git(words, stdin)
+
+    def _tracked(self, *arguments: str) -> bytes:
+        """Return what the git that knows the tracked files lists; nothing if it fails."""
+        command = ["ls-files", "-z", *arguments]
+        return (self._tracking.git(command) if self._tracking else git_program.read(self._place.root, command)).out
 
     def _scan(self, also: Sequence[bytes], *, begin: bool) -> str:
         began = clock.nanoseconds() - clock.TICK
-        if begin and self._git.signature() is None:
+        if begin and self._folder.stamp() is None:
             self._begin(began)
         changed = self._changed() | self._newly_tracked() | self._unlisted(also)
-        if self._is_first and not self._git.has_tracked:
+        if self._is_first and self._tracking is None:
             self._drop_ignored(changed, also)
         if changed:
             self._tree = ""
@@ -144,10 +172,10 @@ class Shadow:
     def _begin(self, began: int) -> None:
         """Take over what the user's index says of each path; then git stores only what differs from it."""
         self._tree = ""
-        rows = (row for row in _rows(self._git.tracked(["ls-files", "-s", "-z"])) if b" 0\t" in row)
+        rows = (row for row in _rows(self._tracked("-s")) if b" 0\t" in row)
         known = {row.partition(b"\t")[2]: row for row in rows}
-        self._git.required(["update-index", "-z", "--index-info"], b"".join(row + b"\0" for row in known.values()))
-        self._git.git(["update-index", "-q", "--refresh"])
+        self._folder.required(["update-index", "-z", "--index-info"], b"".join(row + b"\0" for row in known.values()))
+        self._git(["update-index", "-q", "--refresh"])
         self._drop_young(known, began)
 
     def _drop_young(self, paths: Iterable[bytes], began: int) -> None:
@@ -163,10 +191,10 @@ class Shadow:
 
     def _newly_tracked(self) -> set[bytes]:
         """Return what the user tracks although git ignores it and our index may lack it: git does not list that."""
-        if self._git.has_tracked:
+        if self._tracking is not None:
             return set()
-        if (signature := self._git.tracked_signature()) != self._users_index:
-            listed = self._git.tracked(["ls-files", "-z", "-c", "-i", "--exclude-standard"])
+        if (signature := guarded_files.stat_key(os.path.join(self._place.git_dir, INDEX))) != self._users_index:
+            listed = self._tracked("-c", "-i", "--exclude-standard")
             self._users_index, self._tracked_ignored, self._known = signature, frozenset(_rows(listed)), set()
         there = self._readable(self._tracked_ignored)
         new, self._known = there - self._known, there
@@ -174,9 +202,9 @@ class Shadow:
 
     def _changed(self) -> set[bytes]:
         """Return the paths that differ from our index, and those that it lacks. Note what is left out."""
-        result = self._git.git(["ls-files", "-t", "-z", "-m", "-d", "-o", *self._git.by_rules()])
+        result = self._git(["ls-files", "-t", "-z", "-m", "-d", "-o", "--exclude-standard"])
         if result.status != 0:
-            self._git.remove(INDEX)
+            self._folder.remove(INDEX)
             raise _Moved(result.words)
         self.omitted = dict.fromkeys(map(os.fsdecode, _CLOSED.findall(result.err)), _UNREADABLE)
         listed = _rows(result.out)
@@ -196,7 +224,7 @@ class Shadow:
         if not stat.S_ISREG(status.st_mode):
             return None
         is_large = is_untracked and status.st_size > self._limit * 1_000_000
-        if is_large and not self._git.tracked(["ls-files", "-z", "--", os.fsdecode(path)]):
+        if is_large and not self._tracked("--", os.fsdecode(path)):
             return f"untracked, above snapshot.limit of {self._limit} MB"
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
@@ -205,7 +233,7 @@ class Shadow:
         if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
             self.repositories = ()
             return set()
-        links = git_status.submodules(b"\0" + self._git.tracked(["ls-files", "-s", "-z"]))
+        links = git_status.submodules(b"\0" + self._tracked("-s"))
         here = {path for path in links if os.path.isdir(self._at(path)) and not os.path.islink(self._at(path))}
         others = [path for path in nested if path not in links]
         self.omitted |= {os.fsdecode(path): NESTED for path in others}
@@ -214,13 +242,13 @@ class Shadow:
         empty = {path: links[path] for path in here if not os.path.lexists(self._at(path + b"/.git"))}
         if empty:
             rows = b"".join(b"160000 %b\t%b\0" % (oid, path) for path, oid in empty.items())
-            self._git.required(["update-index", "-z", "--index-info"], rows)
+            self._folder.required(["update-index", "-z", "--index-info"], rows)
             self._tree = ""
         return {path for path in nested if path in links}
 
     def _unlisted(self, also: Sequence[bytes]) -> set[bytes]:
         """Return what is at these paths and our index lacks, also if git ignores it."""
-        listed = self._git.required(["ls-files", "-z", "-o", "--", *map(os.fsdecode, also)]) if also else b""
+        listed = self._folder.required(["ls-files", "-z", "-o", "--", *map(os.fsdecode, also)]) if also else b""
         return self._readable(path for path in _rows(listed) if not path.endswith(b"/"))
 
     def _readable(self, paths: Iterable[bytes]) -> set[bytes]:
@@ -232,7 +260,7 @@ class Shadow:
 
     def _drop_ignored(self, changed: set[bytes], also: Sequence[bytes]) -> None:
         """Forget files that git ignores by now, once in each process: within one, no file may look deleted."""
-        ignored = {*_rows(self._git.required(["ls-files", "-z", "-c", "-i", *self._git.by_rules()]))}
+        ignored = {*_rows(self._folder.required(["ls-files", "-z", "-c", "-i", "--exclude-standard"]))}
         ignored -= self._tracked_ignored | changed
         if stale := [path for path in ignored if not any((path + b"/").startswith(name + b"/") for name in also)]:
             self._drop(stale)
@@ -242,10 +270,10 @@ class Shadow:
         command = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
         for _ in range(_MOST_REFUSED):
             names = b"".join(path + b"\0" for path in sorted(paths))
-            result = self._git.git(command, names, strict=True)
+            result = self._git(command, names, strict=True)
             if (other := _FILTER.search(result.err)) is not None and other[1] not in paths:
                 # git stored these, and asked the filter about a file that is as young as the index.
-                result = self._git.git(command, names)
+                result = self._git(command, names)
             refused, why = _REFUSED.search(result.err), _WHY.search(result.err)
             if result.status == 0:
                 names_not_held = map(os.fsdecode, _NOT_HELD.findall(result.err))
@@ -263,23 +291,23 @@ class Shadow:
                 self.omitted[os.fsdecode(refused[1])] = why[1].decode("utf-8", "replace")
         disk_space.explain(result.words, self._store.common_dir)
         if b"null sha1" in result.err:  # the end of our index is missing
-            self._git.remove(INDEX)
+            self._folder.remove(INDEX)
             raise _Moved(result.words)
         raise git_program.failure(["update-index"], result)
 
     def _drop(self, paths: Sequence[bytes]) -> None:
         self._known.difference_update(paths)
         names = b"".join(path + b"\0" for path in paths)
-        self._git.required(["update-index", "--force-remove", "-z", "--stdin"], names)
+        self._folder.required(["update-index", "--force-remove", "-z", "--stdin"], names)
         self._tree = ""
 
     def _written(self) -> str:
-        result = self._git.git(["write-tree"])
+        result = self._git(["write-tree"])
         if result.status == 0:
             return result.out.decode("ascii").strip()
         disk_space.explain(result.words, self._store.common_dir)
         # `git gc --prune=now` removed what only our index knew, or the index is damaged.
-        self._git.remove(INDEX)
+        self._folder.remove(INDEX)
         raise _Moved(result.words)
 
     def _at(self, path: bytes) -> bytes:

@@ -22,7 +22,6 @@ from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.tree_objects import EMPTY_TREE, FILE, FOLDER, SUBMODULE, Rows
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
-from idumb.git.shadow_folder import ShadowFolder
 from idumb.system.files import private_folders
 
 WORKTREE, STAGED, HEAD = "worktree", "staged", "head"
@@ -48,8 +47,7 @@ class Snapshots:
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        folder = ShadowFolder(self._place, self._objects)
-        return Shadow(self._place, self._objects, folder, self.limit())
+        return Shadow(self._place, self._objects, self.limit())
 
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""

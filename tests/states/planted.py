@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.git import git_program, refs, shadow, shadow_folder
+from idumb.git import discover, git_program, own_folder, refs, shadow
 
 
 def put(fault: str) -> None:
@@ -24,7 +24,11 @@ def put(fault: str) -> None:
 
 def _trust_times() -> None:
     """The scanner believes size and time of modification alone."""
-    shadow_folder.SETTINGS = tuple(
-        setting.replace("trustctime=true", "trustctime=false") for setting in shadow_folder.SETTINGS
-    )
+    files = own_folder.raw_files
+
+    def trusting(path: str, user: discover.Repository) -> dict[str, bytes | None]:
+        own = files(path, user)
+        return {**own, "config": (own["config"] or b"") + b"[core]\n\ttrustctime = false\n"}
+
+    own_folder.raw_files = trusting
     shadow.Shadow._drop_young = lambda *_: None  # type: ignore[method-assign]

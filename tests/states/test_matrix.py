@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import discover, shadow, shadow_folder
+from idumb.git import discover, own_folder, shadow
 from idumb.git.trees import GitTrees
 from tests.states import matrix, planted
 from tests.states.matrix import KINDS, PROGRAMME, Bench, Case
@@ -65,7 +65,7 @@ def rounds(repo: GitSandbox) -> int:
 def test_every_edit_of_equal_size_and_time_is_detected(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-GIT-1, F57: a hundred rounds; a scanner that trusts size and time of modification misses nearly all."""
     assert rounds(sandbox) == 0
-    monkeypatch.setattr(shadow_folder, "SETTINGS", shadow_folder.SETTINGS)
+    monkeypatch.setattr(own_folder, "raw_files", own_folder.raw_files)
     monkeypatch.setattr(shadow.Shadow, "_drop_young", shadow.Shadow._drop_young)
     planted.put("times only")
     assert rounds(sandbox) > 90

@@ -28,8 +28,8 @@ from idumb.git.checkouts.visible_git import VisibleGit
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import PROGRAM
+from idumb.git.own_folder import INDEX
 from idumb.git.restore import path_state
-from idumb.git.shadow_folder import INDEX
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from idumb.system.files import private_folders

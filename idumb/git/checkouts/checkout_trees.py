@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
-from idumb.git import git_program
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
+from idumb.git.own_folder import INDEX, OwnFolder
 from idumb.git.shadow import Shadow
-from idumb.git.shadow_folder import INDEX, ShadowFolder
 from idumb.git.trees import GitTrees
 
 if TYPE_CHECKING:
@@ -42,8 +41,8 @@ class CheckoutTrees(GitTrees):
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        folder = _ScanFolder(self._place, self._objects, self._git)
-        return Shadow(self._place, self._objects, folder, self.limit())
+        folder = OwnFolder(self._git.path, self._git.root, self._git.objects, self._git.lenient)
+        return Shadow(self._place, self._objects, self.limit(), folder, tracking=self._git)
 
     def begin(self) -> None:
         """Begin the next scan with the index of the tree that is shown."""
@@ -70,27 +69,3 @@ class CheckoutTrees(GitTrees):
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         """Scans are what git commits already."""
         return self.overlay(tree_objects.tree_of(self.repository, head), source, paths)
-
-
-class _ScanFolder(ShadowFolder):
-    """The scanner's git in a checkout: with the user's filters, and the files of the tree as tracked."""
-
-    has_tracked = True
-
-    def __init__(self, place: Repository, objects: Repository, git: GitFolder) -> None:
-        super().__init__(place, objects)
-        self.path = git.path
-        self._own = git
-
-    def git(self, arguments: Sequence[str], stdin: bytes = b"", *, strict: bool = False) -> git_program.Result:
-        words = [*(() if strict else self._own.user.optional_filters), *arguments]
-        return self._own.git(words, stdin, index=INDEX, keep=(self._lock,))
-
-    def tracked(self, arguments: Sequence[str]) -> bytes:
-        return self._own.git(arguments, keep=(self._lock,)).out
-
-    def by_rules(self) -> list[str]:
-        return ["--exclude-standard"]
-
-    def _prepare(self) -> None:
-        """The checkout has prepared it."""

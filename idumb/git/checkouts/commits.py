@@ -14,13 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 import pygit2
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import disk_space, git_program, guarded_files, refs
+from idumb.git import disk_space, git_program, guarded_files, own_folder, refs
 from idumb.git.checkouts import user_git
 from idumb.git.checkouts.checkout import Checkout
-from idumb.git.checkouts.user_git import EXCLUDE, config_line
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
-from idumb.git.shadow_folder import OwnFolder
+from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.system.files import file_systems, private_folders
 
 _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction")
@@ -43,12 +42,13 @@ class Commits:
     def make(self, tree: str, head: str | None, message: str, *, hooks: bool) -> CommitAttempt:
         """Make a commit of `tree` on top of `head`. The objects are on disk; no branch is moved."""
         own = (*_OWN, *_OWN_SECTIONS)
-        settings = [row for row in guarded_files.settings(self._place).items() if not row[0].startswith(own)]
+        known = guarded_files.settings(self._place).items()
+        settings = {name: value for name, value in known if not name.startswith(own)}
         folder = self._hooks(settings) if hooks else ""
         if folder:
             made = self._with_hooks(tree, head, message, settings, folder)
         else:
-            signs = dict(settings).get("commit.gpgsign", "").lower() in _TRUE
+            signs = settings.get("commit.gpgsign", "").lower() in _TRUE
             made = self._plain(tree, head, message, signs=signs)
         if made.commit is None and not made.by_hook:
             words = made.words + file_systems.nearly_full(self._place.common_dir)
@@ -66,73 +66,66 @@ class Commits:
         durable_files.force_objects(os.path.join(self._place.common_dir, "objects"), {commit})
         return CommitAttempt(commit, tree=tree)
 
-    def _hooks(self, settings: list[tuple[str, str]]) -> str:
+    def _hooks(self, settings: Mapping[str, str]) -> str:
         """Return the folder of the user's hooks; "" if it has none that a commit runs."""
-        chosen = [value for name, value in settings if name == "core.hookspath"]
-        folder = os.path.expanduser(chosen[-1]) if chosen else os.path.join(self._place.common_dir, "hooks")
-        folder = os.path.join(self._place.root, folder)
+        chosen = settings.get(guarded_files.HOOKS_PATH, os.path.join(self._place.common_dir, "hooks"))
+        folder = os.path.join(self._place.root, os.path.expanduser(chosen))
         return folder if any(os.access(os.path.join(folder, name), os.X_OK) for name in _HOOKS) else ""
 
     def _with_hooks(
-        self, tree: str, head: str | None, message: str, settings: list[tuple[str, str]], hooks: str
+        self, tree: str, head: str | None, message: str, settings: Mapping[str, str], hooks: str
     ) -> CommitAttempt:
         proof = self._proof()
         proof.renew()
         proof.show(tree, head)
         # A hook may call `git gc`, and this folder has no names of what idumb keeps.
-        folder = self._folder(proof, head, [*settings, ("core.hookspath", hooks), ("gc.pruneexpire", "never")])
-        variables = {
-            "GIT_DIR": folder.path,
-            "GIT_WORK_TREE": proof.top,
-            "GIT_INDEX_FILE": os.path.join(folder.path, "index"),
-            "GIT_OBJECT_DIRECTORY": os.path.join(self._place.common_dir, "objects"),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-        }
+        own = {**settings, guarded_files.HOOKS_PATH: hooks, "gc.pruneexpire": "never"}
+        folder = self._folder(proof, head, own)
         words = os.path.join(folder.path, "message")  # an argument of a program has at most 128 KiB
         folder.write("message", message)
         arguments = ["commit", "--quiet", "--allow-empty", "--cleanup=verbatim", f"--file={words}"]
-        result = git_program.with_hooks(proof.top, arguments, variables)
+        result = git_program.with_hooks(proof.top, arguments, folder.variables())
         if result.status == 0:
-            return self._made(proof.top, tree, head, result.words, variables)
-        left = self._left(proof.top, variables) if result.status == _BY_HOOK else ""
+            return self._made(folder, tree, head, result.words)
+        left = _left(folder) if result.status == _BY_HOOK else ""
         silent = f"git commit ended with status {result.status}; perhaps a hook such as pre-commit refused it silently"
         said = result.words or silent
         return CommitAttempt(None, said, left or tree, by_hook=result.status == _BY_HOOK)
 
-    def _made(self, top: str, tree: str, head: str | None, words: str, variables: Mapping[str, str]) -> CommitAttempt:
-        commit = _asked(top, ["rev-parse", "HEAD"], variables)
+    def _made(self, folder: OwnFolder, tree: str, head: str | None, words: str) -> CommitAttempt:
+        commit = _asked(folder, ["rev-parse", "HEAD"])
         made = self._repository[commit].peel(pygit2.Commit)
         parents = [str(oid) for oid in made.parent_ids]
         if parents != ([head] if head else []):
             said = f"a hook made other commits: the parent of {commit} is {', '.join(parents) or 'missing'}"
             return CommitAttempt(None, said, tree)
         before = [f"^{known}" for known in (tree, head) if known]
-        new = _asked(top, ["rev-list", "--objects", "--no-object-names", commit, *before], variables)
+        new = _asked(folder, ["rev-list", "--objects", "--no-object-names", commit, *before])
         durable_files.force_objects(os.path.join(self._place.common_dir, "objects"), new.split())
         return CommitAttempt(commit, words, str(made.tree_id))
 
-    def _left(self, top: str, variables: Mapping[str, str]) -> str:
-        """Return the tree with what hooks that refused changed in the files and the index; "" if git cannot."""
-        _asked(top, ["add", "--update"], variables)
-        return _asked(top, ["write-tree"], variables)
-
-    def _folder(self, proof: Checkout, head: str | None, settings: list[tuple[str, str]]) -> OwnFolder:
+    def _folder(self, proof: Checkout, head: str | None, settings: Mapping[str, str]) -> OwnFolder:
         """Make the git folder that git and the hooks use: the user's settings and refs, and the index of the tree."""
-        folder = OwnFolder(os.path.join(proof.own, "commit"))
+        objects = os.path.join(self._place.common_dir, "objects")
+        folder = OwnFolder(os.path.join(proof.own, "commit"), lambda: proof.top, objects)
         private_folders.remove_tree(folder.path)
         for name in ("info", "refs", "objects"):
             private_folders.make(os.path.join(folder.path, name))
-        for name, data in user_git.ref_files(self._repository, head, refs.of_user(self._place.common_dir)).items():
-            folder.write(name, data)
-        folder.write("config", "".join(config_line(*row) for row in settings))
+        folder.put(user_git.ref_files(self._repository, head, refs.of_user(self._place.common_dir)))
+        folder.write("config", own_folder.configuration(settings))
         for name in filter(lambda name: os.path.isfile(os.path.join(proof.own, name)), _FILES):
             shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder.path, name))
         shutil.copyfile(proof.index, os.path.join(folder.path, "index"))
         return folder
 
 
-def _asked(top: str, arguments: Sequence[str], variables: Mapping[str, str]) -> str:
+def _left(folder: OwnFolder) -> str:
+    """Return the tree with what hooks that refused changed in the files and the index; "" if git cannot."""
+    _asked(folder, ["add", "--update"])
+    return _asked(folder, ["write-tree"])
+
+
+def _asked(folder: OwnFolder, arguments: Sequence[str]) -> str:
     """Return what git says without hooks; "" if it fails."""
-    result = git_program.write(top, arguments, extra=variables)
+    result = folder.git(arguments)
     return "" if result.status != 0 else result.out.decode("ascii").strip()

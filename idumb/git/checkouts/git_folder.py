@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from idumb.git import git_program, guarded_files
+from idumb.git import git_program
 from idumb.git.checkouts.places import Odd
-from idumb.git.checkouts.user_git import EXCLUDE, UserGit
-from idumb.git.shadow_folder import OwnFolder
+from idumb.git.checkouts.user_git import UserGit
+from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.system.files import private_folders
 
 SHOWN = "shown"
@@ -23,38 +23,16 @@ _OPTIONAL = frozenset(
 class GitFolder(OwnFolder):
     """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Odd.
 
-    Objects are those of the store `objects`. git reads neither the user's nor the system's configuration: what
-    counts was copied from it before the first program started.
+    `user` is what counts of the user's configuration, read before the first program started.
     """
 
+    index = SHOWN
+
     def __init__(self, path: str, root: Callable[[], str], objects: str, user: UserGit) -> None:
-        super().__init__(path)
-        self.root = root
-        self._objects = objects
+        super().__init__(path, root, objects, user.optional_filters)
         self.user = user
         self._written: tuple[int, ...] | None = None
         self.prepare()
-
-    def git(
-        self,
-        arguments: Sequence[str],
-        stdin: bytes = b"",
-        *,
-        index: str = SHOWN,
-        variables: Mapping[str, str] | None = None,
-        keep: Sequence[int] = (),
-    ) -> git_program.Result:
-        root = self.root()
-        named = {
-            "GIT_DIR": self.path,
-            "GIT_WORK_TREE": root,
-            "GIT_INDEX_FILE": os.path.join(self.path, index),
-            "GIT_OBJECT_DIRECTORY": self._objects,
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            **(variables or {}),
-        }
-        return git_program.write(root, arguments, stdin, named, keep=keep)
 
     def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
         """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.
@@ -63,13 +41,13 @@ class GitFolder(OwnFolder):
         """
         self.remove(f"{SHOWN}.lock")  # of a git that was killed
         self._require_own_index()
-        result = self.git(["-c", "core.fsync=none", *self.user.optional_filters, *arguments], stdin)
-        self._written = guarded_files.stat_key(os.path.join(self.path, SHOWN))
+        result = self.git(["-c", "core.fsync=none", *self.lenient, *arguments], stdin)
+        self._written = self.stamp()
         return result
 
     def _require_own_index(self) -> None:
         """Raise Odd if a program wrote the index: it could say that a file is as in the tree."""
-        present = guarded_files.stat_key(os.path.join(self.path, SHOWN))
+        present = self.stamp()
         if present is not None and self._written not in (None, present):
             raise Odd(SHOWN)
 
@@ -93,12 +71,9 @@ class GitFolder(OwnFolder):
             private_folders.make(os.path.join(self.path, name))
         files = {"HEAD": b"ref: refs/heads/none\n", **self.user.in_folder(self.path, {"core.safecrlf": "false"})}
         files.pop(EXCLUDE, None)  # `hide` writes it
-        for name in (*files, *(_OPTIONAL - files.keys())):
-            place, data = os.path.join(self.path, name), files.get(name)
-            present = guarded_files.content(place) if os.path.isfile(place) else None
-            if present != data:
-                self.remove(name) if data is None else self.write(name, data)
-                self.remove(SHOWN)
-        keys = os.path.join(os.path.dirname(self._objects), _CRYPT)
+        if wrong := self.differing({**dict.fromkeys(_OPTIONAL), **files}):
+            self.remove(SHOWN)
+            self.put(wrong)
+        keys = os.path.join(os.path.dirname(self.objects), _CRYPT)
         if os.path.isdir(keys) and not os.path.lexists(os.path.join(self.path, _CRYPT)):
             os.symlink(keys, os.path.join(self.path, _CRYPT))

@@ -13,15 +13,14 @@ from idumb.app.ports.repository import Head
 from idumb.domain.errors import Refusal
 from idumb.git import discover, git_program, open_repository
 from idumb.git.checkouts import places, user_git
-from idumb.git.checkouts.user_git import EXCLUDE
 from idumb.git.checkouts.visible_git import VisibleGit
 from idumb.git.discover import Repository
+from idumb.git.own_folder import EXCLUDE, RAW
+from idumb.git.restore import path_state
 from idumb.git.trees import GitTrees
 from idumb.system.files import private_folders
 
 _COPY, _ATTRIBUTES = "work", "info/attributes"
-_RAW = b"* -text -eol -filter -ident -working-tree-encoding\n"
-"""Attributes with which git writes the bytes of files as they are."""
 
 
 @contextlib.contextmanager
@@ -58,11 +57,8 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     private_folders.make(root)
     git = VisibleGit(user, open_repository.repository(user), settings)
     git.show(root, head.commit, settings.files.get(EXCLUDE, b""))
-    opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with path_state.opened(root) as opened:
         git.write(opened)
-    finally:
-        os.close(opened)
     copy = discover.at(root)
     copy.worktree_id = places.REHEARSAL
     # A scan's objects go to the copy.
@@ -70,7 +66,7 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     tree = GitTrees(scanned, copy).scan(also)
     attributes = os.path.join(copy.git_dir, _ATTRIBUTES)
     with open(attributes, "wb") as stream:
-        stream.write(_RAW)
+        stream.write(RAW)
     git_program.change(root, ["read-tree", "--reset", "-u", tree])
     with open(attributes, "wb") as stream:
         stream.write(settings.files.get(_ATTRIBUTES, b""))

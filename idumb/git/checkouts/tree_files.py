@@ -149,10 +149,9 @@ class TreeFiles:
             if path not in self.tracked and os.path.lexists(place) and os.path.realpath(place) == place:
                 private_folders.remove_tree(place)
 
-    def cleaned(self, path: str, data: bytes, *, mode: int = 0) -> str:
+    def cleaned(self, path: str, data: bytes) -> str:
         """Return the object that git stores for these bytes at a path of the tree."""
-        filters = ["--no-filters"] if mode == LINK else [f"--path={path}"]
-        return self._folder.required(["hash-object", *filters, "--stdin"], data).decode("ascii").strip()
+        return self._folder.required(["hash-object", f"--path={path}", "--stdin"], data).decode("ascii").strip()
 
     def checked_out(self, tree: str, names: Sequence[str], seen: Sequence[str] = ()) -> dict[str, Entry]:
         """Return these files of a tree as git checks them out, stored as they are. Others are omitted.
@@ -190,7 +189,7 @@ class TreeFiles:
                 with open(os.path.join(top, path), "wb") as stream:
                     stream.writelines(tree_objects.pieces(self._repository, top, entry.oid))
                 os.chmod(os.path.join(top, path), entry.mode & 0o777)
-        listed = self._folder.git([*self._folder.user.optional_filters, "ls-files", "-m", "-z"], variables=variables)
+        listed = self._folder.git([*self._folder.lenient, "ls-files", "-m", "-z"], variables=variables)
         modified = set(map(os.fsdecode, listed.out.split(b"\0"))) if listed.status == 0 else found.keys()
         return {path: entry for path, entry in found.items() if path not in modified}
 

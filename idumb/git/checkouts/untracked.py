@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from idumb.domain import paths
+from idumb.git.restore import path_state
 from idumb.system import clock
-from idumb.system.files import atomic_write, private_folders
+from idumb.system.files import private_folders
 
 GIT = ".git"
 
@@ -42,12 +43,9 @@ def remove(root: int, others: Sequence[Other]) -> tuple[list[str], tuple[str, ..
     """
     removed = [other.path for other in others if not other.cache]
     for path in removed:
-        above, _, name = path.rpartition("/")
-        folder = atomic_write.open_folder(root, filter(None, above.split("/")))
-        try:
-            private_folders.remove_at(name, folder)
-        finally:
-            os.close(folder)
+        parts = path.split("/")
+        with path_state.parent(root, parts) as folder:
+            private_folders.remove_at(parts[-1], folder)
     return removed, tuple(sorted({other.cache for other in others if other.cache}))
 
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from idumb.git import guarded_files, open_repository
+from idumb.git import guarded_files, open_repository, own_folder
 from idumb.git.discover import Repository
+from idumb.git.own_folder import EXCLUDE
 
 if TYPE_CHECKING:
     import pygit2
@@ -22,7 +23,6 @@ _CORE = frozenset(
     )
 )  # fmt: skip
 _ATTRIBUTES, _EXCLUDES = "info/user-attributes", "info/user-excludes"
-EXCLUDE = "info/exclude"
 _SHALLOW = "shallow"
 _OID = re.compile("[0-9a-f]{40}")
 
@@ -43,10 +43,7 @@ class UserGit(NamedTuple):
             **self.settings,
             **extra,
         }
-        return {
-            "config": "".join(config_line(*row) for row in chosen.items()).encode("utf-8", "surrogateescape"),
-            **self.files,
-        }
+        return {"config": own_folder.configuration(chosen), **self.files}
 
     @property
     def optional_filters(self) -> list[str]:
@@ -89,12 +86,3 @@ def ref_files(repository: pygit2.Repository, head: str | None, refs: Mapping[str
         "HEAD": os.fsencode(f"ref: {branch}\n" if branch else f"{head}\n"),
         "packed-refs": os.fsencode("".join(("# pack-refs with: sorted \n", *rows))),
     }
-
-
-def config_line(name: str, value: str) -> str:
-    """Return a setting as a file of git's configuration has it."""
-    section, _, rest = name.partition(".")
-    subsection, _, key = rest.rpartition(".")
-    quoted = subsection.replace("\\", "\\\\").replace('"', '\\"')
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'[{section} "{quoted}"]\n\t{key} = "{escaped}"\n' if subsection else f'[{section}]\n\t{key} = "{escaped}"\n'

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, git_program, shadow, shadow_folder
+from idumb.git import discover, git_program, shadow
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from tests.adapters.git.conftest import REF
@@ -551,17 +551,17 @@ def test_a_file_that_is_written_while_git_reads_it_is_read_again(
 ) -> None:
     """A git that dies of a file that was cut off leaves the lock of our index."""
     sandbox.write("a", "1")
-    git, failures = shadow_folder.ShadowFolder.git, [git_program.Result(status, b"", words)]
+    git, failures = shadow.Shadow._git, [git_program.Result(status, b"", words)]
 
     def failing(
-        self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"", *, strict: bool = False
+        self: shadow.Shadow, arguments: list[str], stdin: bytes = b"", *, strict: bool = False
     ) -> git_program.Result:
         if arguments[:2] == ["update-index", "--add"] and failures:
             sandbox.git_dir.joinpath("idumb/shadow/main/index.lock").touch()
             return failures.pop()
         return git(self, arguments, stdin, strict=strict)
 
-    monkeypatch.setattr(shadow_folder.ShadowFolder, "git", failing)
+    monkeypatch.setattr(shadow.Shadow, "_git", failing)
     assert names(sandbox, trees.scan()) == ["a"]
 
 
@@ -580,16 +580,16 @@ def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write("a", "1")
-    git = shadow_folder.ShadowFolder.git
+    git = shadow.Shadow._git
 
     def failing(
-        self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"", *, strict: bool = False
+        self: shadow.Shadow, arguments: list[str], stdin: bytes = b"", *, strict: bool = False
     ) -> git_program.Result:
         if arguments[0] == "write-tree":
             return git_program.Result(128, b"", b"fatal: no")
         return git(self, arguments, stdin, strict=strict)
 
-    monkeypatch.setattr(shadow_folder.ShadowFolder, "git", failing)
+    monkeypatch.setattr(shadow.Shadow, "_git", failing)
     with pytest.raises(Refusal, match="could not be saved: fatal: no") as caught:
         trees.scan()
     assert caught.value.code == "git.failed"
