@@ -161,6 +161,17 @@ class GitSandbox:
         self.git(*QUICK_COMMIT, "--quiet", "--allow-empty", "-m", message)
         return self.head()
 
+    def add_submodule(
+        self, path: str, files: Mapping[str, str | bytes] | None = None, source: GitSandbox | None = None
+    ) -> GitSandbox:
+        """Add a submodule of `source`, or of a new repository with these files; return that repository."""
+        if source is None:
+            source = GitSandbox.create(self.root.with_name(f"from-{path.replace('/', '-')}"))
+            source.write_all(files or {"f": "1"})
+            source.commit()
+        self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(source.root), path)
+        return source
+
     def head(self) -> str:
         """The commit of HEAD; "" before the first one."""
         return self._loose_head() or self.try_git("rev-parse", "--verify", "--quiet", "HEAD").stdout.decode().strip()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -284,33 +283,22 @@ def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: Git
         build.trees.scan()
 
 
-def test_a_tree_with_other_attributes_leaves_no_file_of_the_last_one(
+def test_a_tree_with_other_attributes_leaves_no_file_of_the_last_one_and_none_as_it_was(
     sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-RUN-3: git then writes every file anew, and removes none."""
     later = SimpleNamespace(nanoseconds=lambda: clock.nanoseconds() + 3_000_000_000, TICK=clock.TICK)
     monkeypatch.setattr(untracked, "clock", later)  # so that folders count as settled
-    sandbox.write_all({"a/b/old.txt": "x\n", "a/c/stays.txt": "x\n", ".gitattributes": "*.bat eol=crlf\n"})
+    sandbox.write_all({"a/b/old.txt": "x\n", "a/c/stays.bat": "x\n", ".gitattributes": "*.bat eol=crlf\n"})
     sandbox.commit()
     checkout = proof()
     show(checkout, sandbox)
+    assert shown(checkout)["a/c/stays.bat"] == b"x\r\n"
     sandbox.git("rm", "-rq", "a/b")
     sandbox.write(".gitattributes", "*.bat -text\n")
     sandbox.commit()
     show(checkout, sandbox)
-    assert set(shown(checkout)) == {"a/c/stays.txt", ".gitattributes"}
-
-
-def test_attributes_of_a_new_tree_apply_to_files_that_it_does_not_change(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({".gitattributes": "*.bat eol=crlf\n", "a.bat": "x\n"})
-    sandbox.commit()
-    checkout = proof()
-    show(checkout, sandbox)
-    assert shown(checkout)["a.bat"] == b"x\r\n"
-    sandbox.write(".gitattributes", "*.bat -text\n")
-    sandbox.commit()
-    show(checkout, sandbox)
-    assert shown(checkout)["a.bat"] == b"x\n"
+    assert shown(checkout) == {"a/c/stays.bat": b"x\n", ".gitattributes": b"*.bat -text\n"}
 
 
 def test_a_scan_has_ignored_files_only_by_name_and_repositories_of_programs_are_named(
@@ -419,16 +407,9 @@ def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proof: Take) ->
     assert sandbox.tree(checkout.trees.scan())["out/b.txt"] != sandbox.tree()["out/b.txt"]
 
 
-def submodule(sandbox: GitSandbox, inner: GitSandbox, path: str) -> None:
-    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), path)
-
-
-def test_submodules_are_checked_out_at_their_recorded_commits(sandbox: GitSandbox, proof: Take, tmp_path: Path) -> None:
-    inner = GitSandbox.create(tmp_path / "inner")
-    inner.write_all({"lib.txt": "one\n", "deep/x": "x\n"})
-    inner.commit()
+def test_submodules_are_checked_out_at_their_recorded_commits(sandbox: GitSandbox, proof: Take) -> None:
     sandbox.write("a.txt", "a\n")
-    submodule(sandbox, inner, "sub")
+    sandbox.add_submodule("sub", {"lib.txt": "one\n", "deep/x": "x\n"})
     sandbox.commit()
     sandbox.write_all({"sub/lib.txt": "not committed\n", "sub/new.txt": "untracked\n"})
     checkout = proof()
@@ -460,13 +441,10 @@ def test_submodules_are_checked_out_at_their_recorded_commits(sandbox: GitSandbo
 def test_a_submodule_that_this_machine_lacks_is_an_empty_folder_and_named(
     sandbox: GitSandbox, proof: Take, tmp_path: Path
 ) -> None:
-    innermost, inner = GitSandbox.create(tmp_path / "innermost"), GitSandbox.create(tmp_path / "inner")
-    innermost.write("deep.txt", "one\n")
-    innermost.commit()
-    inner.write("lib.txt", "lib\n")
-    submodule(inner, innermost, "deep")
+    inner = GitSandbox.create(tmp_path / "inner")
+    innermost = inner.add_submodule("deep", {"deep.txt": "one\n"})
     inner.commit()
-    submodule(sandbox, inner, "sub")
+    sandbox.add_submodule("sub", source=inner)
     sandbox.commit()
     checkout = proof()
     root = show(checkout, sandbox)
@@ -596,30 +574,6 @@ def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbo
     sandbox.commit()
     show(checkout, sandbox)
     assert Path(checkout.root).is_dir()
-
-
-@pytest.mark.nightly
-def test_a_second_look_at_many_files_costs_at_most_twice_a_checkout(sandbox: GitSandbox, proof: Take) -> None:
-    """In processor time of git and of idumb together."""
-    sandbox.write_all({f"d{number % 40}/{number}.txt": f"{number}\n" for number in range(2000)})
-    sandbox.commit("first")
-    sandbox.write("d1/1.txt", "changed\n")
-    sandbox.commit("second")
-    checkout = proof()
-    for revision in ("HEAD", "HEAD~1"):  # git packs nothing, and every module is imported
-        show(checkout, sandbox, revision)
-    before = spent()
-    sandbox.git("worktree", "add", "-q", "--detach", "../full", "HEAD")
-    full, before = spent() - before, spent()
-    show(checkout, sandbox)
-    checkout.trees.scan()
-    assert checkout.restore() == ()
-    assert spent() - before <= 2 * full
-
-
-def spent() -> float:
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
 def test_without_room_for_the_tree_nothing_is_written(

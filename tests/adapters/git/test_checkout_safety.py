@@ -215,20 +215,17 @@ def test_what_is_mounted_in_a_checkout_is_not_removed(repository: GitSandbox, tm
     assert names(root.parent) == [root.name, "repository"]
 
 
-def test_what_programs_put_beside_a_checkout_goes(repository: GitSandbox, checkout: Checkout) -> None:
+def test_what_programs_put_beside_a_checkout_and_in_folders_of_any_depth_goes(
+    repository: GitSandbox, checkout: Checkout
+) -> None:
     """Tools search upward, and a path of the work may begin with `../`."""
     root = show(checkout, repository)
     (root.parent / "node_modules/impl").mkdir(parents=True)
     (root.parent / "impl.py").touch()
-    everything(checkout, repository)
-    assert names(root.parent) == [root.name, "repository"]
-
-
-def test_folders_of_any_depth_go(repository: GitSandbox, checkout: Checkout) -> None:
-    root = show(checkout, repository)
     subprocess.run(["mkdir", "-p", "/".join(["d"] * 1200)], cwd=root, check=True)
     (root / "d/x").touch()
     everything(checkout, repository)
+    assert names(root.parent) == [root.name, "repository"]
     assert names(root / "d") == ["b.txt"]
 
 

@@ -20,30 +20,35 @@ def expected(sandbox: GitSandbox, *paths: str) -> str:
 
 @pytest.mark.parametrize(
     "rules",
-    ["", "* text=auto\n", "*.txt eol=crlf\n", "*.txt text\n", "*.txt ident\n", "*.txt filter=upper\n", "*.txt -text\n"],
+    [
+        "",
+        "* text=auto\n",
+        "*.txt eol=crlf\n",
+        "*.txt text\n",
+        "*.txt ident\n",
+        "*.txt filter=upper\n",
+        "*.txt -text\n",
+        "autocrlf",
+    ],
 )
 def test_it_is_the_tree_that_git_commits(sandbox: GitSandbox, trees: GitTrees, rules: str) -> None:
     sandbox.git("config", "filter.upper.clean", "tr a-z A-Z")
     sandbox.git("config", "filter.upper.required", "true")
-    sandbox.write_all({".gitattributes": rules, "old.txt": CRLF, "gone.txt": "x\n", "other.txt": "x\n"})
+    if rules == "autocrlf":
+        sandbox.git("config", "core.autocrlf", "true")
+    else:
+        sandbox.write(".gitattributes", rules)
+    sandbox.write_all({"old.txt": CRLF, "gone.txt": "x\n", "other.txt": "x\n"})
     head = sandbox.commit()
     sandbox.write_all({"old.txt": CRLF + b"z\r\n", "d/new.txt": b"$Id$ a\r\n", "d/mixed.txt": b"a\r\nb\n"})
     sandbox.write_all({"other.txt": "not part of the commit\n"})
     sandbox.remove("gone.txt")
     changed = ("old.txt", "d/new.txt", "d/mixed.txt", "gone.txt")
-    index = (sandbox.git_dir / "index").read_bytes()
+    before = sandbox.ledger()
     computed = trees.committed(head, trees.scan(), changed)
-    assert (sandbox.git_dir / "index").read_bytes() == index
+    assert sandbox.ledger() == before
+    assert not list(Path(sandbox.common_dir).rglob("index-*"))
     assert computed == expected(sandbox, *changed)
-
-
-def test_the_user_s_autocrlf_applies(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.git("config", "core.autocrlf", "true")
-    sandbox.write_all({"a.txt": "x\n"})
-    head = sandbox.commit()
-    sandbox.write_all({"a.txt": CRLF})
-    computed = trees.committed(head, trees.scan(), ("a.txt",))
-    assert computed == expected(sandbox, "a.txt")
 
 
 def test_without_trusted_modes_the_mode_is_that_of_the_index(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -56,10 +61,11 @@ def test_without_trusted_modes_the_mode_is_that_of_the_index(sandbox: GitSandbox
     assert computed == expected(sandbox, "plain", "new")
 
 
-def test_attributes_that_come_with_the_commit_apply(sandbox: GitSandbox, trees: GitTrees) -> None:
+@pytest.mark.parametrize("is_first", [False, True])
+def test_attributes_that_come_with_the_commit_apply(sandbox: GitSandbox, trees: GitTrees, *, is_first: bool) -> None:
     sandbox.write_all({"a.txt": "x\n"})
-    head = sandbox.commit()
-    sandbox.write_all({".gitattributes": "* text\n", "a.txt": CRLF})
+    head = None if is_first else sandbox.commit()
+    sandbox.write_all({".gitattributes": "* text\n", "a.txt": CRLF, "b.txt": "left out\n"})
     computed = trees.committed(head, trees.scan(), (".gitattributes", "a.txt"))
     assert computed == expected(sandbox, ".gitattributes", "a.txt")
 
@@ -83,34 +89,6 @@ def test_attributes_apply_wherever_they_are(sandbox: GitSandbox, trees: GitTrees
     computed = trees.committed(head, trees.scan(), ("d/e/a.txt",))
     assert computed == expected(sandbox, "d/e/a.txt")
     assert sandbox.git("cat-file", "-s", "HEAD:d/e/a.txt") == "4"
-
-
-def test_without_attributes_they_are_not_read_for_each_path(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """libgit2 looks for six files for each attribute of each path."""
-    sandbox.write_all({"d/a.txt": "x\n"})
-    head = sandbox.commit()
-    sandbox.write_all({"d/a.txt": CRLF})
-    read: list[bytes] = []
-    monkeypatch.setattr(type(trees.repository), "get_attr", lambda _, path, __: read.append(path))
-    assert trees.committed(head, trees.scan(), ("d/a.txt",)) == expected(sandbox, "d/a.txt")
-    assert read == []
-
-
-def test_before_the_first_commit(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({".gitattributes": "* text\n", "a.txt": CRLF, "b.txt": "left out\n"})
-    computed = trees.committed(None, trees.scan(), (".gitattributes", "a.txt"))
-    assert computed == expected(sandbox, ".gitattributes", "a.txt")
-
-
-def test_nothing_but_objects_is_written(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({".gitattributes": "* text\n", "a.txt": CRLF})
-    head = sandbox.commit()
-    before = sandbox.ledger()
-    trees.committed(head, trees.scan(), ("a.txt",))
-    assert sandbox.ledger() == before
-    assert not list(Path(sandbox.common_dir).rglob("index-*"))
 
 
 def test_a_sparse_index_that_libgit2_cannot_read(sandbox: GitSandbox, trees: GitTrees) -> None:

@@ -345,11 +345,8 @@ def test_a_commit_of_a_project_in_a_subfolder_has_its_trailer_and_hooks_run_at_t
     assert sandbox.git("log", "-1", "--format=%B", str(made.commit)) == f"{MESSAGE}Idumb-Project: apps/api\n"
 
 
-def test_submodules_stay_as_they_are(sandbox: GitSandbox, history: GitHistory, base: str, tmp_path: Path) -> None:
-    library = GitSandbox.create(tmp_path / "library")
-    library.write("f", "1\n")
-    at = library.commit()
-    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+def test_submodules_stay_as_they_are(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    at = sandbox.add_submodule("lib").head()
     sandbox.commit()
     hook(sandbox, "test \"$(git status --porcelain -uno)\" = 'M  a' && cat lib/f")
     tree = work(sandbox, {"a": "2\n"})

@@ -11,7 +11,6 @@ import pytest
 
 from idumb.domain import errors
 from idumb.git import discover
-from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 
 
@@ -56,32 +55,24 @@ def test_find_follows_a_link_to_the_real_folder(sandbox: GitSandbox, tmp_path: P
     assert discover.find(str(tmp_path / "link")).root == str(sandbox.root)
 
 
-def _code(start: Path) -> str:
-    with pytest.raises(errors.Refusal) as caught:
-        discover.find(str(start))
-    assert "\n" not in caught.value.message
-    assert caught.value.hint
-    return caught.value.code
-
-
-def test_find_refuses_a_folder_without_repository(tmp_path: Path) -> None:
-    assert _code(tmp_path) == "git.not-a-repository"
-
-
-def test_find_refuses_a_bare_repository(tmp_path: Path) -> None:
+def test_a_folder_in_which_nothing_can_run_is_refused_in_one_line(sandbox: GitSandbox, tmp_path: Path) -> None:
     GitSandbox.create(tmp_path / "bare.git", options=("--bare",))
-    assert _code(tmp_path / "bare.git") == "git.bare"
-    assert _code(tmp_path / "bare.git/refs") == "git.bare"
-
-
-def test_find_refuses_the_git_folder_itself(sandbox: GitSandbox) -> None:
-    assert _code(sandbox.git_dir / "refs") == "git.inside-git-folder"
-
-
-@every("content", [b"", b"nonsense", b"gitdir: /nowhere/at/all\n"])
-def test_find_refuses_a_dangling_git_file(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / ".git").write_bytes(content)
-    assert _code(tmp_path) == "git.broken-link"
+    rows = {
+        tmp_path: "git.not-a-repository",
+        tmp_path / "bare.git": "git.bare",
+        tmp_path / "bare.git/refs": "git.bare",
+        sandbox.git_dir / "refs": "git.inside-git-folder",
+    }
+    for number, link in enumerate((b"", b"nonsense", b"gitdir: /nowhere/at/all\n")):
+        (tmp_path / f"link{number}").mkdir()
+        (tmp_path / f"link{number}/.git").write_bytes(link)
+        rows[tmp_path / f"link{number}"] = "git.broken-link"
+    for start, code in rows.items():
+        with pytest.raises(errors.Refusal) as caught:
+            discover.find(str(start))
+        assert caught.value.code == code
+        assert "\n" not in caught.value.message
+        assert caught.value.hint
 
 
 def test_find_loads_neither_libgit2_nor_subprocess() -> None:

@@ -74,16 +74,29 @@ def test_nothing_is_left_of_displaced_files_after_the_operation(
     assert not (sandbox.git_dir / "idumb/displaced/main").exists()
 
 
-@pytest.mark.parametrize("how", ["by rename", "in place"])
+RACES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "a save by rename": ("exchange", "d/a", lambda place: _save(place, "mine")),
+    "a save in place": ("exchange", "d/a", lambda place: place.write_text("mine")),
+    "another mode": ("exchange", "d/a", lambda place: place.chmod(0o755)),
+    "a new file": ("place", "d/gone", lambda place: place.write_text("mine")),
+    "a save before a deletion": ("rename", "d/new", lambda place: place.write_text("mine")),
+}
+"""The call before which somebody acts, the path, and what he does with it."""
+
+
+@pytest.mark.parametrize("race", RACES)
 def test_a_save_just_before_the_exchange_is_put_back(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch, how: str
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch, race: str
 ) -> None:
-    place = sandbox.root / "d/a"
-    save = (lambda: _save(place, "mine")) if how == "by rename" else (lambda: place.write_text("mine"))
+    call, path, act = RACES[race]
+    place = sandbox.root / path
     with monkeypatch.context() as patching:
-        _before(patching, "exchange", save)
-        assert trees.restore(*edited, ["d/a"]) == (Conflict("d/a", WHY),)
-    assert _texts(trees, sandbox) == (["a=mine", "new=2", "stays=1"], [])
+        _before(patching, call, lambda: act(place))
+        assert trees.restore(*edited, [path]) == (Conflict(path, WHY),)
+    if race == "another mode":
+        assert place.stat().st_mode & 0o777 == 0o755
+    texts = {"a": "2", "new": "2", "stays": "1", place.name: "2" if race == "another mode" else "mine"}
+    assert _texts(trees, sandbox) == (sorted(f"{name}={text}" for name, text in texts.items()), [])
 
 
 def test_of_two_saves_around_the_exchange_the_newest_stays_and_the_other_is_named(
@@ -101,24 +114,6 @@ def test_of_two_saves_around_the_exchange_the_newest_stays_and_the_other_is_name
         (conflict,) = trees.restore(*edited, ["d/a"])
     assert "another saved version is in" in conflict.why
     assert _texts(trees, sandbox) == (["a=newer", "new=2", "stays=1"], ["older"])
-
-
-def test_a_file_created_just_before_is_not_replaced(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patching:
-        _before(patching, "place", lambda: sandbox.write("d/gone", "mine"))
-        assert trees.restore(*edited, ["d/gone"]) == (Conflict("d/gone", WHY),)
-    assert _texts(trees, sandbox) == (["a=2", "gone=mine", "new=2", "stays=1"], [])
-
-
-def test_a_save_just_before_a_deletion_is_put_back(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patching:
-        _before(patching, "rename", lambda: sandbox.write("d/new", "mine"))
-        assert trees.restore(*edited, ["d/new"]) == (Conflict("d/new", WHY),)
-    assert _texts(trees, sandbox) == (["a=2", "new=mine", "stays=1"], [])
 
 
 def test_of_two_saves_around_a_deletion_the_newest_stays_and_the_other_is_named(
@@ -143,16 +138,6 @@ def test_what_a_program_writes_later_to_a_file_that_it_held_open_is_kept_and_nam
     for _ in range(2):
         texts, named = _texts(trees, sandbox)
         assert (texts, sorted(named)) == (["a=1", "stays=1"], ["late edit", "late new"])
-
-
-def test_a_file_whose_mode_changed_just_before_is_put_back(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = sandbox.root / "d/a"
-    with monkeypatch.context() as patching:
-        _before(patching, "exchange", lambda: place.chmod(0o755))
-        assert trees.restore(*edited, ["d/a"]) == (Conflict("d/a", WHY),)
-    assert place.stat().st_mode & 0o777 == 0o755
 
 
 def test_what_a_killed_restore_displaced_unseen_is_named(

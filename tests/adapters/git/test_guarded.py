@@ -82,6 +82,7 @@ BY_FOLDER = '[includeIf "gitdir:/nowhere/"]\n\tpath = ~/more\n'
         ("~/mine", "[core]\n\texcludesFile = ~/mine\n"),
         (".git/info/attributes", ""),
         (".git/hooks/pre-commit", ""),
+        (".git/hooks/pre-commit.d/1", ""),
         ("~/hooks/pre-commit", "[core]\n\thooksPath = ~/hooks\n"),
         ("~/hooks/lib/any", "[core]\n\thooksPath = ~/hooks\n"),
         (".husky/pre-commit", "[core]\n\thooksPath = .husky\n"),
@@ -94,11 +95,6 @@ def test_a_file_that_git_would_read_is_guarded_before_it_exists(
 ) -> None:
     """R-GIT-6, F53."""
     assert changed(sandbox, home, path, setup=setup.format(root=sandbox.root)) == [path]
-
-
-def test_files_in_folders_of_hooks_are_guarded(sandbox: GitSandbox, home: Path) -> None:
-    (sandbox.common_dir / "hooks/pre-commit.d").mkdir(parents=True)
-    assert changed(sandbox, home, ".git/hooks/pre-commit.d/1") == [".git/hooks/pre-commit.d/1"]
 
 
 def test_the_files_of_git_s_own_default_places_are_guarded(

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from idumb.git import discover, guarded_files
 from idumb.git.trees import GitTrees
 from tests.support import checkouts
 from tests.support.gitrepo import GitSandbox
 
-if TYPE_CHECKING:
-    import pytest
-
 
 def names(sandbox: GitSandbox, tree: str) -> list[str]:
     return sorted(sandbox.tree(tree))
 
 
-def test_an_ignore_file_in_an_ignored_folder_is_skipped(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({".gitignore": "/node_modules/\n", "node_modules/a/.gitignore": "*\n"})
-    assert names(sandbox, trees.scan()) == [".gitignore"]
-
-
-def test_an_ignore_file_that_ignores_itself_hides_its_folder(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_an_ignore_file_that_ignores_itself_hides_its_folder_and_one_in_an_ignored_folder_counts_for_nothing(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
     """As for git, and as tools do it for their caches."""
     sandbox.write_all({"made/.gitignore": "*\n", "made/x": "x", "a": "a"})
-    assert names(sandbox, trees.scan()) == ["a"]
+    sandbox.write_all({".gitignore": "/node_modules/\n", "node_modules/a/.gitignore": "!*\n", "node_modules/a/x": "x"})
+    assert names(sandbox, trees.scan()) == [".gitignore", "a"]
 
 
 def test_files_hidden_by_rules_are_listed_with_the_rule(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -67,13 +61,3 @@ def test_the_user_s_rules_are_read_wherever_configuration_names_them(sandbox: Gi
     assert outside.configuration.ignores[-1] == "/elsewhere"
     sandbox.git("config", "core.excludesFile", "in/tree")
     assert outside.configuration.ignores[-1] == str(sandbox.root / "in/tree")
-
-
-def test_git_is_asked_for_its_configuration_once(
-    sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (home / "gitconfig").write_text("[include]\n\tpath = ~/missing\n[core]\n\texcludesFile = ~/rules\n")
-    outside = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
-    before = outside.configuration
-    monkeypatch.setattr(subprocess, "Popen", None)
-    assert outside.configuration == before

@@ -355,10 +355,3 @@ def test_a_damaged_tree_of_names_is_a_refusal_that_says_what_to_do(source: GitSa
     with pytest.raises(Refusal, match="missing or damaged") as caught:
         history.kept(f"{RUN}T1/1/base")
     assert (caught.value.code, caught.value.hint) == ("git.object-missing", "idumb doctor --fix")
-
-
-def test_an_object_that_is_gone_gets_no_name(source: GitSandbox) -> None:
-    run = Run(source)
-    with pytest.raises(Refusal, match="does not exist"):
-        run.history.keep_ref(f"{RUN}T1/1/base", "1" * 40)
-    assert source.kept(RUN) == {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from idumb.domain import paths
@@ -13,13 +11,10 @@ from tests.support.gitrepo import GitSandbox
 
 
 @pytest.fixture
-def inside(sandbox: GitSandbox, tmp_path: Path) -> GitSandbox:
+def inside(sandbox: GitSandbox) -> GitSandbox:
     """A submodule `lib` of the sandbox, with a committed file `f`."""
-    library = GitSandbox.create(tmp_path / "library")
-    library.write_all({"f": "1", ".gitignore": "made/\n"})
-    library.commit()
     sandbox.write("a", "a")
-    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    library = sandbox.add_submodule("lib", {"f": "1", ".gitignore": "made/\n"})
     sandbox.commit()
     return GitSandbox(sandbox.root / "lib", library.environment)
 

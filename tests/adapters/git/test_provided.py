@@ -95,12 +95,6 @@ def test_a_rule_for_a_folder_means_what_is_ignored_in_it(checkout: Checkout) -> 
     assert checkout.files() == {"logs/a.log": "a\n"}
 
 
-def test_without_rules_nothing_is_copied(checkout: Checkout) -> None:
-    checkout.rules = ()
-    assert checkout.bring() == ()
-    assert checkout.files() == {}
-
-
 def test_copies_have_modes_and_times_of_the_originals(checkout: Checkout) -> None:
     program = checkout.user.write("node_modules/.bin/run", "#!/bin/sh\n", mode=0o555)
     os.utime(program, ns=(1, 2))
@@ -113,16 +107,16 @@ def test_copies_have_modes_and_times_of_the_originals(checkout: Checkout) -> Non
 
 
 def test_copies_follow_the_originals(checkout: Checkout) -> None:
+    """Pipes are not copied."""
     checkout.user.write("node_modules/old/index.js", "old\n")
     checkout.bring()
     checkout.user.write_all({"node_modules/lib/index.js": "changed\n", "node_modules/new": "new\n"})
+    os.mkfifo(checkout.user.root / "node_modules/pipe")
     shutil.rmtree(checkout.user.root / "node_modules/old")
+    checkout.user.remove("data/models/m")
+    (checkout.root / "data/models/m").write_text("bad\n")
     checkout.bring()
-    assert checkout.files() == {
-        "data/models/m": "m\n",
-        "node_modules/lib/index.js": "changed\n",
-        "node_modules/new": "new\n",
-    }
+    assert checkout.files() == {"node_modules/lib/index.js": "changed\n", "node_modules/new": "new\n"}
 
 
 def test_what_is_no_longer_provided_is_removed(checkout: Checkout) -> None:
@@ -130,6 +124,8 @@ def test_what_is_no_longer_provided_is_removed(checkout: Checkout) -> None:
     checkout.rules = ("/data/models",)
     assert checkout.bring() == ("data/models",)
     assert checkout.files() == {"data/models/m": "m\n"}
+    checkout.rules = ()
+    assert (checkout.bring(), checkout.files()) == ((), {})
 
 
 def test_only_what_changed_is_copied_again(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,8 +137,11 @@ def test_only_what_changed_is_copied_again(checkout: Checkout, monkeypatch: pyte
     assert {path: path.stat().st_ino for path in copies} == copies
 
 
-def test_what_a_program_changed_is_put_back(checkout: Checkout) -> None:
-    checkout.user.write_all({f"node_modules/{name}/index.js": "same\n" for name in ("edited", "gone", "mode", "file")})
+@pytest.mark.parametrize("command", ["the same command", "the next one"])
+def test_what_a_program_changed_is_put_back(checkout: Checkout, command: str) -> None:
+    """Without permissions, nobody but root can list a folder."""
+    folders = ("edited", "gone", "mode", "file", "hiding")
+    checkout.user.write_all({f"node_modules/{name}/index.js": "same\n" for name in folders})
     before = (checkout.bring(), checkout.files())[1]
     modules = checkout.root / "node_modules"
     with (modules / "edited/index.js").open("r+") as stream:
@@ -152,43 +151,22 @@ def test_what_a_program_changed_is_put_back(checkout: Checkout) -> None:
     )
     shutil.rmtree(modules / "gone")
     (modules / "mode/index.js").chmod(0o777)
+    (modules / "mode").chmod(0o777)
     shutil.rmtree(modules / "file")
     (modules / "file").write_text("a file instead of a folder\n")
     (modules / ".cache/deep").mkdir(parents=True)
     (modules / ".cache/deep/result").write_text("added\n")
     (modules / "everything").symlink_to("/")
-    checkout.restore()
+    (modules / "hiding/hidden.js").write_text("bad\n")
+    (modules / "hiding").chmod(0)
+    if command == "the same command":
+        checkout.restore()
+    else:
+        checkout.bring()
     assert checkout.files() == before
-    assert sorted(os.listdir(modules)) == ["edited", "file", "gone", "lib", "mode"]
+    assert sorted(os.listdir(modules)) == ["edited", "file", "gone", "hiding", "lib", "mode"]
     assert (modules / "mode/index.js").stat().st_mode & 0o777 == 0o644
-
-
-def test_another_command_puts_back_what_a_program_changed(checkout: Checkout) -> None:
-    before = (checkout.bring(), checkout.files())[1]
-    (checkout.root / "node_modules/lib/index.js").write_text("bad\n")
-    (checkout.root / "node_modules/lib/more.js").write_text("bad\n")
-    (checkout.root / "node_modules/lib").chmod(0o777)
-    checkout.bring()
-    assert checkout.files() == before
-    assert (checkout.root / "node_modules/lib").stat().st_mode & 0o777 == 0o755
-
-
-def test_what_a_program_hid_is_found(checkout: Checkout) -> None:
-    """Without permissions, nobody but root can list a folder."""
-    before = (checkout.bring(), checkout.files())[1]
-    lib = checkout.root / "node_modules/lib"
-    (lib / "hidden.js").write_text("bad\n")
-    lib.chmod(0)
-    checkout.restore()
-    assert checkout.files() == before
-
-
-def test_a_changed_copy_whose_original_is_gone_is_removed(checkout: Checkout) -> None:
-    checkout.bring()
-    checkout.user.remove("data/models/m")
-    (checkout.root / "data/models/m").write_text("bad\n")
-    checkout.restore()
-    assert checkout.files() == {"node_modules/lib/index.js": "lib\n"}
+    assert (modules / "mode").stat().st_mode & 0o777 == 0o755
 
 
 def test_a_link_of_the_tree_stays_where_a_folder_of_copies_was(checkout: Checkout) -> None:
@@ -315,12 +293,6 @@ def test_a_path_that_is_nowhere_is_refused_once_and_a_pattern_may_match_nothing(
     with pytest.raises(Refusal, match=r"not in your working tree: nowhere$") as refused:
         provided.bring(str(checkout.root), ())
     assert refused.value.code == "checkout.missing"
-
-
-def test_pipes_are_not_copied(checkout: Checkout) -> None:
-    os.mkfifo(checkout.user.root / "node_modules/pipe")
-    checkout.bring()
-    assert checkout.files().keys() == {"data/models/m", "node_modules/lib/index.js"}
 
 
 def _removed(path: Path) -> None:

@@ -29,24 +29,16 @@ def commit(sandbox: GitSandbox, name: str) -> str:
     return sandbox.git("rev-parse", name)
 
 
-def flip(sandbox: GitSandbox, place: Repository, *arguments: str) -> None:
-    """Another process moves the ref between the check and the write."""
-    place.guard = lambda: (sandbox.git("update-ref", *arguments), None)[1]
-
-
-def test_a_ref_moved_by_another_process_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
-    sandbox.git("update-ref", REF, "one")
-    flip(sandbox, place, REF, "two")
+@pytest.mark.parametrize("before", ["one", ""])
+def test_a_ref_that_another_process_moved_or_created_keeps_its_value(
+    sandbox: GitSandbox, place: Repository, before: str
+) -> None:
+    if before:
+        sandbox.git("update-ref", REF, before)
+    place.guard = lambda: (sandbox.git("update-ref", REF, "two"), None)[1]  # between the check and the write
     with pytest.raises(Refusal) as caught:
         refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert caught.value.code == "git.ref-moved"
-    assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
-
-
-def test_a_ref_created_by_another_process_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
-    flip(sandbox, place, REF, "two")
-    with pytest.raises(Refusal):
-        refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 

@@ -64,24 +64,18 @@ def test_commits_files_and_locks_of_the_copy_stay_in_the_copy(sandbox: GitSandbo
     assert work_tree(sandbox.root) == before
 
 
-def test_a_detached_head_is_detached_in_the_copy(sandbox: GitSandbox) -> None:
+def test_a_copy_is_detached_or_without_a_commit_as_the_user_s_repository_is(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-7."""
     sandbox.write("a", "1\n")
+    with rehearsal.present_files(place_of(sandbox), head_of(sandbox)) as copy:
+        inside = GitSandbox(Path(copy.root))
+        assert (inside.head(), inside.status()) == ("", ["?? a"])
     sandbox.commit()
     sandbox.git("checkout", "--quiet", "--detach")
     with rehearsal.present_files(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         assert inside.try_git("symbolic-ref", "--quiet", "HEAD").returncode == 1
         assert inside.head() == sandbox.head()
-
-
-def test_before_the_first_commit_the_copy_has_no_commit_either(sandbox: GitSandbox) -> None:
-    """R-RUN-11, R-GIT-7."""
-    sandbox.write("a", "1\n")
-    with rehearsal.present_files(place_of(sandbox), head_of(sandbox)) as copy:
-        inside = GitSandbox(Path(copy.root))
-        assert inside.head() == ""
-        assert inside.status() == ["?? a"]
 
 
 @pytest.fixture
