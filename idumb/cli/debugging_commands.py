@@ -15,20 +15,19 @@ idumb show TASK --debug."""
 debug_command = options.Group("debug", _TEXT)
 
 
-@options.command("inspect", group=debug_command)
+@options.command("inspect", group=debug_command, opens=options.READS)
 @click.argument("run")
 @click.option("--at", type=click.IntRange(1), metavar="EVENT", help="After this event; by default after the newest.")
-def inspect_command(run: str, *, at: int | None) -> Result:
+def inspect_command(services: options.Container, run: str, *, at: int | None) -> Result:
     """Show the state of a run at an event, rebuilt from the events before it."""
     from idumb.app.reading import debugging
 
-    with options.services() as services:
-        return debugging.inspect(services, run, at)
+    return debugging.inspect(services, run, at)
 
 
-@options.command("replay", group=debug_command)
+@options.command("replay", group=debug_command, opens=options.READS)
 @click.argument("run")
-def replay_command(run: str) -> Result:
+def replay_command(services: options.Container, run: str) -> Result:
     """Rebuild the state of a run, and compare it with what is recorded.
 
     Compares with progress.json, and with what events say of the state before them: attempts, what agents used of
@@ -36,40 +35,36 @@ def replay_command(run: str) -> Result:
     """
     from idumb.app.upkeep import run_integrity
 
-    with options.services() as services:
-        return run_integrity.rebuilt(services, run)
+    return run_integrity.rebuilt(services, run)
 
 
-@options.command("compare", group=debug_command)
+@options.command("compare", group=debug_command, opens=options.READS)
 @click.argument("run")
 @click.argument("other")
-def compare_command(run: str, other: str) -> Result:
+def compare_command(services: options.Container, run: str, other: str) -> Result:
     """Show two runs side by side: tasks, attempts, time, tokens, cost, and settings that differ."""
     from idumb.app.reading import debugging
 
-    with options.services() as services:
-        return debugging.compare(services, run, other)
+    return debugging.compare(services, run, other)
 
 
-@options.command("trace", group=debug_command)
+@options.command("trace", group=debug_command, opens=options.READS)
 @options.task
 @click.option("--run", metavar="RUN", help="In this run; by default in the newest one.")
-def trace_command(task: str, *, run: str | None) -> Result:
+def trace_command(services: options.Container, task: str, *, run: str | None) -> Result:
     """Show how long each stage of a task took: built, judged, delivered, waited for people."""
     from idumb.app.reading import debugging
 
-    with options.services() as services:
-        return debugging.trace(services, task, run)
+    return debugging.trace(services, task, run)
 
 
-@options.command("validate", group=debug_command)
+@options.command("validate", group=debug_command, opens=options.READS)
 @click.argument("run")
-def validate_command(run: str) -> Result:
+def validate_command(services: options.Container, run: str) -> Result:
     """Check the events of a run: chain, order, payloads, and what they name in git.
 
     Exit code 1 means that an event is not valid.
     """
     from idumb.app.upkeep import run_integrity
 
-    with options.services() as services:
-        return run_integrity.validate(services, run)
+    return run_integrity.validate(services, run)

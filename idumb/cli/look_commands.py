@@ -202,16 +202,19 @@ def watch_command(services: options.Container, phase: str | None, *, once: bool,
 
 
 @options.command("metrics", opens=options.READS)
+@click.option("--since", metavar="TIME", callback=options.moment, help="Only from this time on (ISO 8601, UTC).")
 @options.view("prometheus", "Print the figures as Prometheus reads them.")
-def metrics_command(services: options.Container, view: str | None) -> Result:  # noqa: ARG001 - it selects the text of the answer
+def metrics_command(services: options.Container, since: str | None, view: str | None) -> Result:
     """Show figures over all runs: how tasks end, what agents use.
 
     Also how long people were waited for. Counts the runs that the event log has, without archived ones. What an agent
     did not report is not in the sums.
     """
+    if since and view:
+        raise click.UsageError("Prometheus counts from the beginning; leave out --since.")
     from idumb.app.reading import metrics
 
-    return metrics.metrics(services)
+    return metrics.metrics(services, since)
 
 
 audit_command = options.Group("audit", "Verify the event log, or what a run left behind.")

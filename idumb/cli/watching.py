@@ -136,6 +136,9 @@ class Sight:
         self._folder = self._services.transcripts_of(run)
         return expected.of_run(self._services, run)
 
+    def limit(self, run: str) -> float | None:
+        return expected.most_dollars(self._services, run)
+
     def look(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now:
         """Return what works on a task, at most a second old."""
         at, now = self._seen.get((task, attempt), (0.0, Now()))

@@ -59,6 +59,14 @@ class Ceiling:
     tokens: int | None = None
     cost_usd: float | None = None
 
+    @property
+    def words(self) -> str:
+        """Such as `5 attempts, 600 s, $2.50`; "" without any."""
+        amounts = ((self.attempts, "{} attempts"), (self.seconds, "{} s"), (self.tokens, "{} tokens"))
+        return ", ".join(
+            words.format(most) for most, words in (*amounts, (self.cost_usd, "${:.2f}")) if most is not None
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.cli.test_report_page import reviewed
 from tests.support.plans import run
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making
+from tests.support.project import Project, failing_task, making
 
 
 @pytest.mark.usefixtures("home")
@@ -25,6 +25,36 @@ def test_figures_of_all_runs_count_attempts_agents_and_people(prepared: Prepared
     assert data["waiting_seconds"] > 0
     assert [(row["phase"], row["runs"]) for row in data["workflows"]] == [("1", 1)]
     assert "1 completed; 0 of 1 completed with their first attempt" in project.quick("metrics").out
+
+
+@pytest.mark.usefixtures("home")
+def test_figures_of_a_period_count_what_ended_in_it(prepared: Prepared) -> None:
+    """R-OPS-1: the wait began before the period, and counts from its beginning."""
+    project = prepared.get(reviewed)
+    (answered,) = project.events("1", "--kind", "decision.answered")
+    before = project.json("metrics").data
+    data = project.json("metrics", "--since", answered["at"]).data
+    assert (data["runs"]["halted"], before["runs"]["halted"]) == (1, 2)
+    assert data["tasks"]["completed"] == 1
+    assert [(row["adapter"], row["calls"]) for row in data["agents"]] == [("command", 1), ("steps", 1)]
+    assert data["waiting_seconds"] == 0 < before["waiting_seconds"]
+    assert data["workflows"] == []
+    assert project.json("metrics", "--since", "2999-01-01").data["agents"] == []
+    assert project.quick("metrics", "--since", "2999-01-01", "--prometheus").code == 2
+
+
+def test_the_last_run_success_and_failure_of_each_phase_are_named(project: Project) -> None:
+    """R-OPS-1."""
+    project.plan([failing_task("T1-01", "a.txt")])
+    project.plan([making("T2-01", "b.txt")], phase="2")
+    assert project.execute("--max-attempts", "1").code == 1
+    assert project.execute(phase="2").code == 0
+    first, second = project.json("metrics").data["workflows"]
+    assert [second[name] for name in ("phase", "runs", "completed", "failed")] == ["2", 1, 1, 0]
+    assert second["last"] < second["last_success"]
+    assert (first["failed"], first["last_success"]) == (1, "")
+    assert second["seconds"] > 0
+    assert f"last failure {first['last_failure'][:10]}" in project.quick("metrics").out
 
 
 def test_prometheus_reads_the_same_figures(project: Project) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from idumb.cli import watching
+from tests.cli.test_report_page import reviewed
 from tests.support import warm
 from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_one_frame_shows_each_task_of_a_run_with_its_status(project: Project) -> None:
@@ -27,6 +27,25 @@ def test_one_frame_shows_each_task_of_a_run_with_its_status(project: Project) ->
     assert (rows[1][3], rows[1][-2:]) == ("failed", ["attempt", "2"])
     shown = project.json("watch", "1", "--once").data
     assert [(row["id"], row["status"]) for row in shown["tasks"]] == [("T1-01", "completed"), ("T1-02", "failed")]
+
+
+@pytest.mark.usefixtures("home")
+def test_what_a_run_may_cost_is_shown_before_it_and_on_the_board(prepared: Prepared) -> None:
+    """R-OPS-1: an attempt that waited ends twice, and its cost counts once."""
+    project = prepared.get(reviewed)
+    assert "of 2 tasks, $0.50\n" in project.quick("watch", "--once").out
+    project.configure(
+        f"{project.read('.idumb/config.yaml')}ceilings: {{run: {{cost_usd: 5}}, task: {{attempts: 3}}}}\n"
+    )
+    frame = project.quick("watch", "--once").out.splitlines()
+    assert frame[2] == "1 completed, 1 waiting of 2 tasks, $0.50 of $5.00"
+    assert frame[0].index("completed") == frame[1].index("waiting")
+    checked = project.json("check-plan", "1").data
+    assert checked["limits"] == {"run": "$5.00", "task": "3 attempts"}
+    assert "  a run may use $5.00\n" in project.quick("check-plan", "1").out
+    project.plan([making("T2-01", "c.txt")], phase="2")
+    asked = project.json("execute-phase", "2").error["details"]["evidence"]
+    assert {"a run may use $5.00", "a task may use 3 attempts"} <= {*asked}
 
 
 def test_the_programs_that_run_say_what_works_on_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

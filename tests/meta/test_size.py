@@ -5,13 +5,13 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 8_327,
+    "domain": 8_333,
     "markdown": 6_670,
     "app, engine rooms": 7_351,
-    "app, use cases": 8_901,
+    "app, use cases": 8_906,
     "composition": 714,
-    "cli, views": 4_695,
-    "see and steer": 1_829,
+    "cli, views": 4_711,
+    "see and steer": 1_857,
     "git": 4_548,
     "store": 1_809,
     "system": 2_138,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_911,
     "the root": 170,
 }
-TESTS = 67_883
+TESTS = 67_932
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 445_720  # bytes of README.md and docs/
+PAGES = 446_135  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from idumb.app.contract import loading
-from idumb.app.core import run_lookup
+from idumb.app.core import questions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.runs import spending
 from idumb.domain.runs.run import RunState
+from idumb.domain.settings import Ceiling
 
 _PHASES = 5
 """The newest phases whose times are used."""
@@ -47,6 +49,13 @@ def of_run(services: Services, run: str) -> dict[str, Expected]:
         seconds = task.estimate_seconds * (1.0 if scale is None else scale) if is_known else None
         rows[name] = Expected((*(check.command for check in checks if check.command), *of_project), seconds)
     return rows
+
+
+def most_dollars(services: Services, run: str) -> float | None:
+    """Return what a run may cost, with what people added to its ceiling; None if there is none."""
+    ceiling = services.settings.ceilings.get("run", Ceiling())
+    raised = questions.raises(run_lookup.run_of(services, run), None, "run")
+    return spending.raise_ceiling(ceiling, raised).cost_usd
 
 
 def _scale(services: Services, known: RunState, contract: Contract) -> float | None:

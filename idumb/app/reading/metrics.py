@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
+from idumb.app.reading import stages
 from idumb.domain import agent, outcome
 from idumb.domain.runs import spending
 from idumb.domain.runs.spending import Spent
@@ -18,29 +18,31 @@ _ENDS_OF_RUNS = {"run.completed": "completed", "run.failed": "failed", "run.halt
 _MOST_WORKFLOWS = 5
 
 
-def metrics(services: Services) -> Result:
-    """Return the figures of all runs that the log has; archived ones do not count."""
-    agents = list(_agents(services))
+def metrics(services: Services, since: str | None = None) -> Result:
+    """Return the figures of all runs that the log has, as far as they ended `since`; archived ones do not count."""
+    agents = list(_agents(services, since))
     total = spending.total(spent for _, _, spent in agents)
     data = {
-        "runs": _count(services, _ENDS_OF_RUNS),
-        "tasks": _count(services, _ENDS),
-        "first_pass": _first_pass(services),
+        "since": since,
+        "runs": _count(services, _ENDS_OF_RUNS, since),
+        "tasks": _count(services, _ENDS, since),
+        "first_pass": _first_pass(services, since),
         "agents": [_row(adapter, model, ended) for (adapter, model), ended in _grouped(agents).items()],
         "total": _sums(total),
-        "waiting_seconds": round(_waiting(services), 3),
-        "workflows": _workflows(services),
+        "waiting_seconds": round(_waiting(services, since), 3),
+        "workflows": _workflows(services, since),
     }
     return Result(data)
 
 
-def _count(services: Services, kinds: Mapping[str, str]) -> dict[str, int]:
-    return {name: sum(1 for _ in services.log.events(kind=kind)) for kind, name in kinds.items()}
+def _count(services: Services, kinds: Mapping[str, str], since: str | None) -> dict[str, int]:
+    return {name: sum(1 for _ in services.log.events(kind=kind, since=since)) for kind, name in kinds.items()}
 
 
-def _first_pass(services: Services) -> dict[str, int]:
+def _first_pass(services: Services, since: str | None) -> dict[str, int]:
     """Return how many tasks were completed, and how many of them with their first attempt."""
-    done = {(event.run, event.task): event.attempt for event in services.log.events(kind="task.completed")}
+    events = services.log.events(kind="task.completed", since=since)
+    done = {(event.run, event.task): event.attempt for event in events}
     return {"completed": len(done), "at_once": sum(attempt in (1, None) for attempt in done.values())}
 
 
@@ -48,11 +50,11 @@ Call = tuple[tuple[str, str], str, Spent]
 """Adapter and model of a call to a builder or validator, how it ended, and what it used."""
 
 
-def _agents(services: Services) -> Iterator[Call]:
+def _agents(services: Services, since: str | None) -> Iterator[Call]:
     started = {
         (event.run, event.task, event.attempt): event.payload for event in services.log.events(kind="attempt.started")
     }
-    finished = services.log.events(kind="attempt.finished")
+    finished = services.log.events(kind="attempt.finished", since=since)
     ended_last = {(event.run, event.task, event.attempt): event.payload for event in finished}
     for key, payload in ended_last.items():  # one that waited for a person ends twice
         for role in (agent.BUILDER, agent.VALIDATOR):
@@ -91,28 +93,39 @@ def _sums(spent: Spent) -> dict[str, Any]:
     }
 
 
-def _waiting(services: Services) -> float:
-    """Return for how many seconds questions waited for the answer of a person."""
-    asked = {event.payload["id"]: event.at for event in services.log.events(kind="decision.asked")}
-    answers = services.log.events(kind="decision.answered")
+def _waiting(services: Services, since: str | None) -> float:
+    """Return for how many seconds questions waited for the answer of a person, in the period."""
+    asked = {event.payload["id"]: max(event.at, since or "") for event in services.log.events(kind="decision.asked")}
+    answers = services.log.events(kind="decision.answered", since=since)
     pairs = ((asked.get(event.payload["decision"]), event.at) for event in answers)
-    return sum(_seconds(end) - _seconds(start) for start, end in pairs if start is not None)
+    return sum(stages.seconds(start, end) for start, end in pairs if start is not None)
 
 
-def _seconds(at: str) -> float:
-    return datetime.fromisoformat(at).timestamp()
+def _workflows(services: Services, since: str | None) -> list[dict[str, Any]]:
+    """Return the phases and workflows that ran most often: how their runs ended, their last run, success and failure.
 
-
-def _workflows(services: Services) -> list[dict[str, Any]]:
-    """Return the phases and workflows that ran most often, with their last run, success and failure."""
-    names: dict[str | None, str] = {}
-    rows: dict[str, dict[str, Any]] = {}
-    for event in services.log.events(kind="run.started"):
-        names[event.run] = phase = str(event.payload["phase"])
-        row = rows.setdefault(phase, {"phase": phase, "runs": 0, "last": "", "last_success": "", "last_failure": ""})
-        row |= {"runs": row["runs"] + 1, "last": event.at}
-    for kind, name in (("run.completed", "last_success"), ("run.failed", "last_failure")):
-        for event in services.log.events(kind=kind):
-            if event.run in names:
-                rows[names[event.run]][name] = event.at
-    return sorted(rows.values(), key=lambda row: -row["runs"])[:_MOST_WORKFLOWS]
+    A run that continued after it failed counts with its last end. `seconds` is the mean time to that, waits included.
+    """
+    started = {event.run: event for event in services.log.events(kind="run.started")}
+    ends: dict[str | None, tuple[str, str]] = {}
+    for kind in ("run.failed", "run.completed"):
+        for event in services.log.events(kind=kind, since=since):
+            ends[event.run] = max(ends.get(event.run, ("", "")), (event.at, kind))
+    rows: list[dict[str, Any]] = []
+    for phase in dict.fromkeys(str(event.payload["phase"]) for event in started.values()):
+        begun = {run: event.at for run, event in started.items() if str(event.payload["phase"]) == phase}
+        recent = [at for at in begun.values() if at >= (since or "")]
+        done = {kind: [ends[run][0] for run in begun if run in ends and ends[run][1] == kind] for kind in _ENDS_OF_RUNS}
+        took = [stages.seconds(at, ends[run][0]) for run, at in begun.items() if run in ends]
+        row = {
+            "phase": phase,
+            "runs": len(recent),
+            "completed": len(done["run.completed"]),
+            "failed": len(done["run.failed"]),
+            "seconds": round(sum(took) / len(took), 3) if took else None,
+            "last": max(begun.values()),
+            "last_success": max(done["run.completed"], default=""),
+            "last_failure": max(done["run.failed"], default=""),
+        }
+        rows += [row] if recent or took else []
+    return sorted(rows, key=lambda row: -row["runs"])[:_MOST_WORKFLOWS]

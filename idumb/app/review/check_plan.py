@@ -12,6 +12,7 @@ from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
+from idumb.app.review import consent_lines
 from idumb.domain import contract as contracts
 from idumb.domain import errors, whole_numbers
 from idumb.domain.action import Action
@@ -126,6 +127,7 @@ def _contract_fields(services: Services, contract: Contract) -> dict[str, Any]:
         "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),
         "policy_hash": services.policy.digest,
         "approval": phase_grants.status(services, contract),
+        "limits": consent_lines.limits(services),
         "run_command": step_plan.run_command(contract.phase),
     }
 

@@ -34,10 +34,16 @@ def lines(services: Services, contract: Contract, parts: Parts, most: int = SHOW
         part = parts.get(grants.AGENT + name)
         argv = (part.value["program"], *part.value["arguments"]) if part is not None else None
         yield f"agent {name}: {asking.words_of_binding(services, name, argv, models=models)}"
+    yield from (f"a {scope} may use {words}" for scope, words in limits(services).items())
     yield from prepare_lines(services)
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
     yield from warning_lines(services, contract, most)
+
+
+def limits(services: Services) -> dict[str, str]:
+    """Return the ceilings of a task and of a run, in words."""
+    return {scope: ceiling.words for scope, ceiling in services.settings.ceilings.items() if ceiling.words}
 
 
 def unjudged_lines(services: Services, contract: Contract) -> Iterable[str]:

@@ -35,11 +35,19 @@ def plan(data: phrases.Data) -> phrases.Lines:
     return str(data["text"])
 
 
+_LAST = (("last run    ", "last"), ("last success", "last_success"), ("last failure", "last_failure"))
+
+
 def metrics(data: phrases.Data) -> phrases.Lines:
     """Return the figures of all runs: tasks, agents, people."""
     ends = ", ".join(f"{number} {name}" for name, number in data["tasks"].items() if number) or "none has ended"
     done = data["first_pass"]
-    lines = [f"Tasks: {ends}; {done['at_once']} of {done['completed']} completed with their first attempt"]
+    lines = [f"Since {quantities.moment(data['since'])}"] if data["since"] else []
+    runs = ", ".join(f"{number} {name}" for name, number in data["runs"].items() if number) or "none has ended"
+    lines += [
+        f"Runs: {runs}",
+        f"Tasks: {ends}; {done['at_once']} of {done['completed']} completed with their first attempt",
+    ]
     rows = [
         (
             row["adapter"] + (f" {row['model']}" if row["model"] else ""),
@@ -55,8 +63,10 @@ def metrics(data: phrases.Data) -> phrases.Lines:
     lines.append(f"People were waited for: {quantities.duration(data['waiting_seconds'])}")
     for row in data["workflows"]:
         lines.append(
-            f"Phase {row['phase']}: {quantities.counted(row['runs'], 'run')}, last {quantities.moment(row['last'])}"
+            f"Phase {row['phase']}: {quantities.counted(row['runs'], 'run')}, {row['completed']} completed,"
+            f" {row['failed']} failed" + (f", {quantities.duration(row['seconds'])} each" if row["seconds"] else "")
         )
+        lines += [f"  {words} {quantities.moment(row[key])}" for words, key in _LAST if row[key]]
     return lines
 
 

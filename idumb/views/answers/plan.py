@@ -89,7 +89,11 @@ def check_plan(data: phrases.Data) -> phrases.Lines:
         return lines
     approval = data.get("approval") or {}
     doubtful = _approval(approval) if approval.get("standing", "live") != "live" else []
-    return [*lines, f"  contract {data['contract_hash']}", *doubtful, *_next(data)[:1]]
+    return [*lines, f"  contract {data['contract_hash']}", *_limits(data), *doubtful, *_next(data)[:1]]
+
+
+def _limits(data: phrases.Data) -> list[str]:
+    return [f"  a {scope} may use {words}" for scope, words in data.get("limits", {}).items()]
 
 
 def verbose(data: phrases.Data) -> phrases.Lines:
@@ -103,7 +107,7 @@ def verbose(data: phrases.Data) -> phrases.Lines:
     lines += [f"  sha256 {sha}  {path}{versions.get(path, '')}" for path, sha in hashes]
     lines += [f"  phase    {data['phase_hash']}  (sha256sum over these lines)"] if "phase_hash" in data else []
     lines += [f"  contract {data['contract_hash']}", f"  next free task id: {data['next_free_id']}"]
-    return [*lines, *_approval(data.get("approval")), *_next(data)]
+    return [*lines, *_limits(data), *_approval(data.get("approval")), *_next(data)]
 
 
 def _findings(data: phrases.Data) -> list[str]:

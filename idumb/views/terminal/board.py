@@ -58,7 +58,8 @@ def _stays(event: Event) -> bool:
 class Board:
     """`since` and `took` are seconds of the monotonic clock, `spent` tokens and dollars of ended calls, by task.
 
-    `look` says what works on a task now, by its attempt and the commands of its checks.
+    `limit` are the dollars that the run may cost. `look` says what works on a task now, by its attempt and the
+    commands of its checks.
     """
 
     context: LineContext
@@ -68,8 +69,10 @@ class Board:
     attempt: dict[str, int] = field(default_factory=dict)
     builder: dict[str, str] = field(default_factory=dict)
     spent: dict[str, tuple[int, float]] = field(default_factory=dict)
+    counted: set[tuple[str, int | None, str]] = field(default_factory=set)
     failures: dict[str, str] = field(default_factory=dict)
     expected: Mapping[str, Expected] = field(default_factory=dict)
+    limit: float | None = None
     look: Callable[[str, int, tuple[str, ...]], Now] = lambda *_: Now()
     last: str = ""
     headed: tuple[str, int] = ("", 0)
@@ -100,7 +103,9 @@ class Board:
     def _place(self, event: Event, now: float) -> None:
         task, status = event.task, _STATUS.get(event.kind)
         if task is not None and event.kind == "attempt.finished":
-            self._count(task, event.payload)
+            self._count(event, task, "builder", "validator")
+        elif event.kind == "role.asked":
+            self._add("", event.payload)
         if task is None or status is None:
             return
         if status == outcome.RUNNING:
@@ -113,14 +118,20 @@ class Board:
         if status in outcome.DONE:
             self.failures.pop(task, None)
 
-    def _count(self, task: str, payload: Mapping[str, Any]) -> None:
-        """Add what the calls of an attempt used, as far as they said it."""
+    def _count(self, event: Event, task: str, *roles: str) -> None:
+        """Add what the calls of an attempt used: one that waited ends twice, and repeats what it used."""
+        for role in roles:
+            call, key = event.payload.get(role), (task, event.attempt, role)
+            if call and key not in self.counted:
+                self.counted.add(key)
+                self._add(task, call)
+
+    def _add(self, task: str, call: Mapping[str, Any]) -> None:
+        """Add what a call used, as far as it said that; "" is the task of those about the phase."""
         tokens, cost = self.spent.get(task, (0, 0.0))
-        for call in (payload.get("builder"), payload.get("validator")):
-            used = (call or {}).get("usage") or {}
-            tokens += (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
-            cost += used.get("cost_usd") or 0.0
-        self.spent[task] = (tokens, cost)
+        used = call.get("usage") or {}
+        tokens += (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
+        self.spent[task] = (tokens, cost + (used.get("cost_usd") or 0.0))
 
     def order(self) -> list[str]:
         """Return the tasks in order; if the run did not list them, those seen so far."""
@@ -140,8 +151,10 @@ class Board:
         """Yield the board in lines no wider than this. `failures`: with the first lines of checks that failed."""
         shown, before, after = self.window(rows)
         longest = max(map(len, shown), default=0)
+        ends = {task: f"{self._status(task):<9}  {self._time(task, now)}".rstrip() for task in shown}
+        room = max(8, min(_TITLE, width - longest - max(map(len, ends.values()), default=0) - 6))
         for task in shown:
-            yield self._row(task, now, width, longest)
+            yield self._row(task, ends[task], room, longest, width, now)
             if self.status.get(task) == outcome.RUNNING:
                 yield from ((quantities.clip(f"    {text}", width), "") for text in self._work(task))
             if failures and task in self.failures:
@@ -151,11 +164,12 @@ class Board:
         yield quantities.clip(self.summed() + hidden, width), ""
         yield quantities.clip(self.last, width), "dim"
 
-    def _row(self, task: str, now: float, width: int, longest: int) -> Line:
-        status = self.status.get(task, outcome.PENDING)
+    def _status(self, task: str) -> str:
+        return self.status.get(task, outcome.PENDING)
+
+    def _row(self, task: str, end: str, room: int, longest: int, width: int, now: float) -> Line:
+        status = self._status(task)
         sign = _TURN[int(now * 8) % len(_TURN)] if status == outcome.RUNNING else " "
-        end = f"{status:<9}  {self._time(task, now)}".rstrip()
-        room = max(8, min(_TITLE, width - longest - len(end) - 6))
         title = quantities.clip(self.context.text(self.context.titles.get(task, "")), room)
         return quantities.clip(f"{sign} {task:<{longest}}  {title:<{room}}  {end}", width), _STYLES.get(status, "")
 
@@ -186,4 +200,7 @@ class Board:
         values = list(self.status.values())
         total = len(self.order())
         parts = [f"{values.count(s)} {s}" for s in _STYLES if s not in _QUIET and s in values]
-        return f"{', '.join(parts) or 'nothing done yet'} of {quantities.counted(total, 'task')}"
+        done = f"{', '.join(parts) or 'nothing done yet'} of {quantities.counted(total, 'task')}"
+        cost = sum(dollars for _, dollars in self.spent.values())
+        limit = f" of {quantities.money(self.limit)}" if self.limit is not None else ""
+        return done + (f", {quantities.money(cost)}{limit}" if cost or limit else "")

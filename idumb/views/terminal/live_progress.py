@@ -30,6 +30,8 @@ class Sight(Protocol):
 
     def expected(self, run: str) -> Mapping[str, Expected]: ...
 
+    def limit(self, run: str) -> float | None: ...
+
     def look(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now: ...
 
 
@@ -68,6 +70,8 @@ class LiveProgress:
         """Let the board show what works on the tasks of a run, and how long that is expected to take."""
         if self._sight is not None and not self.board.expected:
             self.board.expected, self.board.look = self._sight.expected(run), self._sight.look
+        if self._sight is not None:  # a person may have raised it
+            self.board.limit = self._sight.limit(run)
 
     def note(self, text: str) -> None:
         self._print(self.board.context.escape(text))
