@@ -68,3 +68,16 @@ def validate_command(services: options.Container, run: str) -> Result:
     from idumb.app.upkeep import run_integrity
 
     return run_integrity.validate(services, run)
+
+
+@options.command("export", group=debug_command, opens=options.READS)
+@click.argument("run")
+def export_command(services: options.Container, run: str) -> Result:
+    """Send a run as a trace to a collector of OpenTelemetry.
+
+    Spans of the run, its tasks, attempts and agent calls go to OTEL_EXPORTER_OTLP_ENDPOINT (http/protobuf; by default
+    http://localhost:4318), with model, tokens and cost. Needs the extra: pip install 'idumb[otel]'.
+    """
+    from idumb.cli import telemetry
+
+    return telemetry.export(services, run)

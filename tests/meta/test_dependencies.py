@@ -12,6 +12,7 @@ from tests.meta import source
 IMPORTED_AS = {
     "griffelib": {"griffe"},
     "markdown-it-py": {"markdown_it"},
+    **{f"opentelemetry-{name}": {"opentelemetry"} for name in ("exporter-otlp-proto-http", "sdk")},
     "pydantic-ai-slim": {"pydantic_ai", "openai", "anthropic"},
     "python-frontmatter": {"frontmatter"},
     **{name: {"ruamel"} for name in ("ruamel.yaml", "ruamel.yaml.clib")},

@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_906,
     "composition": 714,
     "cli, views": 4_711,
-    "see and steer": 1_857,
+    "see and steer": 2_011,
     "git": 4_548,
     "store": 1_809,
     "system": 2_138,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_911,
     "the root": 170,
 }
-TESTS = 67_932
+TESTS = 68_049
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 446_135  # bytes of README.md and docs/
+PAGES = 447_140  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -107,3 +107,7 @@ def validate(data: phrases.Data) -> phrases.Lines:
     words = "not valid:" if lines else "valid: chain, order, payloads, and what they name in git"
     events = quantities.counted(data["events"], "event")
     return [f"Run {data['run']}: {events}, {words}", *lines, *_more(data["faults"])]
+
+
+def export(data: phrases.Data) -> phrases.Lines:
+    return [f"Run {data['run']}: {quantities.counted(data['spans'], 'span')} sent as trace {data['trace']}"]
