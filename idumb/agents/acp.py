@@ -14,7 +14,7 @@ from idumb.agents import acp_agents, answers, failure_words
 from idumb.agents.acp_agents import ROWS
 from idumb.agents.acp_client import AUTH_REQUIRED, Client, ToolCall
 from idumb.agents.adapter import Equipment
-from idumb.agents.known_agent import Call, KnownProgram
+from idumb.agents.known_agent import KnownProgram
 from idumb.agents.program import HOME, HOMES, JUDGING, InputFiles, last_words, of_process
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.app.ports.agents import Hear
@@ -45,15 +45,6 @@ class AcpAgent(KnownProgram):
         self._commands = binding.options.get("shell") is True
         self._row = ROWS.get(binding.adapter, acp_agents.OTHER)
         super().__init__(binding, equipment, self._row)
-
-    def describe(self, call: Call | None = None) -> Sequence[str]:
-        """Return the arguments of a call, or of a builder's. Raises AdapterError if they are unusable."""
-        if self._row.argv:
-            return super().describe(call)
-        self._require_options()
-        if not self._binding.argv:
-            raise self._bad_option("needs `argv`, the program and its arguments")
-        return self._argv()
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         client = Client(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.agents import answers, state_file
-from idumb.agents.program import ProgramAgent, of_process, with_request
+from idumb.agents.program import ProgramAgent, of_process, with_request, write_input
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome
 from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
@@ -32,13 +32,15 @@ class CommandAgent(ProgramAgent):
                 f"Binding {self._binding.name} has no program.",
                 hint=f"Add `argv` to bindings.{self._binding.name} in .idumb/config.yaml.",
             )
-        return self._argv()
+        program, *arguments = self._binding.argv
+        return (self._resolve(program), *arguments)
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
-        argv = self._argv()
-        as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
-        with self._inputs(request, as_file=as_file) as inputs:
-            argv = tuple(inputs.prompt if part == PROMPT_FILE else part for part in argv)
+        argv, stdin = self.describe(), request.prompt.encode("utf-8", "surrogateescape")
+        with self._inputs(request) as inputs:
+            if as_file := self._binding.prompt == "file" or PROMPT_FILE in argv:
+                path = write_input(inputs.folder, "prompt.md", request.prompt)
+                argv = [path if part == PROMPT_FILE else part for part in argv]
             transcript = self._transcript(request)
             finished = self._start(
                 argv,
@@ -46,7 +48,7 @@ class CommandAgent(ProgramAgent):
                 {**with_request(self._environment, request), **inputs.variables},
                 inputs,
                 hear,
-                stdin=None if inputs.prompt else request.prompt.encode("utf-8", "surrogateescape"),
+                stdin=None if as_file else stdin,
                 sink=transcript,
             )
             self_report = state_file.read(inputs.state, self._redact)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from idumb.agents.adapter import Equipment
+from idumb.agents.adapter import FORMAT, Equipment
 from idumb.agents.answers import Report
-from idumb.agents.program import IDLE_TIMEOUT, InputFiles, ProgramAgent, home_variables, make_home, with_request
+from idumb.agents.program import (
+    IDLE_TIMEOUT,
+    InputFiles,
+    ProgramAgent,
+    home_variables,
+    installed_version,
+    make_home,
+    with_request,
+)
 from idumb.domain.agent import VALIDATOR, AgentRequest, Capabilities
+from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.lazy_dataclass import dataclass
 
@@ -76,16 +86,18 @@ class KnownProgram(ProgramAgent):
         super().__init__(binding, equipment)
         self.name = binding.adapter
         self._known = known
-        self.version = self._version(lambda: self.describe()[0])
+        with contextlib.suppress(AdapterError):
+            self.version = f"{FORMAT} {installed_version(self.describe()[0])}".strip()
         idle = IDLE_TIMEOUT if known.argv else None
         self.capabilities = Capabilities(reports_progress=True, idle_timeout=idle, sandboxed=True)
 
     def describe(self, call: Call | None = None) -> Sequence[str]:
         """Return the arguments of a call, or of a builder's. Raises AdapterError if they are unusable."""
         self._require_options()
-        program, *fixed = self._known.argv
-        own, *more = self._binding.argv or (program,)
-        return (self._resolve(own), *fixed, *self._known.arguments(call or self._call()), *more)
+        own, *more = self._binding.argv or self._known.argv[:1] or ("",)
+        if not own:
+            raise self._bad_option("needs `argv`, the program and its arguments")
+        return (self._resolve(own), *self._known.argv[1:], *self._known.arguments(call or self._call()), *more)
 
     def _needs_login(self) -> bool:
         return bool(self._known.argv)

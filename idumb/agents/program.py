@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.agents.adapter import FORMAT, Adapter, Equipment
+from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, canonical_json, failures, outcome
@@ -44,18 +44,16 @@ class ProgramAgent(Adapter):
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         super().__init__(binding, equipment)
         self._environment: Mapping[str, str] = equipment.variables(binding)
-        self._resolved: tuple[str, ...] | None = None
+        self._resolved: dict[str, str] = {}
 
     def _resolve(self, name: str) -> str:
-        """Return the absolute path of a program. Raises AdapterError if it must not be started."""
-        return resolve(name, self._environment.get("PATH", ""), self._equipment.repository)
+        """Return the absolute path of a program. Raises AdapterError if it must not be started.
 
-    def _argv(self) -> tuple[str, ...]:
-        """Return the binding's argument list. Its program is resolved once, so the approved program is started."""
-        if self._resolved is None:
-            program, *arguments = self._binding.argv
-            self._resolved = (self._resolve(program), *arguments)
-        return self._resolved
+        It is resolved once, so the approved program is started.
+        """
+        if name not in self._resolved:
+            self._resolved[name] = resolve(name, self._environment.get("PATH", ""), self._equipment.repository)
+        return self._resolved[name]
 
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
@@ -91,13 +89,6 @@ class ProgramAgent(Adapter):
     def _says_login(self) -> bool | None:
         """Return whether the agent says that it is logged in, in the user's home; None if it does not say."""
         return None
-
-    def _version(self, program: Callable[[], str]) -> str:
-        """Return the version of this adapter and of the installed program, if there is one."""
-        try:
-            return f"{FORMAT} {installed_version(program())}".strip()
-        except AdapterError:
-            return FORMAT
 
     def _start(
         self,
@@ -135,8 +126,15 @@ class ProgramAgent(Adapter):
         )
         return dataclasses.replace(finished, sandbox=level)
 
-    def _inputs(self, request: AgentRequest, *, as_file: bool = False) -> contextlib.AbstractContextManager[InputFiles]:
-        return input_files(request, self._equipment.inputs, as_file=as_file)
+    @contextlib.contextmanager
+    def _inputs(self, request: AgentRequest) -> Iterator[InputFiles]:
+        """Write the input files of a request; remove them afterwards."""
+        with scratch(self._equipment.inputs) as folder:
+            state = os.path.join(folder, "state.json")
+            variables = {STATE_FILE: state}
+            if request.feedback:
+                variables["IDUMB_FEEDBACK_FILE"] = write_input(folder, "feedback.md", request.feedback)
+            yield InputFiles(folder, state, variables)
 
     def _home(self, inputs: InputFiles) -> str | None:
         """Return the private home of one request; None if the agent works in the user's home.
@@ -274,25 +272,12 @@ def _package_version(path: str) -> str:
 class InputFiles:
     """Files of one request, in a folder outside the workspace that only this user can read.
 
-    `prompt` is the path of the prompt, "" if it is no file, `state` that of the state file.
+    `state` is the path of the state file.
     """
 
     folder: str
-    prompt: str
     state: str
     variables: dict[str, str]
-
-
-@contextlib.contextmanager
-def input_files(request: AgentRequest, place: str | None, *, as_file: bool) -> Iterator[InputFiles]:
-    """Write the input files of a request, below `place`; remove them afterwards."""
-    with scratch(place) as folder:
-        state = os.path.join(folder, "state.json")
-        prompt = write_input(folder, "prompt.md", request.prompt) if as_file else ""
-        variables = {STATE_FILE: state}
-        if request.feedback:
-            variables["IDUMB_FEEDBACK_FILE"] = write_input(folder, "feedback.md", request.feedback)
-        yield InputFiles(folder, prompt, state, variables)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """The environment of a check: a private home and TMPDIR, the user's PATH and toolchains, and nothing of the repository.
 
-`compute` is pure. `CheckEnvironment` makes the private folders, one set for each check, and removes them.
+`CheckEnvironment` makes the private folders, one set for each check, and removes them.
 """
 
 from __future__ import annotations
@@ -47,86 +47,6 @@ class Inputs:
     since: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """The environment of a run's checks, without the paths that differ for each check.
-
-    - `kept`: variable to the location of a tool's data. `home`: whose home a check gets.
-    - `search_path`: the folders of PATH; one of the repository begins with _REPOSITORY.
-    """
-
-    variables: Mapping[str, str]
-    kept: Mapping[str, str]
-    search_path: tuple[str, ...]
-    home: str
-
-    @property
-    def locations(self) -> tuple[str, ...]:
-        """Return the locations that the evidence names."""
-        return tuple(f"{variable}={path}" for variable, path in self.kept.items())
-
-    def folders(self, root: str, present: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-        """Return the folders of PATH for a check in `root`, and those that it does not get, as below the repository.
-
-        A folder of the repository is replaced by that of the check's own tree if it is in a path of `present`.
-        """
-        kept: list[str] = []
-        omitted: list[str] = []
-        for folder in self.search_path:
-            if not folder.startswith(_REPOSITORY):
-                kept.append(folder)
-                continue
-            inner = folder.removeprefix(_REPOSITORY)
-            if any(is_below(inner, path.strip("/")) for path in present):
-                kept.append(f"{root}/{inner}")
-            else:
-                omitted.append(inner)
-        return kept, omitted
-
-    def variables_of(self, private: str, root: str, present: Sequence[str] = ()) -> dict[str, str]:
-        """Return the variables of one check in `root`, whose own folders are in `private`."""
-        # Python then compiles the tree again in each check, and writes nothing beside the user's packages.
-        own = {"TMPDIR": f"{private}/t", "PYTHONDONTWRITEBYTECODE": "1"}
-        if self.home == PRIVATE_HOME:
-            own["HOME"] = f"{private}/h"
-        path = os.pathsep.join(self.folders(root, present)[0])
-        others = {name: own["TMPDIR"] for name in ("TMP", "TEMP") if name in self.variables}
-        return {**self.variables, **self.kept, **self._trust(root), "PATH": path, **own, **others}
-
-    def _trust(self, root: str) -> dict[str, str]:
-        """Return the variable by which mise trusts the files in `root`, if mise is in use."""
-        if "MISE_DATA_DIR" not in self.kept:
-            return {}
-        own = self.variables.get(toolchains.TRUSTED, "")
-        return {toolchains.TRUSTED: f"{own}:{root}" if own else root}
-
-
-_REPOSITORY = "\0/"
-"""Stands for the user's working tree in `Computed.search_path`."""
-
-
-def compute(
-    inputs: Inputs, *, exists: Callable[[str], bool] = os.path.exists, real: Callable[[str], str] = os.path.realpath
-) -> Computed:
-    """Return the environment of a run's checks. It reads the disk only through its arguments."""
-    # In a repository around the home, only the git folder is left out: tools are where they are.
-    around = {*inputs.inside, *map(real, inputs.inside)}
-    roots = tuple(root for root in around if not is_below(inputs.home, root))
-
-    def outside(path: str) -> bool:
-        return not any(is_below(path, root) or is_below(real(path), root) for root in roots)
-
-    variables = {name: inputs.environment[name] for name in inputs.allowed if name in inputs.environment}
-    search_path = _search_path(variables.get("PATH", os.defpath), inputs, outside)
-    if inputs.home_of_checks == USER_HOME:
-        exists = lambda _: False  # noqa: E731 - tools find their defaults themselves
-    found = toolchains.locations(inputs.environment, inputs.home, outside=outside, exists=exists)
-    kept = {variable: path for variable, path in found if variable not in variables}
-    # A project that passes a location on purpose decides; the evidence names it all the same.
-    kept |= {name: variables[name] for name in toolchains.VARIABLES if variables.get(name)}
-    return Computed(variables, kept, search_path, inputs.home_of_checks)
-
-
 def _search_path(path: str, inputs: Inputs, outside: Callable[[str], bool]) -> tuple[str, ...]:
     folders: list[str] = []
     for folder in dict.fromkeys(path.split(os.pathsep)):
@@ -166,12 +86,26 @@ class Conditions:
     changed: tuple[str, ...] = ()
 
 
-class CheckEnvironment:
-    """Gives each check of a run an environment of its own. `git_settings` returns the settings of the user's git."""
+_REPOSITORY = "\0/"
+"""Stands for the user's working tree in the folders of PATH."""
 
-    def __init__(self, inputs: Inputs, git_settings: Callable[[], Mapping[str, str]] = dict) -> None:
+
+class CheckEnvironment:
+    """Gives each check of a run an environment of its own. `git_settings` returns the settings of the user's git.
+
+    `variables` and `kept`, from variable to the location of a tool's data, are those of every check; the paths that
+    differ for each one are added by `variables_of`. `exists` and `real` look at the disk.
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        git_settings: Callable[[], Mapping[str, str]] = dict,
+        *,
+        exists: Callable[[str], bool] = os.path.exists,
+        real: Callable[[str], str] = os.path.realpath,
+    ) -> None:
         self._inputs = inputs
-        self._computed = compute(inputs)
         self._git_settings = git_settings
         self._session: TemporaryFolder | None = None
         self._number = 0
@@ -179,23 +113,71 @@ class CheckEnvironment:
             *((_HOME,) if inputs.home_of_checks == USER_HOME else ()),
             *(() if inputs.controlled else (_NO_CONTROL,)),
         )
+        # In a repository around the home, only the git folder is left out: tools are where they are.
+        around = {*inputs.inside, *map(real, inputs.inside)}
+        roots = tuple(root for root in around if not is_below(inputs.home, root))
+
+        def outside(path: str) -> bool:
+            return not any(is_below(path, root) or is_below(real(path), root) for root in roots)
+
+        self.variables = {name: inputs.environment[name] for name in inputs.allowed if name in inputs.environment}
+        self._search_path = _search_path(self.variables.get("PATH", os.defpath), inputs, outside)
+        if not self.has_own_home:
+            exists = lambda _: False  # noqa: E731 - tools find their defaults themselves
+        found = toolchains.locations(inputs.environment, inputs.home, outside=outside, exists=exists)
+        self.kept = {variable: path for variable, path in found if variable not in self.variables}
+        # A project that passes a location on purpose decides; the evidence names it all the same.
+        self.kept |= {name: self.variables[name] for name in toolchains.VARIABLES if self.variables.get(name)}
+
+    @property
+    def has_own_home(self) -> bool:
+        return self._inputs.home_of_checks == PRIVATE_HOME
 
     @property
     def digest(self) -> str:
         """Return a hash of what its checks see, except for the paths that differ for each check."""
-        computed = self._computed
-        return canonical_json.digest(
-            [dict(computed.variables), dict(computed.kept), computed.search_path, computed.home]
-        )
+        return canonical_json.digest([self.variables, self.kept, list(self._search_path), self._inputs.home_of_checks])
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Return the locations that the evidence names."""
+        return tuple(f"{variable}={path}" for variable, path in self.kept.items())
 
     @property
     def caches(self) -> tuple[str, ...]:
         """Return the folders where toolchains keep what they downloaded or compiled; some may not exist."""
-        return tuple(toolchains.caches(self._computed.kept))
+        return tuple(toolchains.caches(self.kept))
 
-    @property
-    def has_own_home(self) -> bool:
-        return self._computed.home == PRIVATE_HOME
+    def folders(self, root: str, present: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+        """Return the folders of PATH for a check in `root`, and those that it does not get, as below the repository.
+
+        A folder of the repository is replaced by that of the check's own tree if it is in a path of `present`.
+        """
+        kept: list[str] = []
+        omitted: list[str] = []
+        for folder in self._search_path:
+            if not folder.startswith(_REPOSITORY):
+                kept.append(folder)
+                continue
+            inner = folder.removeprefix(_REPOSITORY)
+            if any(is_below(inner, path.strip("/")) for path in present):
+                kept.append(f"{root}/{inner}")
+            else:
+                omitted.append(inner)
+        return kept, omitted
+
+    def variables_of(self, private: str, root: str, present: Sequence[str] = ()) -> dict[str, str]:
+        """Return the variables of one check in `root`, whose own folders are in `private`."""
+        # Python then compiles the tree again in each check, and writes nothing beside the user's packages.
+        own = {"TMPDIR": f"{private}/t", "PYTHONDONTWRITEBYTECODE": "1"}
+        if self.has_own_home:
+            own["HOME"] = f"{private}/h"
+        if "MISE_DATA_DIR" in self.kept:  # mise is in use, and trusts the files in `root` by this variable
+            trusted = self.variables.get(toolchains.TRUSTED, "")
+            own[toolchains.TRUSTED] = f"{trusted}:{root}" if trusted else root
+        path = os.pathsep.join(self.folders(root, present)[0])
+        own |= {name: own["TMPDIR"] for name in ("TMP", "TEMP") if name in self.variables}
+        return {**self.variables, **self.kept, "PATH": path, **own}
 
     @contextlib.contextmanager
     def opened(self, command: str, root: str, present: Sequence[str] = ()) -> Iterator[Conditions]:
@@ -205,23 +187,18 @@ class CheckEnvironment:
         """
         from idumb.system.files import private_folders
 
-        private, computed = self._new_folder(), self._computed
-        changed = self._changed(command)
+        private, changed = self._new_folder(), self._changed(command)
         try:
             self._make(private)
             yield Conditions(
-                computed.variables_of(private, root, present),
-                computed.locations,
-                tuple(computed.folders(root, present)[1]),
+                self.variables_of(private, root, present),
+                self.locations,
+                tuple(self.folders(root, present)[1]),
                 (*self._weaker, *(f"{self._short(path)} changed during the run" for path in changed)),
                 changed,
             )
         finally:
             private_folders.remove_tree(private)
-
-    def variables_for(self, root: str) -> Mapping[str, str]:
-        """Return the variables of a check in `root`; those of its private folders name none that exists."""
-        return self._computed.variables_of("", root)
 
     def close(self) -> None:
         if self._session is not None:
@@ -231,10 +208,9 @@ class CheckEnvironment:
     def _changed(self, command: str) -> tuple[str, ...]:
         if not self._inputs.since:
             return ()
-        kept, search_path = self._computed.kept, self._computed.folders("")[0]
-        files = toolchains.configuration(kept)
-        base = kept.get("PYTHONUSERBASE", "")
-        return changed_programs.names(command, search_path, files, self._inputs.above, self._inputs.since, base)
+        files = toolchains.configuration(self.kept)
+        base = self.kept.get("PYTHONUSERBASE", "")
+        return changed_programs.names(command, self.folders("")[0], files, self._inputs.above, self._inputs.since, base)
 
     def _new_folder(self) -> str:
         """Return the path of the private folders of the next check."""

@@ -167,7 +167,7 @@ class ShellChecks:
         from idumb.gates import preparation
 
         if not self._prepare_identity:
-            programs = self.private.variables_for(proving.root) if self.private is not None else self._environment
+            programs = self.private.variables_of("", proving.root) if self.private is not None else self._environment
             self._prepare_identity = preparation.identity(self.prepare, programs)
 
         def run() -> None:

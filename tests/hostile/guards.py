@@ -14,7 +14,7 @@ from idumb.app.attempt import measure
 from idumb.app.verify import verdict
 from idumb.domain.proof import test_counts
 from idumb.gates import changed_programs
-from idumb.gates.check_environment import Computed
+from idumb.gates.check_environment import CheckEnvironment
 from idumb.gates.checks import ShellChecks
 from idumb.git.trees import GitTrees
 from idumb.system.processes import process_tree
@@ -46,12 +46,12 @@ def _none(*_: Any, **__: Any) -> None:
 
 def _shared_temporary(name: str, value: str) -> Callable[[], None]:
     """Give checks the variable `name` of the user."""
-    make = Computed.variables_of
+    make = CheckEnvironment.variables_of
 
-    def variables_of(self: Computed, private: str, root: str, present: Sequence[str] = ()) -> Mapping[str, str]:
+    def variables_of(self: CheckEnvironment, private: str, root: str, present: Sequence[str] = ()) -> Mapping[str, str]:
         return {**make(self, private, root, present), name: os.environ.get(name, value)}
 
-    return lambda: setattr(Computed, "variables_of", variables_of)
+    return lambda: setattr(CheckEnvironment, "variables_of", variables_of)
 
 
 def _processes_live() -> None:
@@ -82,7 +82,7 @@ def _where_the_builder_worked() -> Callable[[], None]:
     return lambda: setattr(ShellChecks, "_place", place)
 
 
-def _folders_of_user(self: Computed, root: str, present: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+def _folders_of_user(self: CheckEnvironment, root: str, present: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     return os.environ["PATH"].split(os.pathsep), []
 
 
@@ -94,7 +94,7 @@ GUARDS: tuple[Guard, ...] = (
         "no folder of the repository on PATH",
         "ignored",
         "an older program on PATH",
-        _replace(Computed, "folders", _folders_of_user),
+        _replace(CheckEnvironment, "folders", _folders_of_user),
     ),
     Guard("programs are compared", "home", "a program in ~/bin", _replace(changed_programs, "_programs", _nothing)),
     Guard(

@@ -14,8 +14,8 @@ import pytest
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
-from idumb.gates import check_environment, toolchains
-from idumb.gates.check_environment import CheckEnvironment, Computed, Inputs
+from idumb.gates import toolchains
+from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.gates.shell_command import Shell
 from idumb.system.files import private_folders
@@ -27,10 +27,12 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 Start = Callable[..., ShellChecks]
 
 
-def computed(environment: Mapping[str, str], *existing: str, home: str = "/home/pat", **inputs: object) -> Computed:
+def computed(
+    environment: Mapping[str, str], *existing: str, home: str = "/home/pat", **inputs: object
+) -> CheckEnvironment:
     """Compute without a disk; `existing` are the paths that exist."""
     values = {"inside": ("/src", "/src/.git"), "allowed": ALLOWED, **inputs}
-    return check_environment.compute(
+    return CheckEnvironment(
         Inputs({"HOME": home, **environment}, home=home, **values),  # type: ignore[arg-type]
         exists=lambda path: path in existing,
         real=lambda path: path,
