@@ -70,8 +70,7 @@ class WorkspaceFiles:
                 raise FileProblem(f"{path} is a folder or a special file")
             if mode is None:
                 mode = stat.S_IMODE(status.st_mode) & 0o777 if status and stat.S_ISREG(status.st_mode) else 0o644
-            temporary = f".idumb-{os.urandom(6).hex()}.tmp"
-            atomic_write.write_at(folder, name, data, durable=False, mode=mode, temporary=temporary)
+            atomic_write.write_at(folder, name, data, durable=False, mode=mode)
 
     def delete(self, path: str) -> None:
         """Remove a file or a symbolic link and then, like git, the parent folders that are empty."""

@@ -186,10 +186,6 @@ def test_the_amount_of_kept_output_is_bounded(setting: Setting, tmp_path: Path) 
     assert "bytes left out" in printed(result)
 
 
-def test_output_that_is_not_text_is_shown_as_escapes(setting: Setting, tmp_path: Path) -> None:
-    assert printed(run(setting, r"printf 'a\000\377b'", tmp_path)) == "a\\x00\\xffb"
-
-
 def test_the_environment_has_the_allow_list_and_the_ids_of_the_work(
     setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,15 +36,13 @@ def write_at(
     durable: bool = True,
     mode: int | None = None,
     look: Callable[[], None] = lambda: None,
-    temporary: str = "",
 ) -> None:
     """Write to a name in an open folder; a link of that name is replaced, not followed.
 
-    `look` is called right before the rename; if it raises, the old file stays. `temporary` is the name to write to
-    first.
+    `look` is called right before the rename; if it raises, the old file stays.
     """
     bits = _mode_of(folder, name) if mode is None else mode
-    temporary = temporary or f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    temporary = f".idumb.{os.getpid()}-{os.urandom(4).hex()}.tmp"  # short, as the name may be as long as names can be
     try:
         _fill(folder, temporary, data, durable=durable, mode=bits)
         look()

@@ -193,7 +193,7 @@ def test_an_impossible_step_fails_and_changes_nothing(tmp_path: Path, bad: plan.
     result = run(work, bad)
     assert result.outcome == outcome.FAILED
     assert words.casefold() in result.message.casefold()
-    assert not list(work.rglob(".idumb-*"))
+    assert not list(work.rglob("*.tmp"))
     assert (work / "other").read_text(encoding="utf-8") == "other"
 
 

@@ -31,17 +31,16 @@ class Config(object):
     def read(self, name):
         return name
 """
-FILES = {"src/a.py": PY}
 
 
-def judge(declared: str, path: str, after: str, before: str | None = None) -> Evidence:
-    texts = {path: FILES[path] if before is None else before}
-    inputs = changes.inputs(texts, {path: after} if after else {}, task=Task("T1-01", "A task", change=declared))
+def judge(declared: str, path: str, after: str, before: str = PY) -> Evidence:
+    after_texts = {path: after} if after else {}
+    inputs = changes.inputs({path: before}, after_texts, task=Task("T1-01", "A task", change=declared))
     return changes.judge(inputs)["change-class"]
 
 
-def edited(path: str, *edits: tuple[str, str]) -> str:
-    text = FILES[path]
+def edited(*edits: tuple[str, str]) -> str:
+    text = PY
     for old, new in edits:
         assert old in text
         text = text.replace(old, new, 1)
@@ -49,52 +48,50 @@ def edited(path: str, *edits: tuple[str, str]) -> str:
 
 
 BROKEN = [
-    ("preserving", "src/a.py", (("LIMIT = 3", "LIMIT = 3\nMOST = 4"),), "MOST was added: the change is extending"),
-    ("extending", "src/a.py", (("strict=False", "strict=True"),), "load has another default of strict"),
-    ("modifying", "src/a.py", (("path, strict=False", "path"),), "load no longer takes strict: the change is b"),
-    ("modifying", "src/a.py", (("    def read", "    def get"),), "Config.read was removed"),
-    ("extending", "src/a.py", (("name):", "name, size):"),), "Config.read now requires size"),
-    ("extending", "src/a.py", (("self.size", "self._size"),), "Config.size was removed"),
-    ("modifying", "src/a.py", (("    def read(self, name)", "    @property\n    def read(self)"),), "is a property"),
-    ("preserving", "src/a.py", (("strict=False", "strict=False, *, again=None"),), "load takes a new again"),
+    ("preserving", (("LIMIT = 3", "LIMIT = 3\nMOST = 4"),), "MOST was added: the change is extending"),
+    ("extending", (("strict=False", "strict=True"),), "load has another default of strict"),
+    ("modifying", (("path, strict=False", "path"),), "load no longer takes strict: the change is b"),
+    ("modifying", (("    def read", "    def get"),), "Config.read was removed"),
+    ("extending", (("name):", "name, size):"),), "Config.read now requires size"),
+    ("extending", (("self.size", "self._size"),), "Config.size was removed"),
+    ("modifying", (("    def read(self, name)", "    @property\n    def read(self)"),), "is a property"),
+    ("preserving", (("strict=False", "strict=False, *, again=None"),), "load takes a new again"),
 ]  # fmt: skip
 
 
-@every("declared, path, edits, words", BROKEN)
-def test_a_higher_class_than_declared_is_named(
-    declared: str, path: str, edits: tuple[tuple[str, str], ...], words: str
-) -> None:
+@every("declared, edits, words", BROKEN)
+def test_a_higher_class_than_declared_is_named(declared: str, edits: tuple[tuple[str, str], ...], words: str) -> None:
     """R-GATE-4. Without a declared class, the same change is not judged."""
-    proof = judge(declared, path, edited(path, *edits))
+    proof = judge(declared, "src/a.py", edited(*edits))
     assert proof.result == evidence.FAILED
     assert words in proof.output
     assert f"and T1-01 declares {declared}" in proof.output
-    assert "change-class" not in changes.judge(changes.inputs({path: FILES[path]}, {path: edited(path, *edits)}))
+    assert "change-class" not in changes.judge(changes.inputs({"a.py": PY}, {"a.py": edited(*edits)}))
 
 
 HONEST = [
-    ("preserving", "src/a.py", (("    return path\n", "    return os.fspath(path)\n"), ("_private(path)", "_other()"))),
-    ("preserving", "src/a.py", (("Config(object)", "Config"), ("import os\n", "import os\nimport re\n"))),
-    ("extending", "src/a.py", (("strict=False", "strict=False, *, again=None"), ("LIMIT = 3", "LIMIT = 4"))),
-    ("breaking", "src/a.py", (("def load", "def read"),)),
+    ("preserving", (("    return path\n", "    return os.fspath(path)\n"), ("_private(path)", "_other()"))),
+    ("preserving", (("Config(object)", "Config"), ("import os\n", "import os\nimport re\n"))),
+    ("extending", (("strict=False", "strict=False, *, again=None"), ("LIMIT = 3", "LIMIT = 4"))),
+    ("breaking", (("def load", "def read"),)),
 ]  # fmt: skip
 
 
-@every("declared, path, edits", HONEST)
-def test_an_honest_change_passes(declared: str, path: str, edits: tuple[tuple[str, str], ...]) -> None:
-    proof = judge(declared, path, edited(path, *edits))
+@every("declared, edits", HONEST)
+def test_an_honest_change_passes(declared: str, edits: tuple[tuple[str, str], ...]) -> None:
+    proof = judge(declared, "src/a.py", edited(*edits))
     assert (proof.result, proof.output.partition(";")[0]) == (evidence.PASSED, f"declared {declared}")
 
 
 RESPELLED = [
-    ("a.py", PY, "\ufeff" + PY.replace("\n", "\r\n")),
-    ("a.py", "def f(x):\n    return x\n", "from b import f\n"),
+    (PY, "\ufeff" + PY.replace("\n", "\r\n")),
+    ("def f(x):\n    return x\n", "from b import f\n"),
 ]
 
 
-@every("path, before, after", RESPELLED)
-def test_another_spelling_of_the_same_names_is_no_change(path: str, before: str, after: str) -> None:
-    proof = judge("preserving", path, after, before)
+@every("before, after", RESPELLED)
+def test_another_spelling_of_the_same_names_is_no_change(before: str, after: str) -> None:
+    proof = judge("preserving", "a.py", after, before)
     assert (proof.result, proof.output.partition(";")[0]) == (evidence.PASSED, "declared preserving")
 
 

@@ -32,14 +32,12 @@ except ImportError:
 _PYTHON_NAMES = "LIMIT a b c size load save Config Config.read Config.Inner Config.Inner.deep chosen tried instead"
 
 
-@every(
-    "path, source, names",
-    [
-        ("a.py", PYTHON, _PYTHON_NAMES),
-    ],
-)  # fmt: skip
-def test_definitions_are_recognized(path: str, source: str, names: str) -> None:
-    assert (python_source.definitions(path, source.encode()) or {}).keys() == set(names.split())
+def test_definitions_are_recognized() -> None:
+    """A byte order mark is no part of one."""
+    found = python_source.definitions("a.py", PYTHON.encode())
+    assert found is not None
+    assert found.keys() == set(_PYTHON_NAMES.split())
+    assert python_source.definitions("a.py", b"\xef\xbb\xbf" + PYTHON.encode()) == found
 
 
 def test_a_condition_also_means_imports_and_attributes_of_classes() -> None:
@@ -67,60 +65,44 @@ def test_unreadable_source_is_not_judged(path: str, data: bytes) -> None:
     assert python_source.definitions(path, data) is None
 
 
-@every("path, text", [("a.py", "def a():\n    pass\n")])
-def test_a_byte_order_mark_is_no_part_of_a_definition(path: str, text: str) -> None:
-    assert python_source.definitions(path, b"\xef\xbb\xbf" + text.encode()) == python_source.definitions(
-        path, text.encode()
-    )
-
-
 def test_the_languages_that_are_recorded_are_those_that_can_be_read() -> None:
     gates = registry.StepGates()
     for path in ("src/a.py", "src/a.pyi", "src/a.go", "a.lua", "a.ts", "py", "src.d/go", "Makefile", "a.py/b"):
         assert gates.can_read(path) is (gates.definitions(path, b"") is not None)
 
 
-BEFORE = {
-    "a.py": "def load():\n    return 1\n\n\nclass Config:\n    def read(self):\n        return 1\n",
-}
-SAVE = {
-    "a.py": "\n\ndef save():\n    return 2\n",
-}
+BEFORE = "def load():\n    return 1\n\n\nclass Config:\n    def read(self):\n        return 1\n"
 
 
-def _lines(path: str, after: str, *claims: SymbolClaim, declared: bool = True) -> list[compared.Line]:
-    before = python_source.definitions(path, BEFORE[path].encode())
-    symbol_set = SymbolSet(path, before, python_source.definitions(path, after.encode()))
-    return list(compared.compare(claims if declared else None, [symbol_set]))
+def _lines(after: str, *claims: SymbolClaim, declared: bool = True) -> list[compared.Line]:
+    definitions = (python_source.definitions("a.py", text.encode()) for text in (BEFORE, after))
+    return list(compared.compare(claims if declared else None, [SymbolSet("a.py", *definitions)]))
 
 
 @every(
-    "path, after, claims, words",
+    "claims, words",
     [
-        ("a.py", BEFORE["a.py"] + SAVE["a.py"], (), "the symbol save in a.py was added and is not declared"),
+        ((), "the symbol save in a.py was added and is not declared"),
         (
-            "a.py",
-            BEFORE["a.py"] + SAVE["a.py"],
             (SymbolClaim("add", "save"), SymbolClaim("add", "Config.close")),
             "the symbol Config.close was declared (add Config.close), but nothing did that",
         ),
     ],
 )
-def test_a_symbol_that_the_plan_does_not_expect_is_named(
-    path: str, after: str, claims: tuple[SymbolClaim, ...], words: str
-) -> None:
+def test_a_symbol_that_the_plan_does_not_expect_is_named(claims: tuple[SymbolClaim, ...], words: str) -> None:
     """R-GATE-4. Without declared symbols, the same change is recorded and fails nothing."""
-    assert [line.words for line in _lines(path, after, *claims) if not line.holds] == [words]
-    assert all(line.holds for line in _lines(path, after, declared=False))
+    after = f"{BEFORE}\n\ndef save():\n    return 2\n"
+    assert [line.words for line in _lines(after, *claims) if not line.holds] == [words]
+    assert all(line.holds for line in _lines(after, declared=False))
 
 
 @every(
-    "path, after, text",
+    "after, text",
     [
-        ("a.py", BEFORE["a.py"].replace("return 1\n\n", "return 2\n\n"), "changed load in a.py"),
-        ("a.py", BEFORE["a.py"].replace("        return 1", "        return 2"), "changed Config.read in a.py"),
-        ("a.py", "# moved\n\n" + BEFORE["a.py"], ""),
+        (BEFORE.replace("return 1\n\n", "return 2\n\n"), "changed load in a.py"),
+        (BEFORE.replace("        return 1", "        return 2"), "changed Config.read in a.py"),
+        ("# moved\n\n" + BEFORE, ""),
     ],
 )
-def test_the_definition_that_changed_is_recorded(path: str, after: str, text: str) -> None:
-    assert ", ".join(compared.as_texts(_lines(path, after, declared=False))) == text
+def test_the_definition_that_changed_is_recorded(after: str, text: str) -> None:
+    assert ", ".join(compared.as_texts(_lines(after, declared=False))) == text

@@ -101,15 +101,6 @@ def test_what_no_backup_has_is_said_and_recorded(opened: OpenedLog) -> None:
     assert list(opened.log.events())[-1].payload["known"] == 23
 
 
-def test_without_any_backup_a_new_log_begins_with_the_gap(opened: OpenedLog) -> None:
-    for path in opened.backups.paths():
-        os.unlink(path)
-    opened.path.unlink()
-    assert restore.plan(opened.log.database).words().startswith("there is no good backup; events 1 to 21")
-    fix(opened)
-    assert [event.kind for event in opened.log.events()] == ["log.restored"]
-
-
 def test_a_damaged_backup_is_passed_over(opened: OpenedLog) -> None:
     opened.stop(opened.owner.acquire("idumb test"))
     opened.owner.release()

@@ -31,6 +31,12 @@ def test_a_file_is_created_and_replaced_without_leftovers(tmp_path: Path, *, dur
     assert names(tmp_path) == ["a"]
 
 
+def test_a_file_may_have_the_longest_name(tmp_path: Path) -> None:
+    place = tmp_path / ("語" * 85)  # 255 bytes
+    atomic_write.write(str(place), b"x")
+    assert names(tmp_path) == [place.name]
+
+
 def test_a_replaced_file_keeps_its_mode_and_a_new_one_follows_the_umask(tmp_path: Path) -> None:
     place = tmp_path / "a"
     place.touch()

@@ -79,11 +79,6 @@ def test_silence_counts_from_the_end_of_a_wait(tmp_path: Path) -> None:
     assert "says" not in finished.words()
 
 
-@pytest.mark.usefixtures("frequent_looks")
-def test_an_agent_without_output_is_silent(tmp_path: Path) -> None:
-    assert run("exec sleep 1000", tmp_path, Says(), timeout=1000, idle=0.2).limit == IDLE
-
-
 def test_the_number_of_checks_depends_on_time_and_not_on_output(tmp_path: Path) -> None:
     """Each line turns to the process; none of them is a reason to look."""
     watch = Says()
