@@ -9,6 +9,7 @@ import click
 from idumb.app.core.result import Result
 from idumb.cli import options
 from idumb.domain.decision import Answer
+from idumb.domain.runs import handoff
 from idumb.system.files import user_folders
 
 
@@ -114,8 +115,6 @@ def drop_command(services: options.Container, target: str, why: str) -> Result:
     return drop.drop(services, options.phase_id(target, services.root), why, user_folders.user_name())
 
 
-_STATUSES = ("pending", "in_progress", "complete", "blocked", "failed")
-
 handoff_command = options.Group(
     "handoff",
     """List, show and update handoffs.
@@ -129,7 +128,7 @@ handoff_command = options.Group(
 @options.command("list", group=handoff_command, opens=options.READS)
 @click.option("--run", metavar="ID", help="Only this run.")
 @click.option("--phase", metavar="N", help="Only this phase.")
-@click.option("--status", type=click.Choice(_STATUSES), help="Only this status.")
+@click.option("--status", type=click.Choice(handoff.STATUSES), help="Only this status.")
 @click.option("--agent", metavar="NAME", help="Only this receiver.")
 def list_handoffs_command(services: options.Container, **filters: Any) -> Result:
     """List handoffs and count them by status, type, receiver and phase."""

@@ -153,6 +153,7 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 
 @options.command("log", opens=options.ANYWHERE)
 @click.argument("phase", required=False, shell_complete=completion.phases)
+@click.option("--phase", "of_phase", metavar="PHASE", help="The same as PHASE.")
 @click.option("--workflow", metavar="NAME", help="The newest run of this workflow.")
 @click.option("--run", help="Only events of this run.")
 @click.option("--task", help="Only events of this task.")
@@ -161,7 +162,13 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 @click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of the newest.")
 @click.option("--follow", is_flag=True, help="Print events as they come, until the run ends.")
 def log_command(
-    services: options.Container, phase: str | None, workflow: str | None, *, follow: bool, **filters: Any
+    services: options.Container,
+    phase: str | None,
+    of_phase: str | None,
+    workflow: str | None,
+    *,
+    follow: bool,
+    **filters: Any,
 ) -> Result | None:
     """Show the events of a run.
 
@@ -171,6 +178,7 @@ def log_command(
         raise click.UsageError("--follow prints lines as they come; --json prints one object.")
     from idumb.app.reading import event_history
 
+    phase = phase or of_phase
     if workflow is not None:
         from idumb.app.workflows import definitions
 

@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 7_351,
     "app, use cases": 8_906,
     "composition": 714,
-    "cli, views": 4_711,
+    "cli, views": 4_719,
     "see and steer": 2_011,
     "git": 4_548,
     "store": 1_809,
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_140  # bytes of README.md and docs/
+PAGES = 447_178  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
