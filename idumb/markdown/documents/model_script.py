@@ -10,8 +10,8 @@ from idumb.domain.errors import InputError
 from idumb.domain.model_script import Answer, Call, Rule, Script
 from idumb.markdown.plans import plan_parser, steps
 from idumb.markdown.settings.setting_values import rejected
-from idumb.markdown.syntax import blocks, record, tree
-from idumb.markdown.syntax.nodes import Fence, Heading
+from idumb.markdown.syntax import blocks, nodes, record, tree
+from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.problems import SCRIPT, Place, Problems
 from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, Key, choice, list_of, scalar, section
 from idumb.markdown.syntax.tree import Node, is_list, is_text
@@ -44,18 +44,18 @@ def read(data: bytes, path: str) -> Script:
     return Script(tuple(rules))
 
 
-def _rules(scanned: list[Any], problems: Problems) -> list[Rule]:
+def _rules(scanned: list[Block], problems: Problems) -> list[Rule]:
     rules = []
     title = ""
     for block in scanned:
-        if isinstance(block, Heading):
+        if block.kind == nodes.HEADING:
             title = block.text
-        elif isinstance(block, Fence) and block.info.strip() == FENCE:
+        elif block.kind == nodes.FENCE and block.info.strip() == FENCE:
             rules.append(_rule(block, title, problems))
     return [rule for rule in rules if rule is not None]
 
 
-def _rule(fence: Fence, title: str, problems: Problems) -> Rule | None:
+def _rule(fence: Block, title: str, problems: Problems) -> Rule | None:
     body, at = steps.body_of(fence, problems.source)
     node = tree.read(body, at, problems, "model")
     if node is None and not problems.any_error:

@@ -11,7 +11,8 @@ from idumb.markdown.plans import criteria, sweep
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import FIELDS, label_of
 from idumb.markdown.plans.values import is_task_id
-from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Paragraph, YamlItem
+from idumb.markdown.syntax import nodes
+from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.tree import first_text
 
@@ -41,9 +42,9 @@ class Draft:
     end_line: int = 0
     level: int = 7
     title_at: int = 0
-    fence: Fence | None = None
-    yaml: YamlItem | None = None
-    item: Item | None = None
+    fence: Block | None = None
+    yaml: Block | None = None
+    item: Block | None = None
     body: list[Block] = field(default_factory=list)
     bad: bool = False  # already reported; suppress errors that would follow
     text_end: int | None = None  # line of the group heading that ends the task's text
@@ -61,12 +62,12 @@ class Outline:
         self.source, self.phase, self.problems = problems.source, phase or None, problems
         self.sweep = sweep.of_phase(phase, problems)
         self.tasks: list[Draft] = []
-        self.success: list[Item] | None = None
+        self.success: list[Block] | None = None
         self.sections: dict[str, int] = {}  # the lines of `tasks` and `success criteria`
         self.has_tasks = False
         self.task: Draft | None = None
         self.section = ""
-        self.heading: Heading | None = None  # the last heading after the current task started that is not a task
+        self.heading: Block | None = None  # the last heading after the current task started that is not a task
         self.last: Block | None = None
         self.reported: set[int] = set()  # lines of headings
 
@@ -78,15 +79,15 @@ class Outline:
         self._end(len(self.source.lines))
 
     def _block(self, block: Block) -> None:
-        if isinstance(block, Heading):
+        if block.kind == nodes.HEADING:
             self._heading(block)
-        elif isinstance(block, Items):
+        elif block.kind == nodes.LIST:
             if not self._owns_none(block):
                 for item in block.children:
                     self._item(item)
-        elif isinstance(block, Fence) and block.info in (sweep.TASK, *sweep.STEPS) and not block.indent:
+        elif block.kind == nodes.FENCE and block.info in (sweep.TASK, *sweep.STEPS) and not block.indent:
             self._fence(block)
-        elif isinstance(block, YamlItem):
+        elif block.kind == nodes.YAML_ITEM:
             self._begin(Draft(LIST, "", "", block.start, block.line, block.end_line, yaml=block))
         else:
             if self.task:
@@ -117,7 +118,7 @@ class Outline:
 
     # Headings
 
-    def _heading(self, heading: Heading) -> None:
+    def _heading(self, heading: Block) -> None:
         like = self.sweep.like_task(heading.text)
         self.heading = heading
         if heading.level <= 2:
@@ -141,7 +142,7 @@ class Outline:
                 self.task.text_end = heading.line
             self.task.body.append(heading)
 
-    def _task_heading(self, heading: Heading) -> None:
+    def _task_heading(self, heading: Block) -> None:
         m = _HEADING.fullmatch(heading.text)
         bad = not m or not self._valid(m[1])
         if bad or heading.indent or (self.has_tasks and self.section != "tasks"):
@@ -149,10 +150,10 @@ class Outline:
         m = m or re.match(r"([^\s:]*)[\s:]*(.*)", heading.text, re.DOTALL)
         assert m  # noqa: S101 (every text matches)
         draft = Draft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line, level=heading.level)
-        draft.title_at, draft.bad = heading.text_at + max(heading.text.rfind(m[2]), 0), bad
+        draft.title_at, draft.bad = heading.pieces[0][0] + max(heading.text.rfind(m[2]), 0), bad
         self._begin(draft)
 
-    def _no_task_heading(self, heading: Heading) -> None:
+    def _no_task_heading(self, heading: Block) -> None:
         m, at, text = _HEADING.fullmatch(heading.text), heading.start, heading.text
         near = _WITHOUT_COLON.match(text)
         if heading.level <= 2:
@@ -172,7 +173,7 @@ class Outline:
 
     # Items
 
-    def _item(self, item: Item) -> None:
+    def _item(self, item: Block) -> None:
         text = sweep.first_line(item)
         box, in_criteria = BOX.match(text), self.section == "success criteria" and self.task is None
         if box and self.section == "tasks" and self.sweep.like_id(text[box.end() :]):
@@ -187,7 +188,7 @@ class Outline:
             for child in item.children:
                 self.sweep.block(child, boxes=self._boxes_count)
 
-    def _box(self, item: Item, text: str, box: re.Match[str]) -> str:
+    def _box(self, item: Block, text: str, box: re.Match[str]) -> str:
         """Report a checkbox that is neither a task nor a success criterion."""
         if self.section == "success criteria" and self.task is None:
             if item.ordered:
@@ -198,7 +199,7 @@ class Outline:
             self.sweep.report("task.box-without-id", item.start, text)
         return ""
 
-    def _near_miss(self, item: Item, text: str) -> str:
+    def _near_miss(self, item: Block, text: str) -> str:
         """Report a bullet that looks like a task or a checkbox. Return the code."""
         if sweep.YAML_ID.match(text):
             self.sweep.report("task.outside-section", item.start, text)
@@ -211,12 +212,12 @@ class Outline:
             return "box.malformed"
         return ""
 
-    def _unread(self, item: Item, text: str) -> bool:
+    def _unread(self, item: Block, text: str) -> bool:
         """Whether a bullet where tasks are resembles one."""
-        titled = self.sweep.like_id(text) and any(isinstance(b, Items) and fields_of(b) for b in item.children)
+        titled = self.sweep.like_id(text) and any(b.kind == nodes.LIST and fields_of(b) for b in item.children)
         return (self.section == "tasks" or not self.has_tasks) and (titled or self.sweep.like_start(text))
 
-    def _box_task(self, item: Item, rest: str, box: re.Match[str]) -> None:
+    def _box_task(self, item: Block, rest: str, box: re.Match[str]) -> None:
         m = _BOX_TASK.fullmatch(rest)
         bad = not m or not self._valid(m[1])
         if bad:
@@ -227,13 +228,13 @@ class Outline:
             self.sweep.report("task.ticked", item.start, box[0].strip())
         m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
         first = item.children[0]
-        assert m and isinstance(first, Paragraph)  # noqa: S101, PT018 (every text matches; it contains the checkbox)
+        assert m  # noqa: S101 (every text matches)
         at = first.pieces[0][0] + box.end() + m.start(2)
         draft = Draft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, title_at=at, item=item)
         draft.bad = bad
         self._begin(draft)
 
-    def _fence(self, fence: Fence) -> None:
+    def _fence(self, fence: Block) -> None:
         if fence.info == sweep.TASK:
             if self.section != "tasks":
                 self.sweep.report("task.outside-section", fence.start, fence.info)
@@ -245,10 +246,10 @@ class Outline:
 
     # Fields that belong to no task
 
-    def _owns_none(self, block: Items) -> bool:
+    def _owns_none(self, block: Block) -> bool:
         """Report fields outside a task, at the line that should start one. Return whether it found any."""
         owned = self.task is not None and self.task.text_end is None and self.heading is None
-        found = [] if owned and not isinstance(self.last, Paragraph) else fields_of(block)
+        found = [] if owned and not (self.last and self.last.kind == nodes.PARAGRAPH) else fields_of(block)
         if not found or self._behind_box(block, found[0][0]):
             return False
         task, heading, names = self.task, self.heading, {name for _, name in found}
@@ -274,7 +275,7 @@ class Outline:
             self.sweep.report("task.heading-without-id", heading.start, heading.text, marks=marks)
         return True
 
-    def _behind_box(self, block: Items, field: Item) -> bool:
+    def _behind_box(self, block: Block, field: Block) -> bool:
         """Whether a checklist task precedes the field in its list, so that the field should be indented below it."""
         texts = (sweep.first_line(item) for item in block.children if item.line < field.line)
         boxes = ((text, BOX.match(text)) for text in texts)
@@ -283,7 +284,7 @@ class Outline:
     def _titled_line(self) -> bool:
         """Report the line above if it is a task heading without `#`. Return whether it is."""
         above = self.last
-        if not isinstance(above, Paragraph):
+        if above is None or above.kind != nodes.PARAGRAPH:
             return False
         at, text = above.pieces[-1]
         if text.startswith("#") or not self.sweep.like_titled(text):  # reported as a near miss of a heading
@@ -299,21 +300,21 @@ class Outline:
         """
         if task.text_end is not None or task.notation != HEADING:
             return True
-        first = next((b.line for b in task.body if isinstance(b, Heading)), 0)
-        above = [b for b in task.body if b.line < first and isinstance(b, Item) and not b.ordered]
+        first = next((b.line for b in task.body if b.kind == nodes.HEADING), 0)
+        above = [b for b in task.body if b.line < first and b.kind == nodes.ITEM and not b.ordered]
         return sweep.like_task_fields(names - {"acceptance"}) and any(label_of(first_text(b)[0].s).field for b in above)
 
 
-def fields_of(block: Items) -> list[tuple[Item, str]]:
+def fields_of(block: Block) -> list[tuple[Block, str]]:
     """Return the bullets of a list that are fields, each with the name of its field."""
-    bullets = [] if block.marker not in "-+*" else block.children
+    bullets = [] if block.ordered else block.children
     labelled = [(item, label_of(first_text(item)[0].s).field) for item in bullets]
     return [(item, name) for item, name in labelled if name]
 
 
 def _section(block: Block) -> str:
     """Return `tasks` or `success criteria` if the block is that heading, otherwise an empty text."""
-    if not isinstance(block, Heading) or block.level != 2:
+    if block.kind != nodes.HEADING or block.level != 2:
         return ""
     text = " ".join(block.text.casefold().split())
     return text if text in {"tasks", "success criteria"} else ""

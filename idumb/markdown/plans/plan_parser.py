@@ -17,7 +17,7 @@ from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.outline import Outline
 from idumb.markdown.syntax import blocks, tree
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.nodes import Block, Fence
+from idumb.markdown.syntax.nodes import FENCE, Block
 from idumb.markdown.syntax.problems import Place, Problems
 from idumb.markdown.syntax.source import Source
 
@@ -74,7 +74,7 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Problems:
 def _long_lines(source: Source, first: int, scanned: list[Block], problems: Problems) -> None:
     """Report lines over 64 KiB outside step fences."""
     long = [n for n, line in enumerate(source.lines) if n >= first and len(line) > MAX_LINE_BYTES // 4]
-    steps = [each for each in scanned if isinstance(each, Fence) and each.info in sweep.STEPS]
+    steps = [each for each in scanned if each.kind == FENCE and each.info in sweep.STEPS]
     for n in long:
         before = bisect_left(steps, n, key=lambda fence: fence.line)
         in_steps = before and n < steps[before - 1].end_line

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.domain.plans.plan import Step
 from idumb.markdown.plans import step_tools
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.nodes import Fence
+from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.problems import STEP, Place, Problems
 from idumb.markdown.syntax.record import BOOLEAN, DURATION, EXACT, NODE, Key, choice
 from idumb.markdown.syntax.source import Source
@@ -28,7 +28,7 @@ KEYS: dict[str, Key] = {
 }
 
 
-def from_fence(fence: Fence, problems: Problems) -> tuple[Step, ...]:
+def from_fence(fence: Block, problems: Problems) -> tuple[Step, ...]:
     """Read the steps of a top-level fence."""
     body, place = body_of(fence, problems.source)
     if fence.info.startswith("json") and body.lstrip()[:1] == "{":
@@ -38,7 +38,7 @@ def from_fence(fence: Fence, problems: Problems) -> tuple[Step, ...]:
     return _steps(_items(node, problems) if node is not None else iter(()), fence.start, problems)
 
 
-def body_of(fence: Fence, source: Source) -> tuple[str, Callable[[int], int]]:
+def body_of(fence: Block, source: Source) -> tuple[str, Callable[[int], int]]:
     """Return the text in a top-level fence, and a function from its indexes to source offsets."""
     return source.part(fence.line + 1, fence.end_line - fence.closed)
 

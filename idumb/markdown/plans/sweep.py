@@ -14,7 +14,7 @@ from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import ALONE, FIELDS
 from idumb.markdown.plans.step_tools import TOOLS
 from idumb.markdown.plans.values import fence_text
-from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Paragraph, Quote, Raw
+from idumb.markdown.syntax.nodes import FENCE, HEADING, ITEM, PARAGRAPH, RAW, Block
 from idumb.markdown.syntax.problems import Problems
 
 TASK, STEPS = "yaml task", ("yaml steps", "json steps")
@@ -88,21 +88,21 @@ class Sweep:
         With `boxes`, every checkbox is a mistake. `top` means that the block is not in a list item.
         """
         for inner in walk(block):
-            if isinstance(inner, Paragraph | Raw):
+            if inner.kind in {PARAGRAPH, RAW}:
                 self._lines(inner, boxes=boxes, first=top and inner is block)
-            elif isinstance(inner, Heading):
+            elif inner.kind == HEADING:
                 if self.like_task(inner.text):
                     self.report("task.nested", inner.start, inner.text)
-            elif isinstance(inner, Fence):
+            elif inner.kind == FENCE:
                 if not self.near_fence(inner.info, inner.start) and boxes:
                     self._unread_fence(inner)
-            elif isinstance(inner, Item) and (text := first_line(inner)):
+            elif inner.kind == ITEM and (text := first_line(inner)):
                 self._box(inner.start, text, boxes=boxes)
                 if YAML_ID.match(text):
                     self.report("task.nested", inner.start, text)
 
-    def _lines(self, block: Paragraph | Raw, *, boxes: bool, first: bool) -> None:
-        raw, lines = isinstance(block, Raw), [(at, text.strip()) for at, text in block.pieces]
+    def _lines(self, block: Block, *, boxes: bool, first: bool) -> None:
+        raw, lines = block.kind == RAW, [(at, text.strip()) for at, text in block.pieces]
         for number, (at, text) in enumerate(lines):
             self._line(at, text, boxes=boxes, raw=raw)
             if boxes and (number or first) and self.like_start(text):
@@ -144,7 +144,7 @@ class Sweep:
         self.report("fence.misplaced" if exact else "fence.near-miss", at, info, field="fence", meant=meant)
         return True
 
-    def _unread_fence(self, fence: Fence) -> None:
+    def _unread_fence(self, fence: Block) -> None:
         meant = self.in_fence(fence.info, fence_text(fence, self.problems.source).split("\n"))
         if meant:
             found = fence.mark + fence.info
@@ -193,13 +193,12 @@ def walk(block: Block) -> Iterator[Block]:
     while stack:
         current = stack.pop()
         yield current
-        if isinstance(current, Items | Item | Quote):
-            stack.extend(reversed(current.children))
+        stack.extend(reversed(current.children))
 
 
-def first_line(item: Item) -> str:
+def first_line(item: Block) -> str:
     first = item.children[0] if item.children else None
-    return first.pieces[0][1] if isinstance(first, Paragraph) else ""
+    return first.pieces[0][1] if first and first.kind == PARAGRAPH else ""
 
 
 def like_section_of_task(heading: str, names: Collection[str], *, like_tasks: bool) -> bool:

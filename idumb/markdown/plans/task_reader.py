@@ -11,9 +11,9 @@ from idumb.markdown.plans import criteria, steps, sweep
 from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
 from idumb.markdown.plans.outline import CHECKLIST, FENCE, HEADING, LIST, Draft
 from idumb.markdown.plans.values import is_task_id
-from idumb.markdown.syntax import tree
+from idumb.markdown.syntax import nodes, tree
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
+from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.problems import Place, Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import MAP, TEXT, Node, is_list, is_map, is_text
@@ -118,7 +118,7 @@ def _from_markdown(draft: Draft, context: Place) -> None:
     body = Body(draft, context)
     if draft.item:
         body.read(draft.item.children[1:])
-        text = lines_left((draft.item.line + 1, draft.item.end_line), body.taken, source, draft.item.column)
+        text = lines_left((draft.item.line + 1, draft.item.end_line), body.taken, source, draft.item.indent)
         behind = Body(draft, context, fields_here=False)
         behind.read(own)
         rest = lines_left((draft.item.end_line, last), behind.taken, source)
@@ -142,11 +142,11 @@ class Body:
         self.taken: list[tuple[int, int]] = []
 
     def read(self, blocks: Iterable[Block]) -> None:
-        run: list[Item] = []
+        run: list[Block] = []
         for block in _flattened(blocks):
-            if isinstance(block, Item) and not block.ordered:
+            if block.kind == nodes.ITEM and not block.ordered:
                 run.append(block)
-            elif isinstance(block, Fence) and block.info in sweep.STEPS and block.top and not block.indent:
+            elif block.kind == nodes.FENCE and block.info in sweep.STEPS and block.top and not block.indent:
                 self._steps(block)
             else:
                 self._run(run)
@@ -154,7 +154,7 @@ class Body:
                 self._other(block)
         self._run(run)
 
-    def _steps(self, fence: Fence) -> None:
+    def _steps(self, fence: Block) -> None:
         self.taken.append((fence.line, fence.end_line))
         draft, source = self.draft, self.problems.source
         if draft is None:
@@ -166,7 +166,7 @@ class Body:
             draft.spans["steps"] = (fence.start, source.end_of(fence.end_line - 1))
             draft.values["steps"] = steps.from_fence(fence, self.problems)
 
-    def _run(self, run: list[Item]) -> None:
+    def _run(self, run: list[Block]) -> None:
         """Read a run of bullets: all are fields, or all are description."""
         labelled = [(item, text, label_of(text.s)) for item in run for text in [tree.first_text(item)[0]]]
         has_field = any(label.field for _, _, label in labelled)
@@ -190,21 +190,21 @@ class Body:
             else:
                 self.problems.report("field.misplaced", item.start, label.shown, field=label.shown)
 
-    def _unknown(self, item: Item, text: Text, label: Label) -> None:
+    def _unknown(self, item: Block, text: Text, label: Label) -> None:
         code, shown = ("task.unknown-label", label.shown) if label.colon else ("task.not-a-field", text.s)
         near = LABELS if len(shown) <= 60 else ()
         self.problems.report(code, item.start, shown, near, field="task", accepted=", ".join(LABELS))
 
     def _other(self, block: Block) -> None:
         """Report what looks like a field in the description."""
-        if isinstance(block, Item):
+        if block.kind == nodes.ITEM:
             for child in block.children:
                 self.sweep.block(child, boxes=True)
             text, _ = tree.first_text(block)
             label = label_of(text.s)
             if label.field:
                 self.problems.report("field.numbered", block.start, text.s, field=label.shown)
-        elif isinstance(block, Paragraph):
+        elif block.kind == nodes.PARAGRAPH:
             for at, line in block.pieces:
                 m = _BOLD_LINE.match(line)
                 if m and field_name(m[2]):
@@ -213,7 +213,7 @@ class Body:
 
 def _flattened(blocks: Iterable[Block]) -> Iterator[Block]:
     for block in blocks:
-        if isinstance(block, Items):
+        if block.kind == nodes.LIST:
             yield from block.children
         else:
             yield block

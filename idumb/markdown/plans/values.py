@@ -25,7 +25,7 @@ from idumb.domain.plans.plan import (
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.nodes import Fence
+from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.problems import Place
 from idumb.markdown.syntax.record import Reader, seconds
 from idumb.markdown.syntax.source import Source
@@ -209,7 +209,7 @@ def commands(node: Node, place: Place) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _commands(text: Text, fences: list[Fence], place: Place) -> Iterator[str]:
+def _commands(text: Text, fences: list[Block], place: Place) -> Iterator[str]:
     if text.literal and text.s:
         yield inline.code(text.s) or text.s
     elif text.s:
@@ -226,7 +226,7 @@ def command(text: Text, place: Place) -> str | None:
     return None
 
 
-def fenced(fence: Fence, place: Place) -> str | None:
+def fenced(fence: Block, place: Place) -> str | None:
     """Return the command of several lines in a `sh` fence."""
     text = fence_text(fence, place.problems.source)
     if fence.info == "sh" and text.strip():
@@ -235,7 +235,7 @@ def fenced(fence: Fence, place: Place) -> str | None:
     return None
 
 
-def fence_text(fence: Fence, source: Source) -> str:
+def fence_text(fence: Block, source: Source) -> str:
     """Return the lines inside a fence."""
     if fence.top:
         return "\n".join(source.lines[fence.line + 1 : fence.end_line - fence.closed])

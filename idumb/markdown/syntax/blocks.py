@@ -12,20 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, html_block
 
-from idumb.markdown.syntax import inline
-from idumb.markdown.syntax.nodes import (
-    Block,
-    Break,
-    Fence,
-    Heading,
-    Item,
-    Items,
-    Paragraph,
-    Piece,
-    Quote,
-    Raw,
-    YamlItem,
-)
+from idumb.markdown.syntax import inline, nodes
+from idumb.markdown.syntax.nodes import Block, Piece
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -39,6 +27,12 @@ _ENDS_YAML = re.compile(r"#{1,6}(?:[ \t]|$)|`{3,}[^`]*$|~{3,}")
 _MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)])([ \t]*)")
 _COMMENT = re.compile(r"<!--.*?-->")
 _RAW = frozenset({"fence", "code_block", "html_block"})
+_KINDS = {
+    **dict.fromkeys(("bullet_list", "ordered_list"), nodes.LIST),
+    **dict.fromkeys(("code_block", "html_block"), nodes.RAW),
+    "heading": nodes.HEADING, "paragraph": nodes.PARAGRAPH, "fence": nodes.FENCE, "list_item": nodes.ITEM,
+    "blockquote": nodes.QUOTE, "hr": nodes.RULE, "yaml_item": nodes.YAML_ITEM,
+}  # fmt: skip
 
 
 def scan(source: Source, first: int, problems: Problems) -> list[Block]:
@@ -200,96 +194,72 @@ class _Tree:
         """Return the blocks up to the end of the container; `depth` counts the items and quotes around them."""
         blocks: list[Block] = []
         for token in self.tokens:
-            kind = token.type.removesuffix("_open")
             if token.nesting < 0:
                 break
-            if kind in {"bullet_list", "ordered_list"}:
-                items = self._items(token, depth)
-                last = blocks[-1] if blocks else None
-                if isinstance(last, Items) and last.marker == items.marker:
-                    last.children += items.children
-                else:
-                    blocks.append(items)
+            block, last = self._block(token, depth), blocks[-1] if blocks else None
+            if last is not None and last.kind == block.kind == nodes.LIST and last.mark == block.mark:
+                last.children += block.children
+                last.end_line = block.end_line
             else:
-                blocks.append(self._block(kind, token, depth))
+                blocks.append(block)
         return blocks
 
-    def _items(self, token: Token, depth: int) -> Items:
-        items = Items(self._lines(token)[0], token.markup)
-        for inner in self.tokens:
-            if inner.nesting < 0:
-                break
-            start, column = inner.meta["start"], inner.meta["column"]
-            item = Item(self._lines(inner)[0], start, inner.markup, column)
-            self._deep(start, depth)
-            item.children = self.blocks(depth + 1)
-            items.children.append(item)
-        return items
-
-    def _block(self, kind: str, token: Token, depth: int) -> Block:
-        line, end = self._lines(token)
-        if kind == "blockquote":
-            self._deep(self.source.starts[line], depth)
-            return Quote(line, self.blocks(depth + 1))
-        if kind == "heading":
-            return self._heading(token, line, end)
-        if kind == "paragraph":
-            paragraph = Paragraph(line, end, _unindented(self._inline().meta["pieces"]))
-            _cut_comments(paragraph, self.source, self.problems)
-            return paragraph
-        if kind == "fence":
-            return self._fence(token, line, end, top=depth == 0)
-        if kind == "yaml_item":
+    def _block(self, token: Token, depth: int) -> Block:
+        kind = _KINDS[token.type.removesuffix("_open")]
+        line, end = (n + self.first for n in token.map or (0, 0))
+        block = Block(kind, line, end, self.source.starts[line], token.markup, top=depth == 0)
+        if kind in {nodes.LIST, nodes.ITEM, nodes.QUOTE}:
+            self._container(block, token, depth)
+        elif kind in {nodes.HEADING, nodes.PARAGRAPH}:
+            inner = next(self.tokens)
+            next(self.tokens)  # its end
+            self._texts(block, inner)
+            block.level = int(token.tag[1:]) if kind == nodes.HEADING else 0
+        elif kind == nodes.FENCE:
+            self._fence(block, token)
+        elif kind == nodes.RAW:
+            block.pieces = [(at, text) for at, text in token.meta["pieces"] if text.strip(" \t")]
+        elif kind == nodes.YAML_ITEM:
             text = self.source.lines[line]
-            return YamlItem(line, end, self.source.starts[line] + len(text) - len(text.lstrip(" ")))
-        if kind in {"code_block", "html_block"}:
-            pieces = [(at, text) for at, text in token.meta["pieces"] if text.strip(" \t")]
-            return Raw(line, end, kind.removesuffix("_block"), pieces)
-        return Break(line, end)
+            block.start += len(text) - len(text.lstrip(" "))
+        return block
 
-    def _lines(self, token: Token) -> tuple[int, int]:
-        begin, end = token.map or (0, 0)
-        return begin + self.first, end + self.first
+    def _container(self, block: Block, token: Token, depth: int) -> None:
+        if block.kind == nodes.ITEM:
+            block.start, block.indent = token.meta["start"], token.meta["column"]
+        if block.kind != nodes.LIST and depth == MAX_NESTING:
+            self.problems.report("plan.too-deep", block.start)
+        block.children = self.blocks(depth + (block.kind != nodes.LIST))
+        block.end_line = block.children[-1].end_line if block.children else block.line + 1
 
-    def _deep(self, at: int, depth: int) -> None:
-        if depth == MAX_NESTING:
-            self.problems.report("plan.too-deep", at)
-
-    def _inline(self) -> Token:
-        token = next(self.tokens)
-        next(self.tokens)  # the end of the paragraph or heading
-        return token
-
-    def _heading(self, token: Token, line: int, end: int) -> Heading:
-        source, inner = self.source, self._inline()
-        if token.markup[:1] == "#":
-            text = source.lines[line]
-            hashes = text.find("#")
-            start, indent = source.starts[line] + hashes, hashes
-            pieces = [(source.starts[line] + text.find(inner.content, hashes + len(token.markup)), inner.content)]
+    def _texts(self, block: Block, inner: Token) -> None:
+        """Read the lines of a heading or paragraph."""
+        block.pieces = _unindented(inner.meta["pieces"])
+        if block.mark[:1] == "#":
+            line = self.source.lines[block.line]
+            block.indent = line.find("#")
+            at = block.start + line.find(inner.content, block.indent + len(block.mark))
+            block.pieces, block.start = [(at, inner.content)], block.start + block.indent
         else:
-            pieces = _unindented(inner.meta["pieces"])
-            start, indent = pieces[0][0], 0
-        paragraph = Paragraph(line, end, pieces)
-        _cut_comments(paragraph, source, self.problems)
-        text = " ".join(text.strip(" \t") for _, text in paragraph.pieces).strip(" \t")
-        return Heading(line, end, start, int(token.tag[1:]), text, pieces[0][0], indent)
+            block.start = block.pieces[0][0]
+        _cut_comments(block, self.source, self.problems)
+        if block.kind == nodes.HEADING:
+            block.text = " ".join(text.strip(" \t") for _, text in block.pieces).strip(" \t")
 
-    def _fence(self, token: Token, line: int, end: int, *, top: bool) -> Fence:
-        source, closed = self.source, token.meta["closed"]
-        column = source.lines[line].find(token.markup)  # it may follow the marker of an item
-        start, info = source.starts[line] + column, token.info.strip(" \t")
-        if not closed:
-            self.problems.report("fence.never-closed", start, token.markup + info, accepted=token.markup)
-            end = len(source.lines) if top else end
-        return Fence(line, end, start, column, token.markup, info, top, closed, token.meta["pieces"])
+    def _fence(self, block: Block, token: Token) -> None:
+        block.indent = self.source.lines[block.line].find(block.mark)  # it may follow the marker of an item
+        block.start += block.indent
+        block.info, block.closed, block.pieces = token.info.strip(" \t"), token.meta["closed"], token.meta["pieces"]
+        if not block.closed:
+            self.problems.report("fence.never-closed", block.start, block.mark + block.info, accepted=block.mark)
+            block.end_line = len(self.source.lines) if block.top else block.end_line
 
 
 def _unindented(pieces: list[Piece]) -> list[Piece]:
     return [(at + len(text) - len(bare := text.lstrip(" \t")), bare) for at, text in pieces]
 
 
-def _cut_comments(paragraph: Paragraph, source: Source, problems: Problems) -> None:
+def _cut_comments(paragraph: Block, source: Source, problems: Problems) -> None:
     """Remove the comments from a paragraph or heading."""
     if not any("<!--" in text for _, text in paragraph.pieces):
         return

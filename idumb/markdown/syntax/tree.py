@@ -15,8 +15,9 @@ from typing import Any, TypeGuard
 
 from idumb.domain import whole_numbers
 from idumb.lazy_dataclass import dataclass
+from idumb.markdown.syntax import nodes
 from idumb.markdown.syntax.inline import Text, joined
-from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
+from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.problems import Problems
 
 MAX_DEPTH = 20
@@ -38,7 +39,7 @@ class Node:
     start: int
     end: int
     items: list[Node] = field(default_factory=list)
-    fences: list[Fence] = field(default_factory=list)
+    fences: list[Block] = field(default_factory=list)
     strays: list[int] = field(default_factory=list)
     plain: bool = False
     json: bool = False
@@ -109,21 +110,21 @@ def find(node: Node, *keys: str) -> tuple[int, Node | None]:
 # Markdown
 
 
-def first_text(item: Item) -> tuple[Text, list[Block]]:
+def first_text(item: Block) -> tuple[Text, list[Block]]:
     """Return the first paragraph of an item as one line, and the blocks after it."""
-    if item.children and isinstance(item.children[0], Paragraph):
+    if item.children and item.children[0].kind == nodes.PARAGRAPH:
         return joined(item.children[0].pieces), item.children[1:]
     return Text("", [(0, item.start)]), item.children
 
 
-def of_item(item: Item, starts: list[int], skipped: int = 0) -> Node:
+def of_item(item: Block, starts: list[int], skipped: int = 0) -> Node:
     """Return a list item as a value, without the first characters of its text; `starts` are those of the lines."""
     text, rest = first_text(item)
     node = Node(BULLET, text.part(skipped) if skipped else text, item.start, item.start)
     for block in rest:
-        if isinstance(block, Items) and block.marker in "-+*":
+        if block.kind == nodes.LIST and not block.ordered:
             node.items += [of_item(inner, starts) for inner in block.children]
-        elif isinstance(block, Fence):
+        elif block.kind == nodes.FENCE:
             node.fences.append(block)
         else:
             node.strays.append(starts[block.line])

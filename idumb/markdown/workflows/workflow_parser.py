@@ -17,7 +17,7 @@ from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
 from idumb.markdown.plans import frontmatter, plan_parser, steps, sweep, task_reader, values
 from idumb.markdown.syntax import blocks, record, tree
-from idumb.markdown.syntax.nodes import Block, Fence, Heading
+from idumb.markdown.syntax.nodes import FENCE, HEADING, Block
 from idumb.markdown.syntax.problems import WORKFLOW, Place, Problems
 from idumb.markdown.syntax.record import DATA, Key, matching, scalar
 from idumb.markdown.syntax.tree import Node, is_map
@@ -97,7 +97,7 @@ def _head(node: Node | None, problems: Problems) -> dict[str, Any]:
 
 
 def _run(
-    fence: Fence | None, inputs: tuple[Value, ...], problems: Problems, *, is_run: bool
+    fence: Block | None, inputs: tuple[Value, ...], problems: Problems, *, is_run: bool
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the inputs of a run, with the defaults of those that it does not name, and its origin."""
     defaults = {value.name: value.default for value in inputs if value.default is not None}
@@ -113,7 +113,7 @@ def _run(
     return _checked(inputs, run.get("inputs", {}), fence, place), run.get("from", {})
 
 
-def _checked(inputs: tuple[Value, ...], given: Mapping[str, Any], fence: Fence, place: Place) -> dict[str, Any]:
+def _checked(inputs: tuple[Value, ...], given: Mapping[str, Any], fence: Block, place: Place) -> dict[str, Any]:
     declared = {value.name: value for value in inputs}
     for name in (name for name in given if name not in declared):
         place.report("workflow.unknown-input", fence.start, name, tuple(declared), accepted=", ".join(declared))
@@ -129,7 +129,7 @@ def _checked(inputs: tuple[Value, ...], given: Mapping[str, Any], fence: Fence, 
     return values
 
 
-def _fence_node(fence: Fence, problems: Problems) -> Node | None:
+def _fence_node(fence: Block, problems: Problems) -> Node | None:
     body, at = steps.body_of(fence, problems.source)
     node = tree.read(body, at, problems, "step")
     if node is None and not body.strip():
@@ -140,7 +140,7 @@ def _fence_node(fence: Fence, problems: Problems) -> Node | None:
 class _Section(NamedTuple):
     """The blocks below a heading of level 1 to 3, or above the first one, up to line `end`."""
 
-    heading: Heading | None
+    heading: Block | None
     blocks: list[Block]
     end: int
 
@@ -148,7 +148,7 @@ class _Section(NamedTuple):
 def _sections(document: Iterable[Block], end: int) -> list[_Section]:
     sections = [_Section(None, [], end)]
     for block in document:
-        if isinstance(block, Heading) and block.level <= 3 and not block.indent:
+        if block.kind == HEADING and block.level <= 3 and not block.indent:
             sections[-1] = sections[-1]._replace(end=block.line)
             sections.append(_Section(block, [], end))
         else:
@@ -156,13 +156,13 @@ def _sections(document: Iterable[Block], end: int) -> list[_Section]:
     return sections
 
 
-def _outlined(document: Iterable[Block], problems: Problems) -> tuple[list[Draft], Fence | None]:
+def _outlined(document: Iterable[Block], problems: Problems) -> tuple[list[Draft], Block | None]:
     """Return the steps and the fence of a run. Phases are headings of level 2, steps those of level 3 with a fence."""
-    phase, drafts, runs = "", list[Draft](), list[Fence]()
+    phase, drafts, runs = "", list[Draft](), list[Block]()
     for section in _sections(document, len(problems.source.lines)):
-        heading, fences = section.heading, list[Fence]()
+        heading, fences = section.heading, list[Block]()
         for block in section.blocks:
-            if isinstance(block, Fence) and block.info in (STEP, workflow.FENCE) and block.top and not block.indent:
+            if block.kind == FENCE and block.info in (STEP, workflow.FENCE) and block.top and not block.indent:
                 fences.append(block)
             else:
                 _report_like_steps(block, problems)
@@ -187,7 +187,7 @@ def _outlined(document: Iterable[Block], problems: Problems) -> tuple[list[Draft
 
 
 def _draft(
-    heading: Heading, fence: Fence, phase: str, region: tuple[int, int], taken: list[Fence], problems: Problems
+    heading: Block, fence: Block, phase: str, region: tuple[int, int], taken: list[Block], problems: Problems
 ) -> Draft:
     source, match = problems.source, _STEP_HEADING.fullmatch(heading.text)
     if match is None:
@@ -205,7 +205,7 @@ def _draft(
 def _report_like_steps(block: Block, problems: Problems) -> None:
     """Report a fence that is meant as a step but is not one."""
     for inner in sweep.walk(block):
-        if not isinstance(inner, Fence) or inner.info.endswith(" example"):
+        if inner.kind != FENCE or inner.info.endswith(" example"):
             continue
         body = values.fence_text(inner, problems.source)
         like_step = inner.info.strip().casefold() in _NO_LANGUAGE and _LIKE_STEP.search(body) is not None
