@@ -6,35 +6,30 @@ Ties are broken by the order of the nodes in the input, so the same plan always 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 
 
 def topological_order(dependencies: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Sort with Kahn's algorithm over positions. Dependencies that are not keys of the mapping are ignored.
+    """Return the nodes after those that they need. Dependencies that are not keys of the mapping are ignored.
 
     Nodes of a cycle, and those that need them, are omitted.
     """
-    ids = list(dependencies)
-    position = {node: i for i, node in enumerate(ids)}
-    waiting_for = [0] * len(ids)
-    successors: list[list[int]] = [[] for _ in ids]
-    for i, node in enumerate(ids):
-        for dependency in dependencies[node]:
-            j = position.get(dependency)
-            if j is not None:
-                waiting_for[i] += 1
-                successors[j].append(i)
-    ready = [i for i, count in enumerate(waiting_for) if not count]
-    push, pop = heapq.heappush, heapq.heappop
+    nodes = list(dependencies)
+    position = {node: place for place, node in enumerate(nodes)}
+    sorter = TopologicalSorter({node: [d for d in dependencies[node] if d in position] for node in nodes})
+    with suppress(CycleError):  # it still gives the nodes before a cycle
+        sorter.prepare()
     order: list[str] = []
-    while ready:
-        i = pop(ready)
-        order.append(ids[i])
-        for k in successors[i]:
-            waiting_for[k] -= 1
-            if not waiting_for[k]:
-                push(ready, k)
-    return tuple(order)
+    ready: list[int] = []
+    while True:
+        for node in sorter.get_ready():
+            heapq.heappush(ready, position[node])
+        if not ready:
+            return tuple(order)
+        order.append(nodes[heapq.heappop(ready)])
+        sorter.done(order[-1])
 
 
 def cycles(dependencies: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -44,36 +39,19 @@ def cycles(dependencies: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], 
     """
     rest = {node: [d for d in needed if d in dependencies and d != node] for node, needed in dependencies.items()}
     found: list[tuple[str, ...]] = []
-    for _ in range(_MOST_ROUNDS):
-        rest = _without(rest, topological_order(rest))
-        new = tuple(_rings({node: needed[0] for node, needed in rest.items()}))
-        found += new
-        rest = _without(rest, {node for cycle in new for node in cycle})
+    while len(found) < _MOST_CYCLES:
+        try:
+            TopologicalSorter(rest).prepare()
+        except CycleError as error:
+            found.append(tuple(reversed(error.args[1])))  # it names each node before the one that needs it
+            gone = frozenset(found[-1])
+            rest = {node: [d for d in needed if d not in gone] for node, needed in rest.items() if node not in gone}
+        else:
+            break
     return tuple(found)
 
 
-_MOST_ROUNDS = 50  # only a hostile plan needs more than a few
-
-
-def _without(dependencies: Mapping[str, Sequence[str]], gone: Collection[str]) -> dict[str, list[str]]:
-    """Return the mapping without some nodes, also as dependencies."""
-    omitted = frozenset(gone)
-    rest = {node: needed for node, needed in dependencies.items() if node not in omitted}
-    return {node: [d for d in needed if d in rest] for node, needed in rest.items()}
-
-
-def _rings(following: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """Yield every cycle, if one node follows each node."""
-    done: set[str] = set()
-    for start in following:
-        node, walked = start, dict[str, None]()
-        while node not in walked and node not in done:
-            walked[node] = None
-            node = following[node]
-        if node in walked:
-            ring = list(walked)
-            yield (*ring[ring.index(node) :], node)
-        done.update(walked)
+_MOST_CYCLES = 100  # as many as are listed; only a hostile plan has more
 
 
 def waves(dependencies: Mapping[str, Sequence[str]], order: Sequence[str]) -> tuple[tuple[str, ...], ...]:
