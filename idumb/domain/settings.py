@@ -261,14 +261,7 @@ class ResolvedRole:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a person sees and what consent covers."""
-        return {
-            "role": self.role,
-            "binding": self.binding,
-            "model": self.model,
-            "prompt": self.prompt,
-            "template": self.template,
-            "timeout": self.timeout,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "ceiling"}
 
 
 _UNBOUND = ("ask", "snapshot")  # these do not affect what runs or is written

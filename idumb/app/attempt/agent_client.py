@@ -188,16 +188,7 @@ def breakers(services: Services) -> dict[str, Breaker]:
 
 def _keep(journal: Journal, call: Call, last: Breaker, now: Breaker) -> None:
     if now != last:
-        journal.write(
-            journal.event(
-                "breaker.changed",
-                key=call.key,
-                state=now.state,
-                failures=now.failures,
-                since=now.since,
-                failure=now.failure,
-            )
-        )
+        journal.write(journal.event("breaker.changed", key=call.key, **dataclasses.asdict(now)))
 
 
 def _not_asked(services: Services, last: Breaker, wait: float) -> AgentResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import asdict, field
 from typing import Any
 
 from idumb.app.core.services import Services
@@ -67,7 +67,7 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
         current.sources[ruling.digest()] = services.redaction.redact_output(readable(ruling.deciding()))
         judged = _validator_digest(services, agents, current, validator)
         computed = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
-        current.envelopes[key] = {**computed.as_dict(), "digest": computed.digest}
+        current.envelopes[key] = envelope.seal(asdict(computed))
     return current
 
 

@@ -5,6 +5,7 @@ A changed contract stops the run. A changed environment stops a strict run; a gu
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -202,12 +203,12 @@ def _require_environment(context: RunContext, attempt: Attempt) -> None:
     locked, state = context.locked, context.journal.state
     current = envelopes.present(context.services, context.agents, context.contract)
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
-    new = tuple(c for c in changes if canonical_json.digest(c.as_dict()) not in locked.reported)
+    new = tuple(c for c in changes if canonical_json.digest(dataclasses.asdict(c)) not in locked.reported)
     if not new:
         return
     if STRICT in (attempt.plan.mode, state.mode):
         raise _environment_refusal(state, new)
-    locked.reported.update(canonical_json.digest(c.as_dict()) for c in new)
+    locked.reported.update(canonical_json.digest(dataclasses.asdict(c)) for c in new)
     taken = {
         key: envelope.seal(state.contract.envelopes[key], **{part: parts[part] for part in _LIVE})
         for key, parts in current.envelopes.items()
@@ -228,7 +229,7 @@ def _record_changes(
     kept = {digest: current.sources[digest] for digest in _hashes(taken) if digest in current.sources}
     context.journal.write(
         context.journal.event(
-            "envelope.changed", changes=[c.as_dict() for c in changes], envelopes=dict(taken), sources=kept
+            "envelope.changed", changes=[dataclasses.asdict(c) for c in changes], envelopes=dict(taken), sources=kept
         )
     )
     for part in envelope.changed_agents(changes):
@@ -288,7 +289,7 @@ def _environment_refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
             [f"{c.binding}: {_describe(c.part)} was {_short(c.was)}, is {_short(c.now)}" for c in changes],
             offered,
             parts=list(parts),
-            changes=[c.as_dict() for c in changes],
+            changes=[dataclasses.asdict(c) for c in changes],
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,7 +15,6 @@ from idumb.domain.agent import Capabilities, Readiness
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import breaker
-from idumb.domain.runs.breaker import Breaker, Rule
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import Settings
 
@@ -73,7 +73,7 @@ def _breakers(services: Services) -> Iterator[Symptom]:
         wait = breaker.before_call(breaker_state, now, rule)[1]
         if wait:
             yield _holding(key, breaker_state, datetime.fromisoformat(now) + timedelta(seconds=wait))
-        elif breaker_state != Breaker():
+        elif breaker_state != breaker.Breaker():
             allowed.append(f"{_words(key, breaker_state)}; calls are allowed")
     yield health.passed("; ".join(allowed) if allowed else "no circuit breaker is open")
 
@@ -82,11 +82,11 @@ def _close(services: Services, symptom: Symptom) -> str:
     """Close a breaker. Refuses while another process owns the working tree."""
     with operation.owned(services, "doctor") as owned:
         journal = owned.journal(RunState())
-        journal.write(journal.event("breaker.changed", key=symptom.subject, **Breaker().as_dict()))
+        journal.write(journal.event("breaker.changed", key=symptom.subject, **dataclasses.asdict(breaker.Breaker())))
     return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 
 
-def _holding(key: str, breaker_state: Breaker, until: datetime) -> Symptom:
+def _holding(key: str, breaker_state: breaker.Breaker, until: datetime) -> Symptom:
     when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
     return health.warn(
         _words(key, breaker_state),
@@ -96,7 +96,7 @@ def _holding(key: str, breaker_state: Breaker, until: datetime) -> Symptom:
     )
 
 
-def _words(key: str, breaker_state: Breaker) -> str:
+def _words(key: str, breaker_state: breaker.Breaker) -> str:
     """Describe a breaker; `key` is adapter, binding and model."""
     since = f" since {breaker_state.since}" if breaker_state.since else ""
     count = breaker_state.failures
@@ -104,9 +104,9 @@ def _words(key: str, breaker_state: Breaker) -> str:
     return f"{key}: {breaker_state.state}{since}, {calls}"
 
 
-def _rule(services: Services) -> Rule:
+def _rule(services: Services) -> breaker.Rule:
     """Return the breaker settings, or the defaults if the configuration cannot be read; `config.reads` reports that."""
     try:
         return agent_client.rule(services.settings)
     except InputError:
-        return Rule()
+        return breaker.Rule()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain import canonical_json
@@ -45,13 +45,6 @@ class Envelope:
     tools: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, str] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(canonical_json.encode(self.as_dict())).hexdigest()
-
 
 PARTS = (
     "idumb", "adapter", "adapter_version", "program", "binding", "model", "prompt", "validator", "context",
@@ -67,9 +60,6 @@ class Change:
     part: str
     was: Any
     now: Any
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def text_digest(text: str) -> str:

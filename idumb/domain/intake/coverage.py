@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration, near
 from idumb.domain.plans import graph
@@ -50,20 +50,19 @@ def unknown_replaced(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
     yield from (near(name, known) for name in task.replaces if name not in known)
 
 
-def no_requirements(_: Case, plan: Plan) -> Iterator[str]:
-    if is_declaration(plan) and "requirements" not in plan.spans:
-        yield "no requirements"
+def undeclared(field: str) -> Callable[[Case, Plan], Iterator[str]]:
+    """Return the check for plans without a field; an empty list is a declaration."""
+
+    def find(_: Case, plan: Plan) -> Iterator[str]:
+        if is_declaration(plan) and field not in plan.spans:
+            yield f"no {field}"
+
+    return find
 
 
 def no_success_criteria(_: Case, plan: Plan) -> Iterator[str]:
     if is_declaration(plan) and not plan.success_criteria:
         yield "no success criteria"
-
-
-def no_non_goals(_: Case, plan: Plan) -> Iterator[str]:
-    """Find plans without non-goals; an empty list is a declaration."""
-    if is_declaration(plan) and "non_goals" not in plan.spans:
-        yield "no non_goals"
 
 
 def no_invariants(case: Case) -> Hits:

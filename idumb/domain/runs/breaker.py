@@ -9,7 +9,7 @@ Pure: times are the text of the clock port, and the caller stores each new state
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -32,9 +32,6 @@ class Breaker:
     failures: int = 0
     since: str = ""
     failure: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

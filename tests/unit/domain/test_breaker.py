@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from idumb.domain import agent
 from idumb.domain.runs import breaker
 from idumb.domain.runs.breaker import CLOSED, HALF_OPEN, OPEN, Breaker, Rule
@@ -55,4 +57,4 @@ def test_a_clock_set_back_does_not_keep_a_breaker_open() -> None:
 def test_a_breaker_is_unchanged_after_it_was_stored() -> None:
     """R-ADAPT-3."""
     opened = Breaker(OPEN, 2, at(0), agent.STALL)
-    assert breaker.from_payload({"key": "x", **opened.as_dict()}) == opened
+    assert breaker.from_payload({"key": "x", **dataclasses.asdict(opened)}) == opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from idumb.domain.consent import envelope
@@ -18,7 +19,7 @@ def parts_of(**parts: Any) -> dict[str, Any]:
         "checks": {"pytest": "1"}, **parts,
     }  # fmt: skip
     whole = Envelope(**fields)
-    return {**whole.as_dict(), "digest": whole.digest}
+    return envelope.seal(dataclasses.asdict(whole))
 
 
 def test_every_field_is_a_part_that_is_shown() -> None:
