@@ -252,11 +252,26 @@ def workspace_command(services: options.Container, phase: str) -> Result:
 
 @options.command("bundle", group=audit_command, opens=options.READS)
 @options.phase
-def bundle_command(services: options.Container, phase: str) -> Result:
-    """Print run, plans, commits, evidence and the head of the event log as one object with its digest, not signed."""
-    from idumb.app.verify import attestation
+@click.option("--file", metavar="FILE", help="Write it to this file.")
+@click.option("--sign", "key", metavar="KEY", help="With --file: sign it with this SSH key, into FILE.sig.")
+def bundle_command(services: options.Container, phase: str, file: str | None, key: str | None) -> Result:
+    """Print run, plans, steps, responses, evidence and the head of the event log as one object.
 
-    return attestation.bundle(services, phase)
+    With --file and --sign it proves to others, with sha256sum and ssh-keygen alone, what you vouch for. Responses are
+    in it as digests. Without them it only repeats the log of this machine.
+    """
+    if key is not None and file is None:
+        raise click.UsageError("--sign needs --file FILE.")
+    from idumb.app.verify import attestation
+    from idumb.system.files import atomic_write
+
+    made = attestation.bundle(services, phase)
+    if file is None or made.failure is not None:
+        return made
+    answer, written = attestation.files(services, made, file, key)
+    for path, data in written.items():
+        atomic_write.write(path, data)
+    return answer
 
 
 @options.command("prove", text="prove.prove")

@@ -26,10 +26,10 @@ class SshSignatures:
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
 
-    def sign(self, data: bytes, key: str, *, interactive: bool) -> str:
+    def sign(self, data: bytes, key: str, *, interactive: bool, namespace: str = NAMESPACE) -> str:
         """Sign with a key file; return the armored signature. Refusal `approval.not-signed`."""
         path = os.path.abspath(os.path.expanduser(key))
-        arguments = ["-Y", "sign", "-f", path, "-n", NAMESPACE]
+        arguments = ["-Y", "sign", "-f", path, "-n", namespace]
         try:
             # If nobody can be asked, the session has no terminal for a passphrase prompt.
             done = self._run(arguments, data, limit=None if interactive else _SECONDS, apart=not interactive)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 import sqlite3
+import subprocess
+from pathlib import Path
 
+import pytest
+
+from tests.adapters.store.test_approvals import make_key
 from tests.support import doctor as doctors
 from tests.support import project as projects
 from tests.support.doctor import store
@@ -34,6 +42,39 @@ def test_each_step_has_an_entry_and_an_event_changed_outside_the_program_is_dete
     answer = project.quick("audit", "verify", "--json")
     assert answer.code in {1, 4}
     assert answer.error["code"] in {"audit.broken", "store.corrupt"}
+
+
+@pytest.mark.usefixtures("home")
+def test_a_signed_bundle_has_each_step_and_response_and_ssh_keygen_alone_verifies_it(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    """R-OPS-3."""
+    project, file = prepared.get(doctors.create), tmp_path / "bundle.json"
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("there is no ssh-keygen")
+    key = make_key(tmp_path / "key")
+    made = project.json("audit", "bundle", "1", "--file", str(file), "--sign", str(key))
+    assert (made.code, made.data["signed"], made.object["warnings"]) == (0, True, [])
+    assert made.data["written"] == [str(file), f"{file}.sig"]
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == made.data["sha256"]
+    bundle = json.loads(file.read_bytes())
+    for task in bundle["tasks"]:
+        (step,) = task["steps"]
+        event = next(e for e in project.events("1", "--task", task["id"]) if e["seq"] == step["event"])
+        assert (step["tool"], step["event_hash"]) == ("write_file", event["hash"])
+        response = json.dumps(event["payload"]["response"], sort_keys=True, separators=(",", ":"))
+        assert hashlib.sha256(response.encode()).hexdigest() == step["response_sha256"]
+        assert len(step["plan_hash"]) == 64
+        assert [row["role"] for row in task["responses"]] == ["builder"]
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"me {' '.join(key.with_suffix('.pub').read_text().split()[:2])}\n")
+    verify = ["ssh-keygen", "-Y", "verify", "-f", str(allowed), "-I", "me", "-n", "idumb-bundle", "-s", f"{file}.sig"]
+    whole = file.read_bytes()
+    assert subprocess.run(verify, input=whole, capture_output=True, check=False).returncode == 0
+    changed = whole.replace(b'"completed"', b'"accepted"', 1)
+    assert subprocess.run(verify, input=changed, capture_output=True, check=False).returncode != 0
+    refused = project.json("audit", "bundle", "1", "--file", str(file), "--sign", str(tmp_path / "none"))
+    assert (refused.error["code"], file.read_bytes()) == ("audit.not-signed", whole)
 
 
 def test_invariants_are_judged_again_after_a_rollback_and_after_its_undo(sandbox: GitSandbox) -> None:

@@ -8,9 +8,9 @@ BUDGETS = {
     "domain": 8_300,
     "markdown": 6_595,
     "app, engine rooms": 7_343,
-    "app, use cases": 8_906,
+    "app, use cases": 8_944,
     "composition": 714,
-    "cli, views": 4_719,
+    "cli, views": 4_732,
     "see and steer": 2_011,
     "git": 4_548,
     "store": 1_809,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_905,
     "the root": 170,
 }
-TESTS = 67_996
+TESTS = 68_037
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_178  # bytes of README.md and docs/
+PAGES = 448_309  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -244,7 +244,9 @@ def workspace(data: phrases.Data) -> phrases.Lines:
 
 
 def bundle(data: phrases.Data) -> phrases.Lines:
-    return markup.json_text(data)
+    if data["written"]:
+        return [f"Written: {', '.join(data['written'])}", f"  sha256 {data['sha256']}"]
+    return markup.json_text({name: data[name] for name in ("bundle", "sha256", "signed")})
 
 
 def _where(event: phrases.Data) -> str:
