@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -488,21 +487,7 @@ def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, 
         assert shown(checkout) == files
         assert (run("git status --porcelain", checkout), checkout.trees.scan()) == ("", tree(sandbox))
         checkouts.close(checkout)
-    assert [words.partition("with ")[2] for words in notes] == ["copies of your node_modules (0.0 MB)"]
-
-
-def test_a_large_tree_that_takes_long_is_mentioned_once(
-    sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox.write_all({f"{number}.txt": "x\n" for number in range(1001)})
-    sandbox.commit()
-    times, notes = itertools.count(0, 2), list[str]()
-    monkeypatch.setattr(clock.SystemClock, "monotonic", lambda _: next(times))
-    for _ in range(2):
-        checkout = proof(note=notes.append)
-        show(checkout, sandbox)
-        checkouts.close(checkout)
-    assert notes == ["The proof checkout was made in 2.0 s"]
+    assert notes == ["The proof checkout has copies of your node_modules (0.0 MB)"]
 
 
 def test_what_prepare_changes_in_the_tree_is_refused(sandbox: GitSandbox, proof: Take) -> None:
@@ -548,10 +533,10 @@ def test_of_an_installation_that_did_not_end_nothing_stays_or_counts(
     if end == "failed":
         with pytest.raises(TimeoutError):
             checkout.prepare("b", begin)
-    elif os.fork() == 0:
+    elif (process := os.fork()) == 0:
         checkout.prepare("b", begin)
     else:
-        os.wait()
+        os.waitpid(process, 0)  # a hook of another test may have left a process that ends now
     assert (root / "made/partial").exists()
     checkouts.close(checkout)
     checkout = proof()

@@ -89,13 +89,3 @@ def test_attributes_apply_wherever_they_are(sandbox: GitSandbox, trees: GitTrees
     computed = trees.committed(head, trees.scan(), ("d/e/a.txt",))
     assert computed == expected(sandbox, "d/e/a.txt")
     assert sandbox.git("cat-file", "-s", "HEAD:d/e/a.txt") == "4"
-
-
-def test_a_sparse_index_that_libgit2_cannot_read(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({".gitattributes": "# none\n"})
-    sandbox.write_all({"a.txt": "x\n", "in/a.txt": "x\n", "out/a.txt": "x\n", "out/deep/a.txt": "x\n"})
-    head = sandbox.commit()
-    sandbox.git("sparse-checkout", "set", "--cone", "--sparse-index", "in")
-    sandbox.write_all({"in/a.txt": "y\n"})
-    computed = trees.committed(head, trees.scan(), ("in/a.txt",))
-    assert computed == expected(sandbox, "in/a.txt")

@@ -468,16 +468,6 @@ def test_an_announced_file_is_staged_with_its_commit(sandbox: GitSandbox, histor
     assert sandbox.status() == [" A later"]
 
 
-@pytest.mark.parametrize("options", [("--split-index",), ("--index-version", "4")])
-def test_other_formats_of_the_index_work(sandbox: GitSandbox, history: GitHistory, options: tuple[str, ...]) -> None:
-    sandbox.write_all({"a": "1", "b": "1"})
-    sandbox.commit()
-    sandbox.git("update-index", *options)
-    sandbox.write("b", "2")
-    commit(history, work(sandbox, {"a": "2", "na\udcff": "1"}))
-    assert sandbox.status() == [" M b"]
-
-
 def test_a_lock_that_another_git_holds_on_the_index_is_waited_for(
     sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,45 +14,23 @@ from idumb.git import discover
 from tests.support.gitrepo import GitSandbox
 
 
-def test_find_walks_up_to_the_working_tree(sandbox: GitSandbox) -> None:
+def test_find_walks_up_to_the_real_working_tree(sandbox: GitSandbox, tmp_path: Path) -> None:
     folder = sandbox.root / "a/b"
     folder.mkdir(parents=True)
-    place = discover.find(str(folder))
-    assert (place.root, place.git_dir, place.common_dir) == (
-        str(sandbox.root),
-        str(sandbox.git_dir),
-        str(sandbox.git_dir),
-    )
-    assert place.worktree_id == "main"
+    (tmp_path / "link").symlink_to(folder)
+    place = discover.find(str(tmp_path / "link"))
+    assert (place.root, place.worktree_id) == (str(sandbox.root), "main")
+    assert place.git_dir == place.common_dir == str(sandbox.git_dir)
 
 
 def test_find_names_a_linked_worktree_and_shares_the_common_folder(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """One that is called `main` is not the main one."""
     sandbox.commit()
-    sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
-    place = discover.find(str(tmp_path / "side"))
-    assert place.worktree_id == "side"
-    assert place.common_dir == str(sandbox.git_dir)
-    assert place.git_dir == str(sandbox.git_dir / "worktrees/side")
-
-
-def test_a_linked_worktree_called_main_is_not_the_main_one(sandbox: GitSandbox, tmp_path: Path) -> None:
-    sandbox.commit()
-    sandbox.git("worktree", "add", "-q", "-b", "other", str(tmp_path / "main"))
-    assert discover.find(str(tmp_path / "main")).worktree_id != discover.find(str(sandbox.root)).worktree_id
-
-
-def test_find_ignores_git_environment_variables(
-    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = GitSandbox.create(tmp_path / "other")
-    monkeypatch.setenv("GIT_DIR", str(other.git_dir))
-    monkeypatch.setenv("GIT_WORK_TREE", str(other.root))
-    assert discover.find(str(sandbox.root)).root == str(sandbox.root)
-
-
-def test_find_follows_a_link_to_the_real_folder(sandbox: GitSandbox, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(sandbox.root)
-    assert discover.find(str(tmp_path / "link")).root == str(sandbox.root)
+    for name, worktree in (("side", "side"), ("main", "main-linked")):
+        sandbox.git("worktree", "add", "-q", "-b", f"branch-{name}", str(tmp_path / name))
+        place = discover.find(str(tmp_path / name))
+        assert (place.worktree_id, place.common_dir) == (worktree, str(sandbox.git_dir))
+        assert place.git_dir == str(sandbox.git_dir / "worktrees" / name)
 
 
 def test_a_folder_in_which_nothing_can_run_is_refused_in_one_line(sandbox: GitSandbox, tmp_path: Path) -> None:

@@ -218,23 +218,21 @@ def test_a_folder_with_files_of_the_tree_is_not_provided(checkout: Checkout) -> 
     "instead", ["node_modules", "node_modules/lib", "node_modules/lib/index.js", "web", "web/node_modules"]
 )
 def test_a_link_that_a_program_placed_leads_to_no_file_of_the_user(checkout: Checkout, instead: str) -> None:
+    """In the same command, in the next one, and where nothing is provided any more."""
     checkout.user.write("web/node_modules/lib/index.js", "web\n")
     checkout.bring()
     user, before = checkout.user.ledger(), checkout.files()
     place = checkout.root / instead
-    place.unlink() if place.is_file() else shutil.rmtree(place)
-    place.symlink_to(checkout.user.root / instead)
-    checkout.restore()
-    assert checkout.files() == before
-    place.unlink() if place.is_file() else shutil.rmtree(place)
-    place.symlink_to(checkout.user.root / instead)
-    checkout.bring()
-    assert checkout.files() == before
-    place.unlink() if place.is_file() else shutil.rmtree(place)
-    place.symlink_to(checkout.user.root / instead)
-    checkout.rules = ()
-    checkout.bring()
-    assert checkout.user.ledger() == user
+    for command in ("same", "next", "without rules"):
+        place.unlink() if place.is_file() else shutil.rmtree(place)
+        place.symlink_to(checkout.user.root / instead)
+        if command == "same":
+            checkout.restore()
+        else:
+            checkout.rules = () if command == "without rules" else checkout.rules
+            checkout.bring()
+        assert checkout.user.ledger() == user
+        assert command == "without rules" or checkout.files() == before
 
 
 def test_a_link_into_the_working_tree_leads_into_the_checkout(checkout: Checkout) -> None:
