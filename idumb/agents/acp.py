@@ -12,7 +12,7 @@ from types import MappingProxyType
 from idumb import __version__
 from idumb.agents import acp_agents, answers, failure_words
 from idumb.agents.acp_agents import ROWS
-from idumb.agents.acp_client import AUTH_REQUIRED, Client, ToolCall
+from idumb.agents.acp_client import Client, ToolCall
 from idumb.agents.adapter import Equipment
 from idumb.agents.known_agent import KnownProgram
 from idumb.agents.program import HOME, HOMES, JUDGING, InputFiles, last_words, of_process
@@ -47,6 +47,7 @@ class AcpAgent(KnownProgram):
         super().__init__(binding, equipment, self._row)
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
+        transcript = self._transcript(request)
         client = Client(
             request.workspace,
             _prompt(request, commands=self._commands),
@@ -54,16 +55,13 @@ class AcpAgent(KnownProgram):
             __version__,
             self._binding.options.get("mode"),
             None if self._row.model_at_start else request.model or self._binding.model,
+            transcript.line,
         )
-        transcript = self._transcript(request)
-        if transcript is not None:
-            client.tell = transcript.line
         if not self._row.makes_folders and request.role == BUILDER:
             self._make_folders(request)
         with self._inputs(request) as inputs:
             finished = self._talk(request, client, inputs, hear)
-        kept = transcript.close() if transcript else None
-        return self._result(request, client, finished, kept)
+        return self._result(request, client, finished, transcript.close())
 
     def _talk(
         self, request: AgentRequest, client: Client, inputs: InputFiles, hear: Hear | None
@@ -161,7 +159,7 @@ class AcpAgent(KnownProgram):
             words = finished.words() or f"exit {finished.exit_code}"
             message = f"{words} before its answer was complete" + (f": {last}" if last else "")
             return outcome.ERRORED, message, failure_words.of_words(last.rpartition("\n")[2]) or agent.MALFORMED
-        if client.code == AUTH_REQUIRED or kind == agent.NOT_LOGGED_IN:
+        if kind == agent.NOT_LOGGED_IN:
             return outcome.ERRORED, error, agent.NOT_LOGGED_IN
         if client.refuses_model or kind == agent.UNKNOWN_MODEL:
             return outcome.ERRORED, error, agent.UNKNOWN_MODEL

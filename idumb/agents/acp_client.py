@@ -20,7 +20,7 @@ LONGEST_LINE = 16 * 1024 * 1024
 LONGEST_REPLY = 2 * 1024 * 1024
 MOST_CALLS = 10_000
 NO_METHOD = -32601
-AUTH_REQUIRED = -32000
+_AUTH_REQUIRED = -32000
 
 _INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL = 1, 2, 3, 4, 5
 _ONCE = "allow_once"
@@ -57,8 +57,8 @@ class Client:
 
     `permits` returns why a tool call is refused, or "". `tell` gets a short line for each thing that the agent does.
 
-    At the end, `stop` is the agent's stop reason, or `error` the problem with the agent's `code`, if any, and
-    `problem` its structured error. `refuses_model` is true if it rejects the chosen model.
+    At the end, `stop` is the agent's stop reason, or `error` the problem, and `problem` its structured error, if any.
+    `refuses_model` is true if it rejects the chosen model.
     """
 
     cwd: str
@@ -71,7 +71,6 @@ class Client:
     over: bool = False
     stop: str | None = None
     error: str | None = None
-    code: int | None = None
     problem: Mapping[str, Any] | None = None
     last_chunk: str = ""
     refuses_model: bool = False
@@ -127,8 +126,8 @@ class Client:
             self._fail(f"it sent an invalid protocol message ({type(problem).__name__})")
             return b""
 
-    def _fail(self, words: str, code: int | None = None) -> None:
-        self.over, self.error, self.code = True, words, code
+    def _fail(self, words: str) -> None:
+        self.over, self.error = True, words
 
     def _answered(self, message: Mapping[str, Any]) -> bytes:
         if message.get("id") not in _STEPS:
@@ -157,9 +156,8 @@ class Client:
         error_object = error if isinstance(error, dict) else {"message": str(error)}
         words = " ".join(str(part) for part in (error_object.get("message"), _detail(error_object.get("data"))) if part)
         self.refuses_model = about == _MODEL
-        code = error_object.get("code")
         self.problem = _structured(error_object, words)
-        self._fail(f"{_STEPS[about]} failed: {words or 'without a word'}", code if isinstance(code, int) else None)
+        self._fail(f"{_STEPS[about]} failed: {words or 'without a word'}")
 
     def _initialized(self, result: Mapping[str, Any]) -> bytes:
         if result.get("protocolVersion") != VERSION:
@@ -299,6 +297,8 @@ def _differences(update: Mapping[str, Any]) -> list[Any]:
 def _structured(error: Mapping[str, Any], words: str) -> dict[str, Any]:
     """Return an error as an HTTP error, which agents put into the code; the codes of the protocol are negative."""
     code = error.get("code")
+    if code == _AUTH_REQUIRED:
+        return {"message": words, "code": "authentication_error"}
     is_status = isinstance(code, int) and 400 <= code < 600 and code != 500  # Gemini CLI says 500 of anything else
     return {"message": words, **({"status": code} if is_status else {})}
 

@@ -103,12 +103,11 @@ class Adapter:
         self.describe()
         return Readiness()
 
-    def _transcript(self, request: AgentRequest) -> transcript.Transcript | None:
-        """Return a transcript for one request, or None if none is kept."""
+    def _transcript(self, request: AgentRequest) -> transcript.Transcript:
+        """Return a transcript for one request; without a folder for transcripts, nothing of it is kept."""
         folder, stream = self._equipment.transcripts, self._equipment.stream
-        if folder is None or stream is None:
-            return None
-        return transcript.Transcript(transcript.place(folder, request.subject, request.attempt, request.role), stream)
+        place = "" if folder is None else transcript.place(folder, request.subject, request.attempt, request.role)
+        return transcript.Transcript(place, stream)
 
     def _bad_option(self, words: str) -> AdapterError:
         """Return the refusal of an option; `words` follow the name of the binding."""

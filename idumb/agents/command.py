@@ -52,7 +52,7 @@ class CommandAgent(ProgramAgent):
                 sink=transcript,
             )
             self_report = state_file.read(inputs.state, self._redact)
-        return self._result(request, finished, transcript.close() if transcript else None, self_report)
+        return self._result(request, finished, transcript.close(), self_report)
 
     def _result(
         self,

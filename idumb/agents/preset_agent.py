@@ -138,7 +138,7 @@ def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
 class _Printed:
     """Receives the output: keeps its end, which contains the report, and writes what the agent does as it happens."""
 
-    def __init__(self, transcript: Transcript | None, lines: Callable[[Mapping[str, Any]], Iterator[str]]) -> None:
+    def __init__(self, transcript: Transcript, lines: Callable[[Mapping[str, Any]], Iterator[str]]) -> None:
         self._transcript = transcript
         self._lines = lines
         self._last = bytearray()
@@ -149,11 +149,11 @@ class _Printed:
         if len(self._last) > 2 * _KEPT:
             del self._last[:-_KEPT]
         *whole, self._begun = (self._begun + data[-_KEPT:]).split(b"\n")
-        for line in whole if self._transcript is not None else ():
+        for line in whole:
             self._tell(bytes(line))
 
     def _tell(self, line: bytes) -> None:
-        if self._transcript is None or not line.strip():
+        if not line.strip():
             return
         events = list(answers.objects(line))
         words = [each for event in events for each in self._lines(event)]
@@ -168,7 +168,7 @@ class _Printed:
 
     def close(self) -> str | None:
         self._tell(bytes(self._begun))
-        return self._transcript.close() if self._transcript is not None else None
+        return self._transcript.close()
 
 
 def _joined(*parts: str) -> str:

@@ -95,14 +95,13 @@ class StepsAgent(Adapter):
                 reply = call.make(step)
                 records.append(record(step, reply, time.monotonic() - began, self._redact))
                 touched.update(dict.fromkeys(touched_by(step)))
-                if transcript is not None:
-                    transcript.line(in_short(step, reply))
+                transcript.line(in_short(step, reply))
                 printed = printed if reply.printed is None else reply.printed
                 if reply.outcome != outcome.COMPLETED and not (step.continue_on_error and not call.is_late()):
                     ended = replace(reply, text=f"step {_title(step)}: {reply.text}")
                     break
         finally:
-            path = transcript.close() if transcript is not None else None
+            path = transcript.close()
         return AgentResult(
             outcome=ended.outcome,
             transcript=path,

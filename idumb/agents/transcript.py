@@ -23,10 +23,10 @@ class Transcript:
     """The transcript of one call, in a file that is created with the first line.
 
     A second call in the same role of an attempt continues its file. What cannot be written is not kept: no work is lost
-    to its transcript.
+    to its transcript. Without a path, or a way to redact, nothing is kept.
     """
 
-    def __init__(self, path: str, make_stream: Callable[[], Stream]) -> None:
+    def __init__(self, path: str, make_stream: Callable[[], Stream] | None) -> None:
         self._path = path
         self._make_stream = make_stream
         self._stream: Stream | None = None
@@ -34,7 +34,7 @@ class Transcript:
         self._room = HALF
         self._tail = bytearray()
         self._left_out = 0
-        self._failed = False
+        self._failed = not path
 
     def line(self, words: str) -> None:
         """Add one short line."""
@@ -42,7 +42,7 @@ class Transcript:
 
     def __call__(self, data: bytes, *, is_whole: bool = False) -> None:
         """Add output as it is. Nothing of what `is_whole` waits for more, so that boards show it."""
-        if self._failed:
+        if self._failed or self._make_stream is None:
             return
         try:
             if self._file is None or self._stream is None:

@@ -231,11 +231,6 @@ class ShellChecks:
             self.proving.renew(control=True)
         return checks
 
-    def close(self) -> None:
-        """Remove the private folders."""
-        if self.private is not None:
-            self.private.close()
-
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
         if condition.kind == "command":
             return self.command(subject, condition.subject, condition.subject, timeout=timeout, tree=tree)

@@ -111,7 +111,7 @@ class ModelAgent(Adapter):
         began = time.monotonic()
         until = None if request.deadline is None else began + request.deadline
         transcript = self._transcript(request)
-        tell = transcript.line if transcript is not None else lambda _: None
+        tell = transcript.line
         work = ModelTools(request, self._redact, self._equipment.guard, until=until, tell=tell)
         talk = _Talk(options, request, work)
         try:
@@ -125,7 +125,7 @@ class ModelAgent(Adapter):
             message=self._redact(ended.message),
             claimed_files=tuple(work.touched),
             usage=talk.usage,
-            transcript=transcript.close() if transcript is not None else None,
+            transcript=transcript.close(),
             output=wording.truncate(reply),
             steps=tuple(work.records),
             seconds=time.monotonic() - began,

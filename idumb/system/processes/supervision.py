@@ -228,14 +228,11 @@ class Supervisor:
         if child.end >= 0:
             self._poll.register(child.end, select.POLLIN)
 
-    def until_exit(self, deadline: float | None) -> bool:
-        """Return whether the process ended before `deadline` (on the monotonic clock)."""
-        while True:
-            remaining = None if deadline is None else deadline - time.monotonic()
-            if remaining is not None and remaining <= 0:
-                return self._child.poll() is not None
+    def until_exit(self, deadline: float) -> None:
+        """Return when the process has ended, at the latest at `deadline`, on the monotonic clock."""
+        while (remaining := deadline - time.monotonic()) > 0:
             if self._turn(remaining) and self._child.poll() is not None:
-                return True
+                return
 
     def until_over(self, tree: Callable[[], list[int]]) -> bool:
         """Return whether the process, or the dialogue with it, ended in time."""
@@ -265,10 +262,9 @@ class Supervisor:
                 spoke = self._watch.look()
             self.limits.report(spoke=spoke, waits=self._watch.waits)
 
-    def _turn(self, limit: float | None) -> bool:
+    def _turn(self, limit: float) -> bool:
         """Wait for one event. Return whether the process may have ended."""
-        most = _TICK if self._child.end < 0 else _SIGNALS
-        limit = most if limit is None else min(limit, most)
+        limit = min(limit, _TICK if self._child.end < 0 else _SIGNALS)
         ended = self._child.end < 0
         events = self._poll.poll(max(1, limit * 1000))
         if not events:
