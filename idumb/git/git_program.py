@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
+from idumb.system.processes import programs
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
@@ -64,21 +65,9 @@ def path(root: str | None = None) -> str:
     Relative entries of PATH, and entries inside the working tree at `root`, are skipped: a repository could put its own
     git there.
     """
-    for folder in _absolute(os.environ.get("PATH", os.defpath)):  # noqa: TID251 - where the user's programs are
-        program = os.path.join(folder, "git")
-        if os.path.isfile(program) and os.access(program, os.X_OK) and not _is_below(program, root):
-            return program
+    for program in programs.outside("git", root):
+        return program
     raise errors.Refusal("git.program-missing", "there is no git program on PATH", hint="install git 2.36 or newer")
-
-
-def _absolute(path: str) -> list[str]:
-    return [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
-
-
-def _is_below(program: str, root: str | None) -> bool:
-    top = os.path.realpath(root) if root is not None else os.sep
-    # Every program is below `/`; questions that concern no working tree are asked there.
-    return top != os.sep and os.path.realpath(program).startswith(top + os.sep)
 
 
 def environment(root: str) -> dict[str, str]:
@@ -87,7 +76,8 @@ def environment(root: str) -> dict[str, str]:
     kept = {name: value for name, value in inherited.items() if not name.startswith("GIT_") or name in _KEPT}
     return {
         **kept,
-        "PATH": os.pathsep.join(_absolute(kept.get("PATH", os.defpath))),  # the working folder is the repository
+        # The working folder is the repository, so a relative entry would be in it.
+        "PATH": os.pathsep.join(filter(os.path.isabs, kept.get("PATH", os.defpath).split(os.pathsep))),
         "LC_ALL": "C",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "true",

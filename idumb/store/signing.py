@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from idumb.domain.errors import Refusal
 from idumb.system.files import private_folders, user_folders
-from idumb.system.processes import child_process
+from idumb.system.processes import child_process, programs
 
 NAMESPACE = "idumb-approval"
 LIST = "allowed_signers"
-_PROGRAM = "ssh-keygen"
 _SECONDS = 60
 _LARGEST = 64 * 1024
 _KEPT = ("HOME", "PATH", "LANG", "TERM", "SSH_AUTH_SOCK", "USER", "LOGNAME")
@@ -91,7 +90,7 @@ class SshSignatures:
         self, arguments: Sequence[str], data: bytes, *, limit: float | None = _SECONDS, apart: bool = True
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            [self._program(), *arguments],
+            [_program(self._root), *arguments],
             input=data,
             capture_output=True,
             check=False,
@@ -101,18 +100,15 @@ class SshSignatures:
             start_new_session=apart,
         )
 
-    def _program(self) -> str:
-        """Return the first ssh-keygen on PATH that is not in the repository."""
-        for folder in child_process.environment(["PATH"]).get("PATH", os.defpath).split(os.pathsep):
-            program = os.path.join(folder, _PROGRAM)
-            inside = os.path.realpath(program).startswith(self._root + os.sep)
-            if os.path.isabs(folder) and not inside and os.path.isfile(program) and os.access(program, os.X_OK):
-                return program
-        raise Refusal(
-            "approval.no-ssh-keygen",
-            "There is no ssh-keygen on PATH, which makes and verifies signatures.",
-            hint="Install OpenSSH 8.2 or newer",
-        )
+
+def _program(root: str) -> str:
+    for program in programs.outside("ssh-keygen", root):
+        return program
+    raise Refusal(
+        "approval.no-ssh-keygen",
+        "There is no ssh-keygen on PATH, which makes and verifies signatures.",
+        hint="Install OpenSSH 8.2 or newer",
+    )
 
 
 def _list_path() -> str:

@@ -12,11 +12,11 @@ BUDGETS = {
     "composition": 714,
     "cli, views": 4_732,
     "see and steer": 2_011,
-    "git": 4_544,
-    "store": 1_809,
-    "system": 2_137,
-    "gates": 1_941,
-    "agents, fake_model": 3_905,
+    "git": 4_538,
+    "store": 1_805,
+    "system": 2_130,
+    "gates": 1_938,
+    "agents, fake_model": 3_901,
     "the root": 170,
 }
 TESTS = 67_965

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from idumb.system.files import atomic_write, private_folders
+from idumb.system.files import atomic_write, named_files, private_folders
 
 
 class FileBackupStore:
@@ -42,8 +42,7 @@ class FileBackupStore:
 
 def _is(path: str, data: bytes) -> bool:
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
-            return stream.read() == data
+        return named_files.read(path, len(data) + 1, links=False) == data
     except OSError:
         return False
 

@@ -32,10 +32,9 @@ def _existing(path: str) -> str:
 
 
 def _mount(path: str) -> str:
-    """Return the topmost folder on the same device."""
-    device = os.lstat(path).st_dev
-    while (above := os.path.dirname(path)) != path and os.lstat(above).st_dev == device:
-        path = above
+    """Return the nearest folder at which something is mounted."""
+    while not os.path.ismount(path):
+        path = os.path.dirname(path)
     return path
 
 

@@ -10,7 +10,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 
 from idumb.system import clock
 from idumb.system.files import shipped_files
@@ -33,10 +32,6 @@ class LocalToolchain:
 
     def files(self) -> tuple[str, ...]:
         """Absolute paths of the files that `template` and `versions` depend on."""
-        return self._files
-
-    @cached_property
-    def _files(self) -> tuple[str, ...]:
         templates = (shipped_files.place(_template(role)) for role in ROLES)
         return tuple(path for path in (self._git(), *templates) if path is not None)
 

@@ -9,10 +9,11 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 
+from idumb.system.processes import programs
+
 PACKAGE = "bubblewrap"
 _MOST_LINKS = 40  # as many as the kernel follows
 
-_PROGRAM = "bwrap"
 _READ_ONLY, _WRITABLE = ("--ro-bind", "/", "/", "--dev", "/dev"), ("--dev-bind", "/", "/")
 _PROCESSES = ("--proc", "/proc", "--unshare-pid", "--die-with-parent")
 _OF_KERNEL = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "fs", "acpi", "driver", "scsi", "mtrr"))
@@ -25,15 +26,10 @@ def find(repository: str) -> str:
     """Return the real path of bubblewrap on PATH; "" if there is none, or if others or tasks could have written it."""
     # In a user namespace, the owner of the system has another number than 0.
     owners = {0, os.geteuid(), os.stat("/").st_uid}
-    inside = f"{os.path.realpath(repository).rstrip('/')}/" if repository else "\0"
-    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        place = os.path.realpath(os.path.join(folder, _PROGRAM))
-        if not folder.startswith("/") or place.startswith(inside):
-            continue
-        if os.path.isfile(place) and os.access(place, os.X_OK):
-            status = os.stat(place)
-            if status.st_uid in owners and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                return place
+    for program in programs.outside("bwrap", repository):
+        status = os.stat(program)
+        if status.st_uid in owners and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return os.path.realpath(program)
     return ""
 
 
@@ -58,16 +54,13 @@ def without_network(words: Sequence[str]) -> tuple[str, ...]:
     return (words[0], "--unshare-net", *words[1:])
 
 
-def real_path(path: str, written: Iterable[str]) -> str | None:
+def real_path(path: str, written: Iterable[str], left: int = _MOST_LINKS) -> str | None:
     """Return the real path of an absolute path; None if it leads through a link in a folder of `written` or below.
 
-    A program that may write there could have made the link. The folders of `written` are absolute and real.
+    A program that may write there could have made the link. The folders of `written` are absolute and real. At most
+    `left` links are followed.
     """
     folders = tuple(f"{folder.rstrip('/')}/" for folder in written)
-    return _followed(path, folders, _MOST_LINKS)
-
-
-def _followed(path: str, written: tuple[str, ...], left: int) -> str | None:
     place = "/"
     for name in path.split("/"):
         if name == "..":
@@ -76,9 +69,9 @@ def _followed(path: str, written: tuple[str, ...], left: int) -> str | None:
             continue
         entry = os.path.join(place, name)
         if os.path.islink(entry):
-            if left == 0 or f"{place.rstrip('/')}/".startswith(written):
+            if left == 0 or f"{place.rstrip('/')}/".startswith(folders):
                 return None
-            target = _followed(os.path.join(place, os.readlink(entry)), written, left - 1)
+            target = real_path(os.path.join(place, os.readlink(entry)), folders, left - 1)
             if target is None:
                 return None
             entry = target
