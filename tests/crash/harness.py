@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from idumb.domain.errors import StoreError
+from idumb.domain.runs import replay, transitions
 from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import RunState
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK
@@ -181,6 +183,7 @@ def wrong(
     log = events(project)
     yield from lost(project, kept)
     yield from repeated(log)
+    yield from illegal(log)
     committed = tuple(project.trailers("Idumb-Task"))
     if committed != undisturbed.committed:
         yield REPEATED_TASK, f"commits of {committed}, not of {undisturbed.committed}"
@@ -261,6 +264,17 @@ def repeated(log: Iterable[Event]) -> Iterator[tuple[str, str]]:
             done -= set(event.payload["tasks"])
         elif event.kind == "undo.completed":
             done |= set(event.payload["tasks"])
+
+
+def illegal(log: Iterable[Event]) -> Iterator[tuple[str, str]]:
+    """Return the events that may not follow in the state of their run."""
+    states: dict[str, RunState] = {}
+    for event in log:
+        if event.run is not None:
+            state = states.setdefault(event.run, RunState())
+            if why := transitions.fault(state, event):
+                yield OTHER, f"event {event.seq}, {event.kind}: {why}"
+            replay.apply(state, event)
 
 
 def acknowledged(project: Project) -> list[dict[str, Any]]:

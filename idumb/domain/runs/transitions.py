@@ -54,7 +54,8 @@ def _attempt_started(state: RunState, task: TaskState, event: Event) -> Iterator
 
 
 def _in_attempt(_: RunState, task: TaskState, event: Event) -> Iterator[str]:
-    if event.attempt != task.attempt.number:
+    """What the commands of a rollback prove belongs to no attempt."""
+    if event.attempt not in (None, task.attempt.number):
         yield f"attempt {event.attempt} is not the last one of {task.id}, {task.attempt.number}"
 
 
