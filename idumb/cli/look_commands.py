@@ -253,7 +253,13 @@ def workspace_command(services: options.Container, phase: str) -> Result:
 @options.command("bundle", group=audit_command, opens=options.READS)
 @options.phase
 @click.option("--file", metavar="FILE", help="Write it to this file.")
-@click.option("--sign", "key", metavar="KEY", help="With --file: sign it with this SSH key, into FILE.sig.")
+@click.option(
+    "--sign",
+    "key",
+    metavar="KEY",
+    callback=options.people_only_option,
+    help="With --file: sign it with this SSH key, into FILE.sig.",
+)
 def bundle_command(services: options.Container, phase: str, file: str | None, key: str | None) -> Result:
     """Print run, plans, steps, responses, evidence and the head of the event log as one object.
 

@@ -10,8 +10,8 @@ BUDGETS = {
     "app, engine rooms": 7_343,
     "app, use cases": 8_944,
     "composition": 714,
-    "cli, views": 4_732,
-    "see and steer": 2_011,
+    "cli, views": 4_740,
+    "see and steer": 2_014,
     "git": 4_538,
     "store": 1_805,
     "system": 2_130,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_901,
     "the root": 170,
 }
-TESTS = 67_965
+TESTS = 68_051
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -54,6 +54,8 @@ def of_run(services: Services, run: str) -> dict[str, Expected]:
 def most_dollars(services: Services, run: str) -> float | None:
     """Return what a run may cost, with what people added to its ceiling; None if there is none."""
     ceiling = services.settings.ceilings.get("run", Ceiling())
+    if ceiling.cost_usd is None:
+        return None
     raised = questions.raises(run_lookup.run_of(services, run), None, "run")
     return spending.raise_ceiling(ceiling, raised).cost_usd
 

@@ -106,6 +106,7 @@ class _Stages:
             start = max(judged_from, _shifted(event.at, -judged["seconds"]))
             yield _call(event, agent.VALIDATOR, judged, judged, start, event.at)
         facts = {"outcome": p["outcome"], "reason": p["reason"]}
+        self._on_at[task] = event.at  # if a hook changes what was proven, the attempt ends again
         yield Stage(task, event.attempt or 0, JUDGED, judged_from, event.at, facts)
 
     def rest(self) -> Iterator[Stage]:

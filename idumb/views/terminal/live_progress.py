@@ -49,7 +49,7 @@ class LiveProgress:
 
         self.board = Board(LineContext(escape=escape))
         self.clock = clock
-        self._sight = sight
+        self._sight, self._has_seen = sight, False
         quiet = cast("TextIO", QuietStream(stream))
         self._console: Console = Console(file=quiet, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
@@ -62,15 +62,20 @@ class LiveProgress:
         line = self.board.take(event, self.clock())
         if line is not None:
             self._print(line)
+        if event.kind == "decision.answered":
+            self._has_seen = False  # a person may have raised what the run may cost
         if event.kind == "attempt.started":
             self.see(event.run or "")
             self.show()
 
     def see(self, run: str) -> None:
-        """Let the board show what works on the tasks of a run, and how long that is expected to take."""
-        if self._sight is not None and not self.board.expected:
+        """Let the board show what works on the tasks of a run, how long that takes, and what it may cost.
+
+        Both are read from the whole run, so not for each attempt.
+        """
+        if self._sight is not None and not self._has_seen:
+            self._has_seen = True
             self.board.expected, self.board.look = self._sight.expected(run), self._sight.look
-        if self._sight is not None:  # a person may have raised it
             self.board.limit = self._sight.limit(run)
 
     def note(self, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 import sys
@@ -141,6 +142,28 @@ def test_the_live_table_pauses_for_a_question_and_disappears_when_stopped(monkey
     assert "nothing is drawn now" in stream.getvalue()
     live.stop()
     assert not ask._displays
+
+
+def test_what_is_expected_of_a_run_is_read_once_and_again_after_an_answer() -> None:
+    """It is read from all events of the run; an answer may raise what the run may cost."""
+    asked: list[str] = []
+
+    def limit(run: str) -> float:
+        asked.append(run)
+        return 5.0 * len(asked)
+
+    sight = Namespace(expected=lambda _: {}, look=lambda *_: Now(), limit=limit)
+    reporter = LiveProgress(io.StringIO(), str, lambda: 0.0, sight)
+    log = examples.partial_run()
+    starts = [event for event in log.events if event.kind == "attempt.started"]
+    for event in (starts[0], starts[0]):
+        reporter.event(event)
+    assert (len(asked), reporter.board.limit) == (1, 5.0)
+    answer = {"decision": "T1-01.limit.1", "choice": "raise", "by": "me", "guidance": ""}
+    reporter.event(dataclasses.replace(starts[0], kind="decision.answered", payload=answer))
+    reporter.event(starts[0])
+    reporter.stop()
+    assert (len(asked), reporter.board.limit) == (2, 10.0)
 
 
 def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
