@@ -166,12 +166,11 @@ class PlanningFolder:
         tool = _tool(parsed.text, path) if parsed.plan is None and is_text else None
         if tool is None:
             return parsed
-        from idumb.markdown.syntax.problems import Problems
         from idumb.markdown.syntax.source import Source
 
-        problems = Problems(Source(parsed.text, path))
-        problems.report("plan.foreign-format", 0, problems.source.lines[0].strip(), tool=tool)
-        return ParsedPlan(None, problems.sorted(), parsed.text, dialect=tool)
+        source = Source(parsed.text, path)
+        source.report("plan.foreign-format", 0, source.lines[0].strip(), tool=tool)
+        return ParsedPlan(None, source.sorted(), parsed.text, dialect=tool)
 
     def _parsed(self, data: bytes, path: str, others: Sequence[bytes]) -> ParsedPlan:
         if path.endswith(step_plan.SUFFIXES):

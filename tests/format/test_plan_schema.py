@@ -11,7 +11,6 @@ import jsonschema
 from idumb.markdown import editor_schemas
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.system.files import shipped_files
 from tests.format import golden
@@ -28,7 +27,7 @@ def front_matter(data: bytes) -> Any:
     source = Source(data.decode(), "01-PLAN.md")
     end = next(n for n, line in enumerate(source.lines[1:], 1) if line.rstrip() == "---")
     text = "".join(f"{line}\n" for line in source.lines[1:end])
-    node = tree.read(text, lambda index: index, Problems(source), "frontmatter")
+    node = tree.read(text, lambda index: index, source, "frontmatter")
     assert node is not None
     return record.anything(node)
 

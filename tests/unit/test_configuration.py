@@ -27,7 +27,6 @@ from idumb.domain.settings import (
 from idumb.markdown import editor_schemas
 from idumb.markdown.settings import configuration
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from tests.support.cases import every
 
@@ -303,7 +302,7 @@ def test_the_schema_for_editors_accepts_what_the_reader_accepts() -> None:
     validator = jsonschema.Draft202012Validator(editor_schemas.schemas()["config"])
     wrong = ("biulder: x", "run: {max_attempts: 0}", "git: {commit: tsak}", "bindings: {steps: {adapter: x}}", "ask: 3")
     for text in (FULL, "sandbox: auto", "gates: {mine: {run: make}, types: {run: [a, b]}}", *wrong):
-        node = tree.read(text, lambda at: at, Problems(Source(text, "")), "")
+        node = tree.read(text, lambda at: at, Source(text, ""), "")
         assert node is not None
         refused = [text for _ in validator.iter_errors(record.anything(node))][:1]
         assert (bool(refused), configuration.read(text.encode())[0] is None) == (text in wrong, text in wrong), text

@@ -12,8 +12,8 @@ from idumb.markdown.plans import plan_parser, steps
 from idumb.markdown.settings.setting_values import rejected
 from idumb.markdown.syntax import blocks, nodes, record, tree
 from idumb.markdown.syntax.nodes import Block
-from idumb.markdown.syntax.problems import SCRIPT, Place, Problems
 from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, Key, choice, list_of, scalar, section
+from idumb.markdown.syntax.source import SCRIPT, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_text
 
 FENCE = "yaml model"
@@ -35,32 +35,32 @@ def load(path: str) -> Script:
 
 def read(data: bytes, path: str) -> Script:
     """Return a script from the bytes of its file. Raises InputError with all findings."""
-    problems = plan_parser.decoded(data, path)
-    rules = [] if problems.findings else _rules(blocks.scan(problems.source, 0, problems), problems)
-    if not rules and not problems.findings:
-        problems.report("script.empty", 0, field="script")
-    if problems.any_error:
-        raise rejected("script.invalid", problems.sorted(), "idumb help fake-model shows a script")
+    source = plan_parser.decoded(data, path)
+    rules = [] if source.findings else _rules(blocks.scan(source, 0), source)
+    if not rules and not source.findings:
+        source.report("script.empty", 0, field="script")
+    if source.any_error:
+        raise rejected("script.invalid", source.sorted(), "idumb help fake-model shows a script")
     return Script(tuple(rules))
 
 
-def _rules(scanned: list[Block], problems: Problems) -> list[Rule]:
+def _rules(scanned: list[Block], source: Source) -> list[Rule]:
     rules = []
     title = ""
     for block in scanned:
         if block.kind == nodes.HEADING:
             title = block.text
         elif block.kind == nodes.FENCE and block.info.strip() == FENCE:
-            rules.append(_rule(block, title, problems))
+            rules.append(_rule(block, title, source))
     return [rule for rule in rules if rule is not None]
 
 
-def _rule(fence: Block, title: str, problems: Problems) -> Rule | None:
-    body, at = steps.body_of(fence, problems.source)
-    node = tree.read(body, at, problems, "model")
-    if node is None and not problems.any_error:
-        problems.report("script.empty-rule", fence.start, field="model")
-    place = Place("", problems, kind=SCRIPT, key="model")
+def _rule(fence: Block, title: str, source: Source) -> Rule | None:
+    body, at = steps.body_of(fence, source)
+    node = tree.read(body, at, source, "model")
+    if node is None and not source.any_error:
+        source.report("script.empty-rule", fence.start, field="model")
+    place = Place("", source, kind=SCRIPT, key="model")
     rule = section(lambda answers, **given: Rule(title, answers or (), **given), _KEYS)
     return None if node is None else record.value(rule, node, place)
 

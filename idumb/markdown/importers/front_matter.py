@@ -6,7 +6,6 @@ import re
 
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import tree
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
@@ -77,9 +76,8 @@ def read(text: str) -> Front:
     quoted = _AT.sub(lambda line: f"{line[1]}{_quoted(line[2])}", match[1])  # Backlog.md writes `- @name`
     for yaml in (match[1], quoted, _UNQUOTED.sub(lambda line: f"{line[1]}{_quoted(line[2])}", quoted)):
         source = Source(before + yaml, "")
-        problems = Problems(source)
-        node = tree.read(yaml, lambda index: index + len(before), problems, "front matter")
-        if is_map(node) and not any(f.code == "yaml.unreadable" for f in problems.findings):
+        node = tree.read(yaml, lambda index: index + len(before), source, "front matter")
+        if is_map(node) and not any(f.code == "yaml.unreadable" for f in source.findings):
             return Front(last, node if _is_whole(node) else None, source)
     return Front(last)
 

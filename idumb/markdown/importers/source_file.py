@@ -112,7 +112,7 @@ class SourceFile:
         if not self.is_swept:
             return self.notes
         lines = self.outline.lines
-        broken = ((self.path, f.line, f"{f.message}: {lines[f.line - 1].strip()}") for f in self.outline.problems)
+        broken = ((self.path, f.line, f"{f.message}: {lines[f.line - 1].strip()}") for f in self.outline.broken)
         rows = [*self.notes, *broken]
         for line, found in self.matched():
             left = [form for form in found if form not in self.used.get(line, ())]

@@ -11,7 +11,7 @@ from idumb.markdown.importers import words
 from idumb.markdown.importers.front_matter import of, text, texts
 from idumb.markdown.importers.source_file import Near, SourceFile
 from idumb.markdown.syntax import tree
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
 KIND = "task-master"
@@ -31,10 +31,10 @@ def matches(file: SourceFile) -> bool:
 
 def read(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
     """Read the tasks of a tag, by default of `master` or else of the first one. Raises ValueError for other JSON."""
-    problems = Problems(file.source)
-    root = tree.read_json(file.text, lambda index: index, problems, "tasks")
-    if not is_map(root) or problems.any_error:
-        raise ValueError(problems.findings[0].message if problems.findings else "it is not a JSON object")
+    source = Source(file.text, file.path)
+    root = tree.read_json(file.text, lambda index: index, source, "tasks")
+    if not is_map(root) or source.any_error:
+        raise ValueError(source.findings[0].message if source.findings else "it is not a JSON object")
     tags = {name.value: tasks for name, inner in root.pairs if is_list(tasks := of(inner, "tasks"))}
     if tag and tag not in tags:
         raise ValueError(f"it has no tag {tag}" + (f", but {', '.join(tags)}" if tags else ""))

@@ -11,7 +11,7 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import values
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.problems import Place
+from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import BULLET, LIST, Node, is_map, is_text
 
 BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
@@ -90,7 +90,7 @@ class _Reader:
         elif _NEAR_ID.match(text.s):
             self.place.report("criterion.bad-id", text.at(0), text.s[:40])
         last = whole.at(len(whole.s) - 1) + 1 if whole.s else whole.at(0)
-        span = self.place.problems.source.span(whole.at(0), last)
+        span = self.place.source.span(whole.at(0), last)
         draft = Draft(whole.s, span, id[0].strip().removesuffix(":") if id else "")
         dash = inline.last_dash(whole.s)
         if dash and self.proof(draft, whole.part(dash.end()), item):
@@ -206,7 +206,7 @@ class _Reader:
         if not is_text(words) or words.is_null:
             self.place.report("criterion.no-text", node.start)
             return None
-        draft = Draft(words.text.s.strip(), self.place.problems.source.span(node.start, node.end))
+        draft = Draft(words.text.s.strip(), self.place.source.span(node.start, node.end))
         if "id" in pairs:
             id = pairs["id"][1].text.s
             draft.id = id if _ID.fullmatch(id + ":") else ""

@@ -13,9 +13,8 @@ from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, NonGoal, Scope, S
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, values
 from idumb.markdown.syntax import inline, record, tree
-from idumb.markdown.syntax.problems import Place, Problems
 from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, choice, list_of, section
-from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 MAX_BYTES = 64 * 1024
@@ -155,9 +154,9 @@ REQUIRED = tuple(name for name, key in KEYS.items() if key.required)
 # Reading
 
 
-def read(source: Source, problems: Problems) -> Frontmatter | None:
+def read(source: Source) -> Frontmatter | None:
     """Read the frontmatter of a plan; None if there is none."""
-    node, end_line = nodes(source, problems)
+    node, end_line = nodes(source)
     if end_line is None:
         return None
     head = Frontmatter(end_line)
@@ -170,38 +169,38 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
             head.values.setdefault("extra", {})[key.text.s] = tree.plain(below)
     own = [key for key in node.items if not record.is_own(key.text.s)]
     whole = Node(tree.MAP, node.text, source.starts[0], node.end, own)
-    given = record.record(whole, KEYS, Place("", problems), "the frontmatter")
+    given = record.record(whole, KEYS, Place("", source), "the frontmatter")
     given.pop("type", None)
     head.criteria = given.pop("success_criteria", None)
     head.values |= given
     return head
 
 
-def nodes(source: Source, problems: Problems) -> tuple[Node | None, int | None]:
+def nodes(source: Source) -> tuple[Node | None, int | None]:
     """Return the frontmatter, with the first line after it; None if it has no keys, or there is none."""
-    end = closing(source, problems)
+    end = closing(source)
     if end is None:
         return None, None
     text, place = source.part(1, end)
     if len(text.encode()) > MAX_BYTES:
-        problems.report("plan.frontmatter-too-large", source.starts[0])
+        source.report("plan.frontmatter-too-large", source.starts[0])
         return None, end + 1
-    node = tree.read(text, place, problems, "frontmatter")
+    node = tree.read(text, place, source, "frontmatter")
     if is_map(node):
         return node, end + 1
-    if node is not None or not problems.any_error:
-        problems.report("plan.no-frontmatter", source.starts[0], accepted="key: value")
+    if node is not None or not source.any_error:
+        source.report("plan.no-frontmatter", source.starts[0], accepted="key: value")
     return None, end + 1
 
 
-def closing(source: Source, problems: Problems) -> int | None:
+def closing(source: Source) -> int | None:
     """Return the line that closes the frontmatter; None, with a problem, if there is none."""
     lines = source.lines
     if lines[0].rstrip(" \t") != "---":
-        problems.report("plan.no-frontmatter", source.starts[0], lines[0])
+        source.report("plan.no-frontmatter", source.starts[0], lines[0])
         return None
     for n in range(1, len(lines)):
         if lines[n].startswith("---") and not lines[n][3:].strip(" \t"):
             return n
-    problems.report("plan.frontmatter-never-closed", source.starts[0], "---")
+    source.report("plan.frontmatter-never-closed", source.starts[0], "---")
     return None

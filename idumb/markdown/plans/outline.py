@@ -13,7 +13,7 @@ from idumb.markdown.plans.fields import FIELDS, label_of
 from idumb.markdown.plans.values import is_task_id
 from idumb.markdown.syntax import nodes
 from idumb.markdown.syntax.nodes import Block
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import first_text
 
 _DASH = r"(?::|—|–|--|-(?=\s))"
@@ -58,9 +58,9 @@ class Draft:
 class Outline:
     """Walks the top-level blocks once."""
 
-    def __init__(self, phase: str | None, problems: Problems) -> None:
-        self.source, self.phase, self.problems = problems.source, phase or None, problems
-        self.sweep = sweep.of_phase(phase, problems)
+    def __init__(self, phase: str | None, source: Source) -> None:
+        self.source, self.phase = source, phase or None
+        self.sweep = sweep.of_phase(phase, source)
         self.tasks: list[Draft] = []
         self.success: list[Block] | None = None
         self.sections: dict[str, int] = {}  # the lines of `tasks` and `success criteria`

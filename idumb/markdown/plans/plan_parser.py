@@ -18,8 +18,7 @@ from idumb.markdown.plans.outline import Outline
 from idumb.markdown.syntax import blocks, tree
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import FENCE, Block
-from idumb.markdown.syntax.problems import Place, Problems
-from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.source import Place, Source
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024
@@ -31,29 +30,29 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
 
     `others` are the other plans of the phase, whose ids are taken.
     """
-    problems = decoded(data, path, others)
-    source, text = problems.source, problems.source.text
-    if problems.findings:
-        return ParsedPlan(None, problems.sorted(), text)
+    source = decoded(data, path, others)
+    text = source.text
+    if source.findings:
+        return ParsedPlan(None, source.sorted(), text)
     dialect = foreign_formats.dialect(source.lines)
     if dialect is not None:
         from idumb.markdown.plans.dialects import reader
 
-        _long_lines(source, 0, [], problems)
-        return reader.read(data, path, dialect, source, problems)
-    head = frontmatter.read(source, problems)
+        _long_lines(source, 0, [])
+        return reader.read(data, path, dialect, source)
+    head = frontmatter.read(source)
     if head is None:
-        return ParsedPlan(None, problems.sorted(), text)
-    scanned = blocks.scan(source, head.end_line, problems)
-    _long_lines(source, head.end_line, scanned, problems)
-    plan = _plan(data, path, head, scanned, problems)
-    if not problems.any_error:
-        return ParsedPlan(plan, problems.sorted(), text, plan)
-    return ParsedPlan(None, problems.sorted(), text, plan)
+        return ParsedPlan(None, source.sorted(), text)
+    scanned = blocks.scan(source, head.end_line)
+    _long_lines(source, head.end_line, scanned)
+    plan = _plan(data, path, head, scanned, source)
+    if not source.any_error:
+        return ParsedPlan(plan, source.sorted(), text, plan)
+    return ParsedPlan(None, source.sorted(), text, plan)
 
 
-def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Problems:
-    """Decode a file, up to the first bad byte. Return the problems with the file as a whole, and its source."""
+def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Source:
+    """Decode a file, up to the first bad byte, and report what is wrong with the file as a whole."""
     too_large = len(data) > MAX_BYTES
     try:
         text = "" if too_large else data.decode("utf-8")
@@ -61,17 +60,17 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Problems:
     except UnicodeDecodeError as error:
         bad = error.start
         text = data[:bad].decode("utf-8")
-    problems = Problems(Source(text, path, others))
+    source = Source(text, path, others)
     if too_large:
-        problems.report("plan.too-large", 0)
+        source.report("plan.too-large", 0)
     elif bad >= 0:
-        problems.report("plan.not-utf-8", len(text), byte=f"{data[bad]:#04x}")
+        source.report("plan.not-utf-8", len(text), byte=f"{data[bad]:#04x}")
     elif "\0" in text:
-        problems.report("plan.nul", text.index("\0"))
-    return problems
+        source.report("plan.nul", text.index("\0"))
+    return source
 
 
-def _long_lines(source: Source, first: int, scanned: list[Block], problems: Problems) -> None:
+def _long_lines(source: Source, first: int, scanned: list[Block]) -> None:
     """Report lines over 64 KiB outside step fences."""
     long = [n for n, line in enumerate(source.lines) if n >= first and len(line) > MAX_LINE_BYTES // 4]
     steps = [each for each in scanned if each.kind == FENCE and each.info in sweep.STEPS]
@@ -79,49 +78,47 @@ def _long_lines(source: Source, first: int, scanned: list[Block], problems: Prob
         before = bisect_left(steps, n, key=lambda fence: fence.line)
         in_steps = before and n < steps[before - 1].end_line
         if not in_steps and len(source.lines[n].encode()) > MAX_LINE_BYTES:
-            problems.report("plan.line-too-long", source.starts[n])
+            source.report("plan.line-too-long", source.starts[n])
 
 
-def _plan(data: bytes, path: str, head: Frontmatter, scanned: list[Block], problems: Problems) -> Plan:
+def _plan(data: bytes, path: str, head: Frontmatter, scanned: list[Block], source: Source) -> Plan:
     values: dict[str, Any] = dict(head.values)
     phase = values.get("phase")
-    problems.prefix = f"T{phase}-" if phase else problems.prefix
-    outline = Outline(phase, problems)
+    source.prefix = f"T{phase}-" if phase else source.prefix
+    outline = Outline(phase, source)
     outline.read(scanned)
     declared = {
         "requirement": tuple(sorted(values.get("requirements", ()))),
         "invariant": tuple(invariant.id for invariant in values.get("invariants", ())),
     }
-    context = Place("", problems, 0, phase, declared)
+    context = Place("", source, 0, phase, declared)
     tasks = [task for draft in outline.tasks for task in task_reader.read(draft, context)]
-    _whole(tasks, outline, problems)
-    values["success_criteria"] = _success(head, outline, problems)
+    _whole(tasks, outline, source)
+    values["success_criteria"] = _success(head, outline, source)
     for required in frontmatter.REQUIRED[1:]:
         values.setdefault(required, "")
     sha256 = hashlib.sha256(data).hexdigest()
     return Plan(path=path, sha256=sha256, tasks=tuple(tasks), spans=head.spans, **values)
 
 
-def _whole(tasks: list[Task], outline: Outline, problems: Problems) -> None:
+def _whole(tasks: list[Task], outline: Outline, source: Source) -> None:
     """Check the tasks as a set: there is at least one, not too many, and no duplicate id."""
-    start = problems.source.starts[0]
+    start = source.starts[0]
     if not tasks and not outline.tasks:
-        problems.report("plan.no-tasks", start)
+        source.report("plan.no-tasks", start)
     if len(tasks) > MAX_TASKS:
-        problems.report(
-            "plan.too-many-tasks", start, count=len(tasks), accepted=f"at most {MAX_TASKS} tasks in a phase"
-        )
+        source.report("plan.too-many-tasks", start, count=len(tasks), accepted=f"at most {MAX_TASKS} tasks in a phase")
     first: dict[str, int] = {}
     for task in tasks:
         if task.id in first and task.span:
             words = {"field": "id", "first": f"on line {first[task.id]}"}
-            problems.report("task.duplicate-id", task.span.start, task.id, **words)
+            source.report("task.duplicate-id", task.span.start, task.id, **words)
         if task.id and task.span:
             first.setdefault(task.id, task.span.line)
 
 
-def _success(head: Frontmatter, outline: Outline, problems: Problems) -> tuple[Criterion, ...]:
-    place, source = Place("success_criteria", problems), problems.source
+def _success(head: Frontmatter, outline: Outline, source: Source) -> tuple[Criterion, ...]:
+    place = Place("success_criteria", source)
     if outline.success is not None and head.criteria is not None:
         place.report("plan.criteria-twice", source.starts[outline.sections["success criteria"]])
     drafts = head.criteria

@@ -6,8 +6,8 @@ import base64
 import binascii
 from collections.abc import Mapping
 
-from idumb.markdown.syntax.problems import Place
 from idumb.markdown.syntax.record import COUNT, DURATION, EXACT, BadValue, Key, choice, list_of, scalar, whole
+from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import Node
 
 _ANY = scalar("a text", lambda text: text)

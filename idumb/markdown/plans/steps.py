@@ -12,9 +12,8 @@ from idumb.domain.plans.plan import Step
 from idumb.markdown.plans import step_tools
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.nodes import Block
-from idumb.markdown.syntax.problems import STEP, Place, Problems
 from idumb.markdown.syntax.record import BOOLEAN, DURATION, EXACT, NODE, Key, choice
-from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.source import STEP, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
 _NEXT = re.compile(r"[ \t]*(?:\n\s*|$)")
@@ -28,14 +27,14 @@ KEYS: dict[str, Key] = {
 }
 
 
-def from_fence(fence: Block, problems: Problems) -> tuple[Step, ...]:
+def from_fence(fence: Block, source: Source) -> tuple[Step, ...]:
     """Read the steps of a top-level fence."""
-    body, place = body_of(fence, problems.source)
+    body, place = body_of(fence, source)
     if fence.info.startswith("json") and body.lstrip()[:1] == "{":
-        return _steps(_objects(body, place, problems), fence.start, problems)
+        return _steps(_objects(body, place, source), fence.start, source)
     read = tree.read_json if fence.info.startswith("json") else tree.read
-    node = read(body, place, problems, "steps")
-    return _steps(_items(node, problems) if node is not None else iter(()), fence.start, problems)
+    node = read(body, place, source, "steps")
+    return _steps(_items(node, source) if node is not None else iter(()), fence.start, source)
 
 
 def body_of(fence: Block, source: Source) -> tuple[str, Callable[[int], int]]:
@@ -43,19 +42,19 @@ def body_of(fence: Block, source: Source) -> tuple[str, Callable[[int], int]]:
     return source.part(fence.line + 1, fence.end_line - fence.closed)
 
 
-def from_nodes(node: Node, problems: Problems) -> tuple[Step, ...]:
+def from_nodes(node: Node, source: Source) -> tuple[Step, ...]:
     """Read the steps of a YAML task."""
-    return _steps(_items(node, problems), node.start, problems)
+    return _steps(_items(node, source), node.start, source)
 
 
-def _items(node: Node, problems: Problems) -> Iterator[Node]:
+def _items(node: Node, source: Source) -> Iterator[Node]:
     if is_list(node):
         yield from node.items
     else:
-        problems.report("steps.not-a-list", node.start, field="steps")
+        source.report("steps.not-a-list", node.start, field="steps")
 
 
-def _objects(body: str, place: Callable[[int], int], problems: Problems) -> Iterator[Node]:
+def _objects(body: str, place: Callable[[int], int], source: Source) -> Iterator[Node]:
     """Yield JSON objects, each of which starts on a line of its own."""
     decoder, at = json.JSONDecoder(), len(body) - len(body.lstrip())
     while at < len(body):
@@ -65,7 +64,7 @@ def _objects(body: str, place: Callable[[int], int], problems: Problems) -> Iter
             end = len(body)  # read again below, where it is reported
         following = _NEXT.match(body, end)
         text = body[at : end if following else len(body)]
-        node = tree.read_json(text, functools.partial(_moved, place, at), problems, "steps")
+        node = tree.read_json(text, functools.partial(_moved, place, at), source, "steps")
         if node is None or following is None:
             return
         yield node
@@ -76,19 +75,19 @@ def _moved(place: Callable[[int], int], by: int, index: int) -> int:
     return place(by + index)
 
 
-def _steps(entries: Iterator[Node], at: int, problems: Problems) -> tuple[Step, ...]:
+def _steps(entries: Iterator[Node], at: int, source: Source) -> tuple[Step, ...]:
     valid, count = [], 0
     for count, entry in enumerate(entries, 1):
-        step = _step(count - 1, entry, problems)
+        step = _step(count - 1, entry, source)
         if step:
             valid.append(step)
-    if not count and not problems.any_error:
-        problems.report("steps.empty", at, field="steps")
+    if not count and not source.any_error:
+        source.report("steps.empty", at, field="steps")
     return tuple(valid)
 
 
-def _step(index: int, entry: Node, problems: Problems) -> Step | None:
-    before, place = len(problems.findings), Place("steps", problems, kind=STEP)
+def _step(index: int, entry: Node, source: Source) -> Step | None:
+    before, place = len(source.findings), Place("steps", source, kind=STEP)
     if not is_map(entry):
         place.report("step.not-a-mapping", entry.start, subject="A step")
         return None
@@ -96,9 +95,9 @@ def _step(index: int, entry: Node, problems: Problems) -> Step | None:
     node, tool = given.pop("arguments", None), given.get("tool", "")
     place.at = tree.find(entry, "arguments")[0]
     arguments = _arguments(tool, node, place) if tool and node else {}
-    if len(problems.findings) > before:
+    if len(source.findings) > before:
         return None
-    return Step(index, arguments=arguments, line=problems.source.place(entry.start)[0], **given)
+    return Step(index, arguments=arguments, line=source.place(entry.start)[0], **given)
 
 
 def _arguments(tool: str, node: Node, place: Place) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from idumb.markdown.plans.fields import ALONE, FIELDS
 from idumb.markdown.plans.step_tools import TOOLS
 from idumb.markdown.plans.values import fence_text
 from idumb.markdown.syntax.nodes import FENCE, HEADING, ITEM, PARAGRAPH, RAW, Block
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 
 TASK, STEPS = "yaml task", ("yaml steps", "json steps")
 _NEAR_FENCE = re.compile(r"(yaml|json)(task|step)s?")
@@ -47,11 +47,11 @@ _KEYS = frozenset({*ALONE, *FIELDS})
 class Sweep:
     """Looks at what nothing has read. `prefix` starts every task id of the plan; without a phase, it is `T`."""
 
-    problems: Problems
+    source: Source
     prefix: str
 
     def report(self, code: str, at: int, found: str, near: tuple[str, ...] = (), **words: Any) -> None:
-        self.problems.report(code, at, found, near, field=words.pop("field", "task"), **words)
+        self.source.report(code, at, found, near, field=words.pop("field", "task"), **words)
 
     # What a text looks like
 
@@ -145,7 +145,7 @@ class Sweep:
         return True
 
     def _unread_fence(self, fence: Block) -> None:
-        meant = self.in_fence(fence.info, fence_text(fence, self.problems.source).split("\n"))
+        meant = self.in_fence(fence.info, fence_text(fence, self.source).split("\n"))
         if meant:
             found = fence.mark + fence.info
             self.report("fence.unread", fence.start, found, field="fence", meant=meant, mark=fence.mark)
@@ -183,8 +183,8 @@ class Sweep:
         return bool(re.match(r"t\d", text, re.IGNORECASE)) or self._begins(text)
 
 
-def of_phase(phase: str | None, problems: Problems) -> Sweep:
-    return Sweep(problems, f"T{phase}-" if phase else "T")
+def of_phase(phase: str | None, source: Source) -> Sweep:
+    return Sweep(source, f"T{phase}-" if phase else "T")
 
 
 def walk(block: Block) -> Iterator[Block]:

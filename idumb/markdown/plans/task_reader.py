@@ -14,8 +14,7 @@ from idumb.markdown.plans.values import is_task_id
 from idumb.markdown.syntax import nodes, tree
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Block
-from idumb.markdown.syntax.problems import Place, Problems
-from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import MAP, TEXT, Node, is_list, is_map, is_text
 
 _BOLD_LINE = re.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*(?:[:\uff1a]\s*)?\1")
@@ -31,16 +30,16 @@ def read(draft: Draft, context: Place) -> list[Task]:
 
 def finished(draft: Draft, context: Place) -> Task:
     """Return the task, and report what it lacks as a whole."""
-    problems, given = context.problems, draft.values
+    source, given = context.source, draft.values
     if not draft.title and not draft.bad and draft.notation in {HEADING, CHECKLIST}:
-        problems.report("task.no-title", draft.start, draft.id, field="title")
-    place = Place("Acceptance", problems)
+        source.report("task.no-title", draft.start, draft.id, field="title")
+    place = Place("Acceptance", source)
     human = given.get("kind", plan.BUILD) in plan.HUMAN_KINDS
     if draft.criteria is None and not human and not draft.bad:
         place.report("task.no-acceptance", draft.start, id=draft.called or draft.id)
     given["acceptance"] = criteria.settle(draft.criteria or [], place, given.get("verify", ()))
-    spans = {name: problems.source.span(*range) for name, range in draft.spans.items()}
-    span = problems.source.span(draft.start, draft.end)
+    spans = {name: source.span(*range) for name, range in draft.spans.items()}
+    span = source.span(draft.start, draft.end)
     return Task(draft.id, draft.title, notation=draft.notation, span=span, spans=spans, **given)
 
 
@@ -49,12 +48,12 @@ def finished(draft: Draft, context: Place) -> Task:
 
 def read_field(draft: Draft, name: str, label: Label, node: Node, at: int, context: Place) -> None:
     """Read one field into a draft; `at` is where it starts. Report a field that was read before."""
-    problems = context.problems
-    place = Place(label.shown, problems, at, context.phase, context.declared)
+    source = context.source
+    place = Place(label.shown, source, at, context.phase, context.declared)
     row = FIELDS.get(name, OWN)
     if name in draft.spans:
-        first = problems.source.place(draft.spans[name][0])[0]
-        problems.report("task.duplicate-label", at, label.shown, field=row.labels[0], id=draft.id, first=first)
+        first = source.place(draft.spans[name][0])[0]
+        source.report("task.duplicate-label", at, label.shown, field=row.labels[0], id=draft.id, first=first)
         return
     draft.spans[name] = (node.start, node.end)
     if not (_usable if node.kind == tree.BULLET else _usable_yaml)(name, row, node, place):
@@ -109,7 +108,7 @@ def _usable_yaml(name: str, row: Row, node: Node, place: Place) -> bool:
 
 
 def _from_markdown(draft: Draft, context: Place) -> None:
-    source = context.problems.source
+    source = context.source
     last = draft.end_line if draft.text_end is None else draft.text_end
     filled = next((n for n in range(last - 1, draft.line, -1) if source.lines[n].strip()), draft.line)
     draft.end = source.end_of(filled)
@@ -136,8 +135,8 @@ class Body:
     """
 
     def __init__(self, draft: Draft | None, context: Place, *, fields_here: bool = True) -> None:
-        self.draft, self.context, self.problems = draft, context, context.problems
-        self.sweep = sweep.of_phase(context.phase, context.problems)
+        self.draft, self.context, self.source = draft, context, context.source
+        self.sweep = sweep.of_phase(context.phase, context.source)
         self.fields_here = fields_here and draft is not None
         self.taken: list[tuple[int, int]] = []
 
@@ -156,15 +155,15 @@ class Body:
 
     def _steps(self, fence: Block) -> None:
         self.taken.append((fence.line, fence.end_line))
-        draft, source = self.draft, self.problems.source
+        draft, source = self.draft, self.source
         if draft is None:
-            self.problems.report("steps.no-task", fence.start, fence.info, field="steps")
+            self.source.report("steps.no-task", fence.start, fence.info, field="steps")
         elif "steps" in draft.spans:
             first = source.place(draft.spans["steps"][0])[0]
-            self.problems.report("steps.two-fences", fence.start, fence.info, field="steps", id=draft.id, first=first)
+            self.source.report("steps.two-fences", fence.start, fence.info, field="steps", id=draft.id, first=first)
         else:
             draft.spans["steps"] = (fence.start, source.end_of(fence.end_line - 1))
-            draft.values["steps"] = steps.from_fence(fence, self.problems)
+            draft.values["steps"] = steps.from_fence(fence, self.source)
 
     def _run(self, run: list[Block]) -> None:
         """Read a run of bullets: all are fields, or all are description."""
@@ -174,7 +173,7 @@ class Body:
             for child in item.children:
                 self.sweep.block(child, boxes=label.name != "acceptance")
             if label.name and not label.colon:
-                self.problems.report("field.no-colon", item.start, label.shown, field=label.shown)
+                self.source.report("field.no-colon", item.start, label.shown, field=label.shown)
             elif not has_field:
                 continue
             elif not label.name:
@@ -182,18 +181,18 @@ class Body:
                     self._unknown(item, text, label)
             elif self.fields_here and self.draft is not None:
                 self.taken.append((item.line, item.end_line))
-                node = tree.of_item(item, self.problems.source.starts, label.end)
-                node.end = self.problems.source.end_of(item.end_line - 1)
+                node = tree.of_item(item, self.source.starts, label.end)
+                node.end = self.source.end_of(item.end_line - 1)
                 behind = min(text.at(len(text.s) - 1) + 1, node.end)
                 node.start = node.text.at(0) if node.text.s else node.items[0].start if node.items else behind
                 read_field(self.draft, label.name, label, node, item.start, self.context)
             else:
-                self.problems.report("field.misplaced", item.start, label.shown, field=label.shown)
+                self.source.report("field.misplaced", item.start, label.shown, field=label.shown)
 
     def _unknown(self, item: Block, text: Text, label: Label) -> None:
         code, shown = ("task.unknown-label", label.shown) if label.colon else ("task.not-a-field", text.s)
         near = LABELS if len(shown) <= 60 else ()
-        self.problems.report(code, item.start, shown, near, field="task", accepted=", ".join(LABELS))
+        self.source.report(code, item.start, shown, near, field="task", accepted=", ".join(LABELS))
 
     def _other(self, block: Block) -> None:
         """Report what looks like a field in the description."""
@@ -203,12 +202,12 @@ class Body:
             text, _ = tree.first_text(block)
             label = label_of(text.s)
             if label.field:
-                self.problems.report("field.numbered", block.start, text.s, field=label.shown)
+                self.source.report("field.numbered", block.start, text.s, field=label.shown)
         elif block.kind == nodes.PARAGRAPH:
             for at, line in block.pieces:
                 m = _BOLD_LINE.match(line)
                 if m and field_name(m[2]):
-                    self.problems.report("field.no-bullet", at, line, field=m[2])
+                    self.source.report("field.no-bullet", at, line, field=m[2])
 
 
 def _flattened(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -249,31 +248,31 @@ def _trimmed(lines: list[str]) -> str:
 
 
 def _from_yaml(draft: Draft, context: Place) -> list[Draft]:
-    problems, node = context.problems, _node_of(draft, context.problems)
+    source, node = context.source, _node_of(draft, context.source)
     tasks = node.items if is_list(node) and (draft.fence or len(node.items) == 1) else [node] if is_map(node) else []
-    if not tasks and not (is_list(node) and draft.fence) and (node is not None or not problems.any_error):
-        problems.report("task.not-a-mapping", node.start if node else draft.start, field="task")
+    if not tasks and not (is_list(node) and draft.fence) and (node is not None or not source.any_error):
+        source.report("task.not-a-mapping", node.start if node else draft.start, field="task")
     read = [one for task in tasks if (one := _yaml_task(draft, task, context)) is not None]
     Body(read[-1] if read else draft, context, fields_here=False).read(draft.body)
-    behind = problems.source.lines[draft.body[0].line] if draft.yaml and draft.body else ""
+    behind = source.lines[draft.body[0].line] if draft.yaml and draft.body else ""
     if behind.lstrip().startswith("- "):
-        at = problems.source.starts[draft.body[0].line]
-        problems.report("task.yaml-item-without-id", at, behind.strip(), field="task")
+        at = source.starts[draft.body[0].line]
+        source.report("task.yaml-item-without-id", at, behind.strip(), field="task")
     return read
 
 
-def _node_of(draft: Draft, problems: Problems) -> Node | None:
+def _node_of(draft: Draft, source: Source) -> Node | None:
     """Return the YAML of a draft without its comments, which end no item."""
     first, last = draft.line, draft.yaml.end_line if draft.yaml else draft.end_line
     if draft.fence:
         first, last = draft.fence.line + 1, draft.fence.end_line - draft.fence.closed
-    return tree.read(*problems.source.part(first, last), problems, "task")
+    return tree.read(*source.part(first, last), source, "task")
 
 
 def _yaml_task(draft: Draft, node: Node, context: Place) -> Draft | None:
-    problems = context.problems
+    source = context.source
     if node.kind != MAP:
-        problems.report("task.not-a-mapping", node.start, field="task")
+        source.report("task.not-a-mapping", node.start, field="task")
         return None
     pairs = {key.text.s: value for key, value in node.pairs}
     texts = dict.fromkeys(("id", "title"), "")
@@ -281,12 +280,12 @@ def _yaml_task(draft: Draft, node: Node, context: Place) -> Draft | None:
         value = pairs.get(name)
         texts[name] = value.text.s.strip() if is_text(value) else ""
         if not texts[name]:
-            problems.report(f"task.no-{name}", value.start if value else node.start, field=name)
+            source.report(f"task.no-{name}", value.start if value else node.start, field=name)
     start = draft.start if draft.notation == LIST else node.start
     task = Draft(draft.notation, texts["id"], texts["title"], start, end=node.end)
     if task.id and context.phase is not None and not is_task_id(task.id, context.phase):
         form = f"T{context.phase}-, two or more digits and optionally a lower-case letter"
-        problems.report("task.bad-id", pairs["id"].start, task.id, field="id", form=form)
+        source.report("task.bad-id", pairs["id"].start, task.id, field="id", form=form)
     for key, value in node.pairs:
         _yaml_key(task, key, value, context)
     return task
@@ -301,10 +300,10 @@ def _yaml_key(draft: Draft, key: Node, value: Node, context: Place) -> None:
     if name == "description" and is_text(value):
         draft.values[name] = value.text.s.strip("\n")
     elif name == "description":
-        Place(name, context.problems).report("field.not-text", value.start, accepted="a text")
+        Place(name, context.source).report("field.not-text", value.start, accepted="a text")
     elif name == "steps":
-        draft.values[name] = steps.from_nodes(value, context.problems)
+        draft.values[name] = steps.from_nodes(value, context.source)
     elif known:
         read_field(draft, known, Label(name, known, colon=True, end=0), value, key.start, context)
     elif name not in ALONE:
-        context.problems.report("task.unknown-label", key.start, name, (*ALONE, *FIELDS), field="task")
+        context.source.report("task.unknown-label", key.start, name, (*ALONE, *FIELDS), field="task")

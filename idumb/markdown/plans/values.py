@@ -26,9 +26,8 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Block
-from idumb.markdown.syntax.problems import Place
 from idumb.markdown.syntax.record import Reader, seconds
-from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import BULLET, LIST, MAP, TEXT, Node
 
 _SEQUENCE = re.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
@@ -228,7 +227,7 @@ def command(text: Text, place: Place) -> str | None:
 
 def fenced(fence: Block, place: Place) -> str | None:
     """Return the command of several lines in a `sh` fence."""
-    text = fence_text(fence, place.problems.source)
+    text = fence_text(fence, place.source)
     if fence.info == "sh" and text.strip():
         return text
     place.report("command.fence", fence.start, fence.mark + fence.info)

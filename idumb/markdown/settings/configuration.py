@@ -16,7 +16,6 @@ from idumb.domain.proof import gate_table, levels
 from idumb.markdown.settings import prompt_files
 from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.problems import CONFIG, Place, Problems
 from idumb.markdown.syntax.record import (
     BOOLEAN,
     COUNT,
@@ -30,6 +29,7 @@ from idumb.markdown.syntax.record import (
     pattern,
     section,
 )
+from idumb.markdown.syntax.source import CONFIG, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map, is_text
 from idumb.system.files import named_files
 
@@ -50,10 +50,10 @@ def load(root: str) -> settings.Settings:
 def place(root: str, *keys: str) -> tuple[int, int]:
     """Return line and column of a nested key, or of its nearest existing parent."""
     try:
-        node, problems = rows.parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
+        node, source = rows.parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
     except OSError:
         return 1, 1
-    return problems.source.place(0 if node is None else tree.find(node, *keys)[0])
+    return source.place(0 if node is None else tree.find(node, *keys)[0])
 
 
 def _require_templates(chosen: settings.Settings) -> None:
@@ -71,13 +71,13 @@ def _require_templates(chosen: settings.Settings) -> None:
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[settings.Settings | None, tuple[Finding, ...]]:
     """Return settings from the bytes of a configuration file; None if a finding is an error."""
-    node, problems = rows.parsed(data, path, MAX_BYTES, CONFIG)
+    node, source = rows.parsed(data, path, MAX_BYTES, CONFIG)
     chosen = settings.Settings()
-    if node is not None and not problems.any_error:
-        given = record.value(_CONFIGURATION, node, Place("", problems, kind=CONFIG, key="configuration"))
-        chosen = _Whole(node, problems, given or {}).result()
-    findings = problems.sorted()
-    return (None if problems.any_error else chosen), findings
+    if node is not None and not source.any_error:
+        given = record.value(_CONFIGURATION, node, Place("", source, kind=CONFIG, key="configuration"))
+        chosen = _Whole(node, source, given or {}).result()
+    findings = source.sorted()
+    return (None if source.any_error else chosen), findings
 
 
 def _gates(node: Node, place: Place) -> dict[str, settings.GateSettings]:
@@ -201,8 +201,8 @@ _CONFIGURATION = Key(
 class _Whole:
     """Checks what one setting says of another."""
 
-    def __init__(self, node: Node, problems: Problems, given: dict[str, Any]) -> None:
-        self._node, self._problems, self._given = node, problems, given
+    def __init__(self, node: Node, source: Source, given: dict[str, Any]) -> None:
+        self._node, self._source, self._given = node, source, given
 
     def result(self) -> settings.Settings:
         given = self._given
@@ -212,7 +212,7 @@ class _Whole:
         for role, filled in given.get("roles", {}).items():
             self._filled(("roles", role, "binding"), role)
             own = filled.binding if role in _NAMED_ROLES else None
-            if own is not None and given.setdefault(role, own) != own and not self._problems.any_error:
+            if own is not None and given.setdefault(role, own) != own and not self._source.any_error:
                 self._wrong(("roles", role, "binding"), own, f"{given[role]}, as `{role}` says")
         if "environment" in given:
             given["environment"] = tuple(dict.fromkeys((*settings.DEFAULT_ENVIRONMENT, *given["environment"])))
@@ -288,7 +288,7 @@ class _Whole:
         at, node = tree.find(self._node, *keys)
         name = ".".join(keys)
         start = node.start if node is not None and code == "config.bad-value" else at
-        self._problems.report(code, start, found, near, field=name, name=name, **words)
+        self._source.report(code, start, found, near, field=name, name=name, **words)
 
 
 _GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)

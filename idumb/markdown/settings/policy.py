@@ -14,8 +14,8 @@ from idumb.domain.settings import Policy
 from idumb.markdown.plans import step_tools
 from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record
-from idumb.markdown.syntax.problems import POLICY, Place
 from idumb.markdown.syntax.record import choice, list_of, section
+from idumb.markdown.syntax.source import POLICY, Place
 
 PATH = ".idumb/policy/tools.yaml"
 MAX_BYTES = 64 * 1024
@@ -40,12 +40,12 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
     """Return a policy from the bytes of its file; None if a finding is an error."""
-    node, problems = rows.parsed(data, path, MAX_BYTES, POLICY)
-    tools = record.value(_POLICY, node, Place("", problems, kind=POLICY, key="policy")) if node is not None else {}
-    if problems.any_error:
-        return None, problems.sorted()
+    node, source = rows.parsed(data, path, MAX_BYTES, POLICY)
+    tools = record.value(_POLICY, node, Place("", source, kind=POLICY, key="policy")) if node is not None else {}
+    if source.any_error:
+        return None, source.sorted()
     allowed = frozenset(tools.get("allow", step_tools.TOOLS)) - frozenset(tools.get("deny", ()))
-    return Policy(allowed if tools else None, ((path, hashlib.sha256(data).hexdigest()),)), problems.sorted()
+    return Policy(allowed if tools else None, ((path, hashlib.sha256(data).hexdigest()),)), source.sorted()
 
 
 _TOOLS = list_of(choice(*step_tools.TOOLS), "a list of tools")

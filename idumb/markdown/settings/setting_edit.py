@@ -8,7 +8,7 @@ from idumb.domain.errors import InputError
 from idumb.markdown.settings import setting_values
 from idumb.markdown.settings.configuration import MAX_BYTES
 from idumb.markdown.syntax import tree
-from idumb.markdown.syntax.problems import CONFIG
+from idumb.markdown.syntax.source import CONFIG
 from idumb.markdown.syntax.tree import Node
 
 
@@ -18,10 +18,10 @@ def with_setting(data: bytes, shown: str, keys: Sequence[str], value: str) -> by
     Raises InputError `config.invalid` if the file is no YAML, or `config.not-editable` if a value is in the way that
     only an editor can change.
     """
-    root, problems = setting_values.parsed(data, shown, MAX_BYTES, CONFIG)
-    if problems.any_error:
-        raise setting_values.rejected("config.invalid", problems.sorted(), f"Fix {shown}")
-    text = problems.source.text
+    root, source = setting_values.parsed(data, shown, MAX_BYTES, CONFIG)
+    if source.any_error:
+        raise setting_values.rejected("config.invalid", source.sorted(), f"Fix {shown}")
+    text = source.text
     node, depth = root, 0
     while node is not None and node.kind == tree.MAP and depth < len(keys):
         _, below = tree.find(node, keys[depth])
@@ -33,14 +33,14 @@ def with_setting(data: bytes, shown: str, keys: Sequence[str], value: str) -> by
     if depth == len(keys) or (node.is_null and depth > 0):
         return _encoded(_replaced(text, node, keys[depth:], value, shown))
     if node.kind != tree.MAP:
-        raise _not_editable(shown, problems.source.place(node.start)[0])
+        raise _not_editable(shown, source.place(node.start)[0])
     if text[node.start : node.start + 1] == "{":
         rest = ", " if node.items else ""
         return _encoded(f"{text[: node.start + 1]}{_flow(keys[depth:], value)}{rest}{text[node.start + 1 :]}")
     if depth == 0:
         return _encoded(_appended(text, _block(keys, value, "")))
     first = node.items[0].start
-    indent = text[problems.source.starts[problems.source.line_of(first)] : first]
+    indent = text[source.starts[source.line_of(first)] : first]
     block = _block(keys[depth:], value, indent)
     return _encoded(text[:first] + block.removeprefix(indent).replace("\n", _end(text)) + indent + text[first:])
 

@@ -10,8 +10,8 @@ from idumb.domain.notice import Notify
 from idumb.domain.settings import Settings
 from idumb.markdown.settings import configuration, setting_environment, setting_values, user_file
 from idumb.markdown.syntax import tree
-from idumb.markdown.syntax.problems import CONFIG
 from idumb.markdown.syntax.record import Key
+from idumb.markdown.syntax.source import CONFIG
 from idumb.markdown.syntax.tree import Node
 
 
@@ -41,13 +41,13 @@ def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
 
 
 def _of(keys: Mapping[str, Key], data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
-    root, problems = setting_values.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
+    root, source = setting_values.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
     for names, key in setting_environment.leaves(keys):
         node = None if root is None else tree.find(root, *names)[1]
         is_set = node is not None and not node.is_null
-        source = f"{path}:{problems.source.place(node.start)[0]}" if node is not None and is_set else "default"
-        value = _shown(node, problems.source.text) if node is not None and is_set else None
-        yield Setting(".".join(names), key.accepted, _default(usual, names), value, source, of_user)
+        place = f"{path}:{source.place(node.start)[0]}" if node is not None and is_set else "default"
+        value = _shown(node, source.text) if node is not None and is_set else None
+        yield Setting(".".join(names), key.accepted, _default(usual, names), value, place, of_user)
 
 
 def _shown(node: Node, text: str) -> str:

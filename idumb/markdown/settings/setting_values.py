@@ -11,9 +11,8 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding, did_you_mean, errors
 from idumb.domain.settings import MESSAGE_FIELDS
 from idumb.markdown.syntax import tree
-from idumb.markdown.syntax.problems import Kind, Place, Problems
 from idumb.markdown.syntax.record import BadValue, Key, is_null, list_of, matching, pattern, scalar, whole
-from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.source import Kind, Place, Source
 from idumb.markdown.syntax.tree import Node, is_text
 from idumb.system.files import named_files
 
@@ -35,16 +34,16 @@ def decoded(data: bytes, most: int) -> str:
         raise ValueError(f"is not UTF-8: unexpected byte at offset {problem.start}") from None
 
 
-def parsed(data: bytes, path: str, most: int, kind: Kind) -> tuple[Node | None, Problems]:
-    """Return the YAML of a file of settings, and the problems with it."""
+def parsed(data: bytes, path: str, most: int, kind: Kind) -> tuple[Node | None, Source]:
+    """Return the YAML of a file of settings, and its text with what is wrong in it."""
     try:
-        problems = Problems(Source(decoded(data, most), path))
+        source = Source(decoded(data, most), path)
     except ValueError as why:
-        problems = Problems(Source("", path))
-        problems.report(f"{kind.prefix}.unreadable", 0, why=why, path=path)
-        return None, problems
-    node = tree.read(problems.source.text, lambda at: at, problems, kind.prefix)
-    return (None if node is None or is_null(node) else node), problems
+        source = Source("", path)
+        source.report(f"{kind.prefix}.unreadable", 0, why=why, path=path)
+        return None, source
+    node = tree.read(source.text, lambda at: at, source, kind.prefix)
+    return (None if node is None or is_null(node) else node), source
 
 
 def of_file(

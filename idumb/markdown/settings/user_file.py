@@ -9,8 +9,8 @@ from idumb.domain.finding import Finding
 from idumb.domain.notice import Notify
 from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record
-from idumb.markdown.syntax.problems import CONFIG, Place
 from idumb.markdown.syntax.record import BOOLEAN, choice, list_of, matching, section
+from idumb.markdown.syntax.source import CONFIG, Place
 from idumb.system.files import user_folders
 
 NAME = "config.yaml"
@@ -42,7 +42,7 @@ def notify() -> Notify | None:
 
 def read(data: bytes, shown: str) -> tuple[Notify | None, tuple[Finding, ...]]:
     """Return the settings of the user's file, and what is wrong with it. `shown` is its name in messages."""
-    node, problems = rows.parsed(data, shown, _MAX_BYTES, CONFIG)
-    place = Place("", problems, kind=CONFIG, key="configuration")
-    given = None if node is None or problems.any_error else record.value(_FILE, node, place)
-    return (given or {}).get("notify"), problems.sorted()
+    node, source = rows.parsed(data, shown, _MAX_BYTES, CONFIG)
+    place = Place("", source, kind=CONFIG, key="configuration")
+    given = None if node is None or source.any_error else record.value(_FILE, node, place)
+    return (given or {}).get("notify"), source.sorted()

@@ -14,7 +14,6 @@ from markdown_it.rules_block import StateBlock, html_block
 
 from idumb.markdown.syntax import inline, nodes
 from idumb.markdown.syntax.nodes import Block, Piece
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -35,9 +34,9 @@ _KINDS = {
 }  # fmt: skip
 
 
-def scan(source: Source, first: int, problems: Problems) -> list[Block]:
+def scan(source: Source, first: int) -> list[Block]:
     """Return the top-level blocks from line `first` on, with comments removed from headings and paragraphs."""
-    state = _State(source, first, problems)
+    state = _State(source, first)
     _MD.block.tokenize(state, 0, state.lineMax)
     return _Tree(state).blocks(0)
 
@@ -49,8 +48,8 @@ class _State(StateBlock):
     are, which it does not inside a fence.
     """
 
-    def __init__(self, source: Source, first: int, problems: Problems) -> None:
-        self.source, self.first, self.problems = source, first, problems
+    def __init__(self, source: Source, first: int) -> None:
+        self.source, self.first = source, first
         self.raw = source.lines[first:]
         super().__init__("\n".join(self.raw), _MD, {}, [])
         self.begins = list(self.bMarks)
@@ -127,9 +126,9 @@ class _State(StateBlock):
             if n < len(self.bMarks):
                 self.bMarks[n], self.tShift[n], self.sCount[n] = self.eMarks[n], 0, 0
         if end < 0:
-            self.problems.report("comment.never-closed", begin, "<!--")
+            self.source.report("comment.never-closed", begin, "<!--")
         elif rest := _COMMENT.sub("", raw[last][end + 3 :]).strip(" \t"):
-            self.problems.report("comment.text-after", begin, rest)
+            self.source.report("comment.text-after", begin, rest)
         return last + 1
 
 
@@ -187,7 +186,7 @@ class _Tree:
     """Turns the tokens of the parser into blocks."""
 
     def __init__(self, state: _State) -> None:
-        self.source, self.problems, self.first = state.source, state.problems, state.first
+        self.source, self.first = state.source, state.first
         self.tokens: Iterator[Token] = iter(state.tokens)
 
     def blocks(self, depth: int) -> list[Block]:
@@ -228,7 +227,7 @@ class _Tree:
         if block.kind == nodes.ITEM:
             block.start, block.indent = token.meta["start"], token.meta["column"]
         if block.kind != nodes.LIST and depth == MAX_NESTING:
-            self.problems.report("plan.too-deep", block.start)
+            self.source.report("plan.too-deep", block.start)
         block.children = self.blocks(depth + (block.kind != nodes.LIST))
         block.end_line = block.children[-1].end_line if block.children else block.line + 1
 
@@ -242,7 +241,7 @@ class _Tree:
             block.pieces, block.start = [(at, inner.content)], block.start + block.indent
         else:
             block.start = block.pieces[0][0]
-        _cut_comments(block, self.source, self.problems)
+        _cut_comments(block, self.source)
         if block.kind == nodes.HEADING:
             block.text = " ".join(text.strip(" \t") for _, text in block.pieces).strip(" \t")
 
@@ -251,7 +250,7 @@ class _Tree:
         block.start += block.indent
         block.info, block.closed, block.pieces = token.info.strip(" \t"), token.meta["closed"], token.meta["pieces"]
         if not block.closed:
-            self.problems.report("fence.never-closed", block.start, block.mark + block.info, accepted=block.mark)
+            self.source.report("fence.never-closed", block.start, block.mark + block.info, accepted=block.mark)
             block.end_line = len(self.source.lines) if block.top else block.end_line
 
 
@@ -259,13 +258,13 @@ def _unindented(pieces: list[Piece]) -> list[Piece]:
     return [(at + len(text) - len(bare := text.lstrip(" \t")), bare) for at, text in pieces]
 
 
-def _cut_comments(paragraph: Block, source: Source, problems: Problems) -> None:
+def _cut_comments(paragraph: Block, source: Source) -> None:
     """Remove the comments from a paragraph or heading."""
     if not any("<!--" in text for _, text in paragraph.pieces):
         return
     ranges, unclosed = inline.cut_comments(paragraph.pieces)
     if unclosed is not None:
-        problems.report("comment.inside-line", unclosed, "<!--")
+        source.report("comment.inside-line", unclosed, "<!--")
     for number, ((offset, text), cuts) in enumerate(zip(paragraph.pieces, ranges, strict=True)):
         n = source.line_of(offset)
         column = offset - source.starts[n]

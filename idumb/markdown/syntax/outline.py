@@ -13,7 +13,6 @@ from idumb.domain.finding import Finding
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import blocks, nodes
 from idumb.markdown.syntax.nodes import Block
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 _BOX = re.compile(r"\[([^\[\]])\][ \t]+(?=\S)")
@@ -73,13 +72,13 @@ class Entry:
 
 @dataclass(slots=True)
 class Outline:
-    """`hidden` are the lines of comments, `fenced` those of closed fences, `problems` what is broken."""
+    """`hidden` are the lines of comments, `fenced` those of closed fences, `broken` what is wrong."""
 
     headings: list[Entry] = field(default_factory=list)
     by_line: dict[int, Entry] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
     fenced: set[int] = field(default_factory=set)
-    problems: list[Finding] = field(default_factory=list)
+    broken: list[Finding] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
     @property
@@ -108,12 +107,11 @@ def span(entry: Entry) -> range:
 
 def read(source: Source, first: int) -> Outline:
     """Return the outline from line `first` (from 0) on."""
-    problems = Problems(source)
-    outline = Outline()
-    _blocks(blocks.scan(source, first, problems), outline, source, None)
+    source, outline = Source(source.text, source.path), Outline()
+    _blocks(blocks.scan(source, first), outline, source, None)
     outline.lines = [source.cuts.get(n, line) for n, line in enumerate(source.lines)]
-    broken = [f for f in problems.sorted() if f.code.startswith(("comment.", "fence.", "plan."))]
-    outline.problems = broken
+    broken = [f for f in source.sorted() if f.code.startswith(("comment.", "fence.", "plan."))]
+    outline.broken = broken
     never = min((f.line for f in broken if f.code == "comment.never-closed"), default=len(source.lines) + 1)
     outline.hidden = {n + 1 for n in source.hidden if n + 1 < never}
     ends = [len(source.lines) + 1] * 7

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from idumb.domain import whole_numbers
-from idumb.markdown.syntax.problems import Place
+from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 _DURATION = re.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
@@ -123,7 +123,7 @@ def value(key: Key, node: Node, place: Place) -> Any:
 
 def shown(node: Node, place: Place) -> str:
     """Return a text, or the first line of any other value as it is written."""
-    source = place.problems.source.text
+    source = place.source.text
     return node.text.s if is_text(node) else source[node.start : node.end].partition("\n")[0].strip()
 
 

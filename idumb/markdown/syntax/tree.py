@@ -18,7 +18,7 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import nodes
 from idumb.markdown.syntax.inline import Text, joined
 from idumb.markdown.syntax.nodes import Block
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 
 MAX_DEPTH = 20
 BULLET, TEXT, LIST, MAP = "bullet", "text", "list", "map"
@@ -155,12 +155,12 @@ class _Refused(Exception):
     """A form of YAML that ends the reading; it is reported."""
 
 
-def read(text: str, place: Callable[[int], int], problems: Problems, owner: str) -> Node | None:
+def read(text: str, place: Callable[[int], int], source: Source, owner: str) -> Node | None:
     """Return the document of `text`, or None if it is empty or invalid; `place` maps an index to a source offset."""
     from ruamel.yaml.error import YAMLError
 
     try:
-        return _Reader(text, place, problems, owner).document()
+        return _Reader(text, place, source, owner).document()
     except _Refused:
         pass
     except YAMLError as error:
@@ -169,24 +169,24 @@ def read(text: str, place: Callable[[int], int], problems: Problems, owner: str)
         at = min(at, len(text.rstrip("\n"))) if isinstance(at, int) else 0
         found = text.split("\n")[text.count("\n", 0, at)].strip(" \r").replace("\t", "\\t")
         why = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
-        problems.report("yaml.unreadable", place(at), found, field=owner, why=why)
+        source.report("yaml.unreadable", place(at), found, field=owner, why=why)
     return None
 
 
-def read_json(text: str, place: Callable[[int], int], problems: Problems, owner: str) -> Node | None:
+def read_json(text: str, place: Callable[[int], int], source: Source, owner: str) -> Node | None:
     """Do the same for JSON: what Python reads as JSON, YAML reads with places."""
     try:
         if text.strip():
             json.loads(text, parse_constant=_constant, parse_int=whole_numbers.parse_json_int)
     except RecursionError:
-        problems.report("plan.too-deep", place(0), field=owner)
+        source.report("plan.too-deep", place(0), field=owner)
         return None
     except ValueError as error:
         at = min(getattr(error, "pos", 0), max(len(text) - 1, 0))
         found = text[at : at + 60].partition("\n")[0].rstrip("\r")
-        problems.report("json.unreadable", place(at), found, field=owner, why=getattr(error, "msg", error))
+        source.report("json.unreadable", place(at), found, field=owner, why=getattr(error, "msg", error))
         return None
-    node = read(text, place, problems, owner)
+    node = read(text, place, source, owner)
     nodes = [node] if node is not None else []
     while nodes:
         inner = nodes.pop()
@@ -222,10 +222,10 @@ def _libyaml() -> Callable[[str], Any] | None:
 
 
 class _Reader:
-    __slots__ = ("events", "owner", "place", "problems")
+    __slots__ = ("events", "owner", "place", "source")
 
-    def __init__(self, text: str, place: Callable[[int], int], problems: Problems, owner: str) -> None:
-        self.place, self.problems, self.owner = place, problems, owner
+    def __init__(self, text: str, place: Callable[[int], int], source: Source, owner: str) -> None:
+        self.place, self.source, self.owner = place, source, owner
         self.events = _events(text)
 
     def document(self) -> Node | None:
@@ -241,7 +241,7 @@ class _Reader:
         return None if node is None or node.is_null else node
 
     def refused(self, code: str, event: Any, found: str = "") -> _Refused:
-        self.problems.report(code, self.place(event.start_mark.index), found, field=self.owner)
+        self.source.report(code, self.place(event.start_mark.index), found, field=self.owner)
         return _Refused()
 
     def node(self, event: Any, depth: int) -> Node:
@@ -284,8 +284,8 @@ class _Reader:
                 raise self.refused("yaml.merge", event, "<<")
             item.items = [self.node(next(self.events), depth + 1)]
             if item.text.s in first:
-                line = self.problems.source.place(first[item.text.s])[0]
-                self.problems.report("yaml.duplicate-key", item.start, item.text.s, field=self.owner, first=line)
+                line = self.source.place(first[item.text.s])[0]
+                self.source.report("yaml.duplicate-key", item.start, item.text.s, field=self.owner, first=line)
             else:
                 first[item.text.s] = item.start
                 node.items.append(item)

@@ -9,7 +9,6 @@ from functools import cached_property
 from idumb.app.ports.planning import DefinitionFile, ParsedPlan
 from idumb.domain.errors import InputError
 from idumb.domain.plans import workflow
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.system.files import named_files, shipped_files, user_folders
 
@@ -63,9 +62,9 @@ class DefinitionFolders:
     def parse(self, definition: DefinitionFile) -> ParsedPlan:
         """Parse a definition as a plan of phase `W0` with the default inputs."""
         if definition.problem:
-            problems = Problems(Source("", definition.path))
-            problems.report("workflow.unreadable", 0, why=definition.problem)
-            return ParsedPlan(None, problems.sorted())
+            source = Source("", definition.path)
+            source.report("workflow.unreadable", 0, why=definition.problem)
+            return ParsedPlan(None, source.sorted())
         from idumb.markdown.workflows import workflow_parser
 
         return workflow_parser.parse(definition.data, definition.path, definition.name)

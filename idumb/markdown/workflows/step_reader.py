@@ -17,8 +17,8 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import outline, steps, task_reader
 from idumb.markdown.plans.fields import Label
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.problems import WORKFLOW, Place, Problems
 from idumb.markdown.syntax.record import BOOLEAN, NODE, BadValue, Key, choice, list_of, scalar, whole
+from idumb.markdown.syntax.source import WORKFLOW, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 from idumb.markdown.workflows import foreign_keys
 from idumb.markdown.workflows.value_reader import OUTPUTS
@@ -56,7 +56,7 @@ _OF_TASK = Key("a value", lambda node, place: (node, place.at))
 _OWN: Mapping[str, Key] = {
     **dict.fromkeys(("kind", "needs", "takes", "if", "then", "else"), NODE),
     "run": Key("a command, or a list of arguments", _run),
-    "steps": Key("a list of tool calls", lambda node, place: steps.from_nodes(node, place.problems)),
+    "steps": Key("a list of tool calls", lambda node, place: steps.from_nodes(node, place.source)),
     "continue_on_error": BOOLEAN,
     "retries": whole(0, MOST_RETRIES),
     "outputs": OUTPUTS,
@@ -105,23 +105,23 @@ class _Step:
 
 
 def tasks(
-    drafts: list[Draft], phase: str, inputs: tuple[Value, ...], values: Mapping[str, Any], problems: Problems
+    drafts: list[Draft], phase: str, inputs: tuple[Value, ...], values: Mapping[str, Any], source: Source
 ) -> tuple[Task, ...]:
     """Return each step as a task; report every mistake. `values` are the inputs that are known."""
     ids = {draft.id: workflow.task_id(phase, number) for number, draft in reversed([*enumerate(drafts, 1)])}
-    _unique(drafts, problems)
-    context = Place("", problems, 0, phase, kind=WORKFLOW)
+    _unique(drafts, source)
+    context = Place("", source, 0, phase, kind=WORKFLOW)
     paths_of = _Paths({value.name for value in inputs}, values)
     read = [step for draft in drafts if (step := _read(draft, ids, context, paths_of)) is not None]
     return _Linker(read, ids, inputs).tasks()
 
 
-def _unique(drafts: list[Draft], problems: Problems) -> None:
+def _unique(drafts: list[Draft], source: Source) -> None:
     first: dict[str, Draft] = {}
     for draft in drafts:
         if draft.id in first:
             line = first[draft.id].line
-            problems.report("workflow.duplicate-step", draft.start, draft.id, field="step", first=line)
+            source.report("workflow.duplicate-step", draft.start, draft.id, field="step", first=line)
         elif draft.id:
             first[draft.id] = draft
 
@@ -197,7 +197,7 @@ def _script(step: _Step) -> None:
         written = ledger.written_paths(step.task.values.get("files"))
         tolerated = step.given.get("continue_on_error", False)
         node = step.draft.node and tree.find(step.draft.node, "run")[1]
-        line = step.place.problems.source.place(node.start if node else 0)[0]
+        line = step.place.source.place(node.start if node else 0)[0]
         step.run = (Step(0, "run", step.draft.title, arguments, written, None, tolerated, line),)
     else:
         step.run = step.given.get("steps", ())

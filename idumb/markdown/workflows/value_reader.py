@@ -5,8 +5,8 @@ from __future__ import annotations
 from idumb.domain import paths
 from idumb.domain.plans import workflow
 from idumb.domain.plans.workflow import Value
-from idumb.markdown.syntax.problems import Place
 from idumb.markdown.syntax.record import NODE, TEXT, BadValue, Key, choice, list_of, record, value
+from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import Node, is_map, is_text
 from idumb.markdown.workflows import foreign_keys
 
@@ -32,7 +32,7 @@ def _values(noun: str, types: tuple[str, ...], **own: Key) -> Key:
         return tuple(values)
 
     def _value(node: Node, place: Place) -> Value | None:
-        line = place.problems.source.place(place.at)[0]
+        line = place.source.place(place.at)[0]
         if is_text(node) and node.text.s in types and node.text.s != workflow.CHOICE:
             return Value(place.key, node.text.s, line=line)
         given = record(node, keys, place, f"the {noun} `{place.key}`", hint=foreign_keys.hint)

@@ -18,8 +18,8 @@ from idumb.domain.plans.workflow import Value, Workflow
 from idumb.markdown.plans import frontmatter, plan_parser, steps, sweep, task_reader, values
 from idumb.markdown.syntax import blocks, record, tree
 from idumb.markdown.syntax.nodes import FENCE, HEADING, Block
-from idumb.markdown.syntax.problems import WORKFLOW, Place, Problems
 from idumb.markdown.syntax.record import DATA, Key, matching, scalar
+from idumb.markdown.syntax.source import WORKFLOW, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map
 from idumb.markdown.workflows import foreign_keys, step_reader
 from idumb.markdown.workflows.step_reader import Draft
@@ -51,25 +51,25 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
 
     `file_name` is the name that the definition must have; "" if any name will do.
     """
-    problems = plan_parser.decoded(data, path)
-    source, text = problems.source, problems.source.text
-    if problems.findings:
-        return ParsedPlan(None, problems.sorted(), text)
-    node, end_line = frontmatter.nodes(source, problems)
+    source = plan_parser.decoded(data, path)
+    text = source.text
+    if source.findings:
+        return ParsedPlan(None, source.sorted(), text)
+    node, end_line = frontmatter.nodes(source)
     if end_line is None:
-        return ParsedPlan(None, problems.sorted(), text)
-    head = _head(node, problems)
+        return ParsedPlan(None, source.sorted(), text)
+    head = _head(node, source)
     name, inputs = head.pop("name", ""), head.pop("inputs", ())
     version, description = head.pop("version", ""), head.pop("description", "")
     if file_name and name and name != file_name:
         words = {"file": f"{file_name}.md", "accepted": file_name}
-        problems.report("workflow.other-name", source.starts[0], name, field="name", **words)
-    drafts, fence = _outlined(blocks.scan(source, end_line, problems), problems)
+        source.report("workflow.other-name", source.starts[0], name, field="name", **words)
+    drafts, fence = _outlined(blocks.scan(source, end_line), source)
     phase = WORKFLOW_RUNS.phase_of(path)
-    values, origin = _run(fence, inputs, problems, is_run=phase is not None)
-    tasks = step_reader.tasks(drafts, phase or DEFINITION, inputs, values, problems)
+    values, origin = _run(fence, inputs, source, is_run=phase is not None)
+    tasks = step_reader.tasks(drafts, phase or DEFINITION, inputs, values, source)
     if not drafts:
-        problems.report("workflow.no-steps", source.starts[0], field="step")
+        source.report("workflow.no-steps", source.starts[0], field="step")
     plan = Plan(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -83,32 +83,32 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
         workflow=Workflow(name, version, description, inputs, values, origin),
         **head,
     )
-    return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
+    return ParsedPlan(None if source.any_error else plan, source.sorted(), text)
 
 
-def _head(node: Node | None, problems: Problems) -> dict[str, Any]:
+def _head(node: Node | None, source: Source) -> dict[str, Any]:
     if node is None:
         return {}
-    whole = Node(tree.MAP, node.text, problems.source.starts[0], node.end, node.items)
-    place = Place("", problems, kind=WORKFLOW)
+    whole = Node(tree.MAP, node.text, source.starts[0], node.end, node.items)
+    place = Place("", source, kind=WORKFLOW)
     head = record.record(whole, _KEYS, place, "the frontmatter", hint=foreign_keys.hint)
     head.pop("type", None)
     return head
 
 
 def _run(
-    fence: Block | None, inputs: tuple[Value, ...], problems: Problems, *, is_run: bool
+    fence: Block | None, inputs: tuple[Value, ...], source: Source, *, is_run: bool
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the inputs of a run, with the defaults of those that it does not name, and its origin."""
     defaults = {value.name: value.default for value in inputs if value.default is not None}
-    place = Place("inputs", problems, kind=WORKFLOW)
+    place = Place("inputs", source, kind=WORKFLOW)
     if fence is None or not is_run:
         if fence is None and is_run:
-            place.report("workflow.bad-run", problems.source.starts[0], why="The run has no inputs")
+            place.report("workflow.bad-run", source.starts[0], why="The run has no inputs")
         elif fence is not None:
             place.report("workflow.bad-run", fence.start, why="Only idumb writes a fence `yaml run`", fix="remove it")
         return defaults, {}
-    node = _fence_node(fence, problems)
+    node = _fence_node(fence, source)
     run = record.record(node, _RUN, place, "the run") if is_map(node) else {}
     return _checked(inputs, run.get("inputs", {}), fence, place), run.get("from", {})
 
@@ -129,11 +129,11 @@ def _checked(inputs: tuple[Value, ...], given: Mapping[str, Any], fence: Block, 
     return values
 
 
-def _fence_node(fence: Block, problems: Problems) -> Node | None:
-    body, at = steps.body_of(fence, problems.source)
-    node = tree.read(body, at, problems, "step")
+def _fence_node(fence: Block, source: Source) -> Node | None:
+    body, at = steps.body_of(fence, source)
+    node = tree.read(body, at, source, "step")
     if node is None and not body.strip():
-        problems.report("workflow.empty-step", fence.start, field="step")
+        source.report("workflow.empty-step", fence.start, field="step")
     return node
 
 
@@ -156,16 +156,16 @@ def _sections(document: Iterable[Block], end: int) -> list[_Section]:
     return sections
 
 
-def _outlined(document: Iterable[Block], problems: Problems) -> tuple[list[Draft], Block | None]:
+def _outlined(document: Iterable[Block], source: Source) -> tuple[list[Draft], Block | None]:
     """Return the steps and the fence of a run. Phases are headings of level 2, steps those of level 3 with a fence."""
     phase, drafts, runs = "", list[Draft](), list[Block]()
-    for section in _sections(document, len(problems.source.lines)):
+    for section in _sections(document, len(source.lines)):
         heading, fences = section.heading, list[Block]()
         for block in section.blocks:
             if block.kind == FENCE and block.info in (STEP, workflow.FENCE) and block.top and not block.indent:
                 fences.append(block)
             else:
-                _report_like_steps(block, problems)
+                _report_like_steps(block, source)
         runs += (fence for fence in fences if fence.info == workflow.FENCE)
         own = [fence for fence in fences if fence.info == STEP]
         if heading is not None and heading.level < 3:
@@ -173,41 +173,41 @@ def _outlined(document: Iterable[Block], problems: Problems) -> tuple[list[Draft
         is_step = heading is not None and heading.level == 3
         for fence in own[is_step:]:
             why = "The step has two fences" if is_step else "A step needs a heading of its own"
-            problems.report("workflow.step-without-heading", fence.start, STEP, field="step", why=why)
+            source.report("workflow.step-without-heading", fence.start, STEP, field="step", why=why)
         if heading is not None and is_step and own:
             taken = [fence for fence in fences if fence is own[0] or fence.info == workflow.FENCE]
-            drafts.append(_draft(heading, own[0], phase, (heading.end_line, section.end), taken, problems))
+            drafts.append(_draft(heading, own[0], phase, (heading.end_line, section.end), taken, source))
         elif heading is not None and is_step and _STEP_HEADING.fullmatch(heading.text):
             words = {"field": "step", "id": heading.text.partition(":")[0]}
-            problems.report("workflow.step-without-fence", heading.start, heading.text, **words)
+            source.report("workflow.step-without-fence", heading.start, heading.text, **words)
     for fence in runs[1:]:
         words = {"field": "step", "why": "There are two fences `yaml run`", "fix": "remove one"}
-        problems.report("workflow.bad-run", fence.start, fence.info, **words)
+        source.report("workflow.bad-run", fence.start, fence.info, **words)
     return drafts, runs[-1] if runs else None
 
 
 def _draft(
-    heading: Block, fence: Block, phase: str, region: tuple[int, int], taken: list[Block], problems: Problems
+    heading: Block, fence: Block, phase: str, region: tuple[int, int], taken: list[Block], source: Source
 ) -> Draft:
-    source, match = problems.source, _STEP_HEADING.fullmatch(heading.text)
+    match = _STEP_HEADING.fullmatch(heading.text)
     if match is None:
-        problems.report("workflow.bad-heading", heading.start, heading.text, field="step")
+        source.report("workflow.bad-heading", heading.start, heading.text, field="step")
     if not phase:
-        problems.report("workflow.no-phase", heading.start, heading.text, field="step")
+        source.report("workflow.no-phase", heading.start, heading.text, field="step")
     lines = [(each.line, each.end_line) for each in taken]
     return Draft(
         match[1] if match else "", " ".join(match[2].split()) if match else "", phase, heading.start,
-        source.end_of(fence.end_line - 1), heading.line + 1, _fence_node(fence, problems),
+        source.end_of(fence.end_line - 1), heading.line + 1, _fence_node(fence, source),
         task_reader.lines_left(region, lines, source),
     )  # fmt: skip
 
 
-def _report_like_steps(block: Block, problems: Problems) -> None:
+def _report_like_steps(block: Block, source: Source) -> None:
     """Report a fence that is meant as a step but is not one."""
     for inner in sweep.walk(block):
         if inner.kind != FENCE or inner.info.endswith(" example"):
             continue
-        body = values.fence_text(inner, problems.source)
+        body = values.fence_text(inner, source)
         like_step = inner.info.strip().casefold() in _NO_LANGUAGE and _LIKE_STEP.search(body) is not None
         if like_step or _LIKE_FENCE.fullmatch(inner.info.strip()):
-            problems.report("workflow.fence-near-miss", inner.start, inner.info, field="step")
+            source.report("workflow.fence-near-miss", inner.start, inner.info, field="step")

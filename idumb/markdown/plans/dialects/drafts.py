@@ -11,7 +11,7 @@ from idumb.domain.plans import plan as plans
 from idumb.domain.plans.plan import SOURCE_DONE, Criterion, FileClaim, Option, Task
 from idumb.domain.plans.source_tasks import DONE, SOURCE_ID
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 
 Part = tuple[str, int]
 """A text and its offset."""
@@ -70,20 +70,20 @@ class TaskDraft:
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def kind_of(type: str, at: int, problems: Problems) -> str:
+def kind_of(type: str, at: int, source: Source) -> str:
     """Return the kind of a task from the type that its author wrote; an unknown one is reported."""
     kind = _KINDS.get(type.strip().casefold())
     if kind is None:
         kind = "human-action" if type.startswith("checkpoint") else plans.BUILD
         accepted = ", ".join(filter(None, _KINDS))
-        problems.report("dialect.unknown-type", at, type, field="type", kind=kind, accepted=accepted)
+        source.report("dialect.unknown-type", at, type, field="type", kind=kind, accepted=accepted)
     return kind
 
 
 def tasks_of(
     drafts: Sequence[TaskDraft],
     prefix: str,
-    problems: Problems,
+    source: Source,
     requirements: Iterable[str] = (),
     files_of_plan: Sequence[Part] = (),
 ) -> tuple[Task, ...]:
@@ -93,8 +93,8 @@ def tasks_of(
     tasks: list[Task] = []
     for draft, id in zip(drafts, ids, strict=True):
         before = (tasks[-1].id,) if tasks else ()
-        needed = before if draft.depends_on is None else tuple(_dependencies(draft.depends_on, id, by_own, problems))
-        tasks.append(_task(draft, id, needed, tuple(requirements), files_of_plan, problems))
+        needed = before if draft.depends_on is None else tuple(_dependencies(draft.depends_on, id, by_own, source))
+        tasks.append(_task(draft, id, needed, tuple(requirements), files_of_plan, source))
     return tuple(tasks)
 
 
@@ -119,7 +119,7 @@ def _ids(drafts: Sequence[TaskDraft], prefix: str) -> list[str]:
     return [f"{prefix}{number:0{width}d}" for number in range(1, len(drafts) + 1)]
 
 
-def _dependencies(stated: list[Part], task: str, by_own: dict[str, str], problems: Problems) -> dict[str, None]:
+def _dependencies(stated: list[Part], task: str, by_own: dict[str, str], source: Source) -> dict[str, None]:
     found: dict[str, None] = {}
     for text, at in stated:
         known = by_own.get(text.casefold()) or (text if _TASK_ID.fullmatch(text) else None)  # of another plan
@@ -127,47 +127,47 @@ def _dependencies(stated: list[Part], task: str, by_own: dict[str, str], problem
             found[known] = None
             continue
         accepted = ", ".join(list(by_own)[:6]) or "none"
-        problems.report("task.unknown-dependency", at, text, field="Depends on", task=task, accepted=accepted)
+        source.report("task.unknown-dependency", at, text, field="Depends on", task=task, accepted=accepted)
     return found
 
 
 def _task(
     draft: TaskDraft, id: str, depends_on: tuple[str, ...], requirements: tuple[str, ...],
-    files_of_plan: Sequence[Part], problems: Problems,
+    files_of_plan: Sequence[Part], source: Source,
 ) -> Task:  # fmt: skip
     human = draft.kind in plans.HUMAN_KINDS
     stated = draft.files if draft.files is not None or human else list(files_of_plan) or None
-    criteria = tuple(_criteria(draft, problems, human=human))
+    criteria = tuple(_criteria(draft, source, human=human))
     unproven = not human and all(c.proof == plans.UNPROVEN for c in criteria)
     extra = {SOURCE_ID: draft.id} if draft.id and draft.id != id else {}
     return Task(
         id, draft.title, "\n\n".join(filter(None, (text.strip("\n") for text in draft.description))), draft.kind,
-        requirements, depends_on, None if stated is None else claims(stated, id, problems), acceptance=criteria,
+        requirements, depends_on, None if stated is None else claims(stated, id, source), acceptance=criteria,
         # Nothing can prove it, so a further attempt is of no use: a person accepts the work or skips the task.
         verify=tuple(draft.commands), on_failure="ask" if unproven else None, options=tuple(draft.options),
         estimate=draft.estimate, priority=draft.priority, references="\n\n".join(filter(None, draft.references)),
         notes="\n".join(draft.notes), extra={**extra, **({SOURCE_DONE: DONE} if draft.done else {})},
-        notation=draft.notation, span=problems.source.span(draft.start, draft.end),
-        spans={name: problems.source.span(*place) for name, place in draft.spans.items()},
+        notation=draft.notation, span=source.span(draft.start, draft.end),
+        spans={name: source.span(*place) for name, place in draft.spans.items()},
     )  # fmt: skip
 
 
-def _criteria(draft: TaskDraft, problems: Problems, *, human: bool) -> Iterator[Criterion]:
+def _criteria(draft: TaskDraft, source: Source, *, human: bool) -> Iterator[Criterion]:
     stated = draft.criteria
     if not stated and not human:
         text = "The checks of this task pass" if draft.commands else draft.title
-        stated = [Criterion("", text, "", span=problems.source.span(draft.start, draft.start))]
+        stated = [Criterion("", text, "", span=source.span(draft.start, draft.start))]
     usual = plans.HUMAN if human else plans.VERIFY if draft.commands else plans.UNPROVEN
     for number, each in enumerate(stated, 1):
         yield replace(each, id=f"AC-{number}", proof=each.proof or usual)
 
 
-def claims(stated: Iterable[Part], task: str, problems: Problems) -> tuple[FileClaim, ...]:
+def claims(stated: Iterable[Part], task: str, source: Source) -> tuple[FileClaim, ...]:
     """Return the claims of paths separated by commas or lines. Unreadable ones are reported and not claimed."""
     found: dict[str, FileClaim] = {}
     for part in stated:
         for text, at in _split(part):
-            claim = _claim(text, at, task, problems)
+            claim = _claim(text, at, task, source)
             if claim is not None:
                 found.setdefault(claim.path, claim)
     return tuple(found.values())
@@ -188,7 +188,7 @@ def _split(part: Part) -> Iterator[Part]:
                 begin = index + 1
 
 
-def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | None:
+def _claim(text: str, at: int, task: str, source: Source) -> FileClaim | None:
     path = " ".join(_BULLET.sub("", text.strip(), count=1).split())
     if path.startswith("<!--") or path.strip("()").casefold() in _MAY_CHANGE or _NOTHING.fullmatch(path + " "):
         return None
@@ -208,5 +208,5 @@ def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | Non
     if why is None:
         return FileClaim(verb, path)
     at += len(text) - len(text.lstrip())
-    problems.report("dialect.unread-path", at, text.strip(), field="files", task=task, path=path, why=why)
+    source.report("dialect.unread-path", at, text.strip(), field="files", task=task, path=path, why=why)
     return None

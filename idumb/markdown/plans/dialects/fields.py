@@ -9,7 +9,7 @@ from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Option
 from idumb.markdown.plans.dialects import checks, drafts
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax import inline
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
 
 _CHECK = re.compile(r"\s+(?:—|–|--?)\s+check:\s*(`.*`)\s*$")
 _BY_HAND = re.compile(r"\s+(?:—|–|--?)\s+human\s*$")
@@ -27,7 +27,7 @@ _PRIORITIES = {
 }  # fmt: skip
 
 
-def read(draft: TaskDraft, name: str, part: Part, problems: Problems, at: int) -> None:
+def read(draft: TaskDraft, name: str, part: Part, source: Source, at: int) -> None:
     """Read the value of a field into the draft; `at` is where the field begins."""
     draft.spans.setdefault(name, (part[1], part[1] + len(part[0])))
     if name == "title":
@@ -37,24 +37,24 @@ def read(draft: TaskDraft, name: str, part: Part, problems: Problems, at: int) -
     elif name == "read_first" and (text := checks.block(part[0])):
         draft.references.append(f"Read first:\n{text}")
     elif name == "verify":
-        _verify(draft, part, problems)
+        _verify(draft, part, source)
     elif name == "acceptance":
-        draft.criteria += [_criterion(words, place, problems) for words, place in checks.items(part)]
+        draft.criteria += [_criterion(words, place, source) for words, place in checks.items(part)]
     elif name == "options":
         draft.options += _options(part[0])
     elif name == "depends_on":
-        _depends_on(draft, part, problems)
+        _depends_on(draft, part, source)
     else:
-        _word(draft, name, checks.flat(part[0]).strip("`* "), problems, at)
+        _word(draft, name, checks.flat(part[0]).strip("`* "), source, at)
 
 
-def _word(draft: TaskDraft, name: str, word: str, problems: Problems, at: int) -> None:
+def _word(draft: TaskDraft, name: str, word: str, source: Source, at: int) -> None:
     if name == "estimate" and (time := _ESTIMATE.search(word)):
         draft.estimate = (int(time[1]) * (3600 if time[2][0] in "hH" else 60)) or None
     elif name == "priority":
         draft.priority = _PRIORITIES.get(word.casefold(), draft.priority)
     elif name == "type":
-        draft.kind = drafts.kind_of(word, at, problems)
+        draft.kind = drafts.kind_of(word, at, source)
 
 
 def _options(text: str) -> Iterator[Option]:
@@ -65,18 +65,18 @@ def _options(text: str) -> Iterator[Option]:
         yield Option(own, words.removeprefix("name: ") or own)
 
 
-def _verify(draft: TaskDraft, part: Part, problems: Problems) -> None:
+def _verify(draft: TaskDraft, part: Part, source: Source) -> None:
     commands, by_hand, prose = checks.read(part)
     draft.commands += commands
     stated = [(HUMAN, *each) for each in by_hand] + [("", *each) for each in prose if not commands]
-    draft.criteria += [Criterion("", words, proof, span=problems.source.span(at, at)) for proof, words, at in stated]
+    draft.criteria += [Criterion("", words, proof, span=source.span(at, at)) for proof, words, at in stated]
     if commands and prose and draft.notation == "tag":  # Markdown is in the description as a whole
         draft.description.append("\n".join(["Verification:", *(f"- {words}" for words, _ in prose)]))
 
 
-def _criterion(words: str, at: int, problems: Problems) -> Criterion:
+def _criterion(words: str, at: int, source: Source) -> Criterion:
     """Read a criterion; `— check:` with a command and `— human` prove it, as in idumb's own plans."""
-    span, proof, command = problems.source.span(at, at), "", None
+    span, proof, command = source.span(at, at), "", None
     if (check := _CHECK.search(words)) and (command := inline.code(check[1])) is not None:
         words, proof, command = words[: check.start()], CHECK, command.strip()
     elif by_hand := _BY_HAND.search(words):
@@ -84,7 +84,7 @@ def _criterion(words: str, at: int, problems: Problems) -> Criterion:
     return Criterion("", words, proof, command, span=span)
 
 
-def _depends_on(draft: TaskDraft, part: Part, problems: Problems) -> None:
+def _depends_on(draft: TaskDraft, part: Part, source: Source) -> None:
     text = checks.flat(part[0]).strip("[]` ")
     ids: list[Part] = []
     none = text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
@@ -94,7 +94,7 @@ def _depends_on(draft: TaskDraft, part: Part, problems: Problems) -> None:
         at = part[1] + match.start()
         if id is None:
             found = checks.flat(match[0])
-            problems.report("dialect.unread-dependency", at, found, field="Depends on", what="task")
+            source.report("dialect.unread-dependency", at, found, field="Depends on", what="task")
             return
         ids.append((id[1], at))
     draft.depends_on = ids

@@ -14,7 +14,6 @@ from idumb.markdown.plans import frontmatter
 from idumb.markdown.plans.dialects import checks
 from idumb.markdown.plans.dialects.drafts import Part
 from idumb.markdown.syntax import tree
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
@@ -46,55 +45,55 @@ class Head:
     spans: dict[str, Span] = field(default_factory=dict)
 
 
-def read(source: Source, problems: Problems) -> Head:
+def read(source: Source) -> Head:
     """Return the frontmatter; an empty one if there is none."""
     head = Head()
     if source.lines[0].rstrip(" \t") != "---":
         return head
-    node, end_line = frontmatter.nodes(source, problems)
+    node, end_line = frontmatter.nodes(source)
     head.end_line = end_line or 0
     for key, value in node.pairs if node is not None else ():
-        head.spans[key.value.replace("-", "_")] = problems.source.span(value.start, value.end)
-        _key(head, key, value, problems)
+        head.spans[key.value.replace("-", "_")] = source.span(value.start, value.end)
+        _key(head, key, value, source)
     return head
 
 
-def _key(head: Head, key: Node, node: Node, problems: Problems) -> None:
+def _key(head: Head, key: Node, node: Node, source: Source) -> None:
     name = key.value.replace("-", "_")
     if is_text(node) and name in _TEXTS:
         head.texts[name] = node.value.strip()
     elif name in _READERS:
-        _READERS[name](head, node, problems)
+        _READERS[name](head, node, source)
     elif name not in _IGNORED and name not in _LISTS:
         head.extra[key.value] = tree.plain(node)
-        problems.report("dialect.unknown-key", key.start, key.value, field=key.value)
+        source.report("dialect.unknown-key", key.start, key.value, field=key.value)
     if name in _LISTS:
         parts = [(text, each.start) for each in _each(node) if (text := _text(each))]
         setattr(head, _LISTS[name], parts)
 
 
-def _requirements(head: Head, node: Node, _problems: Problems) -> None:
+def _requirements(head: Head, node: Node, _source: Source) -> None:
     for word, _, text in (_text(each).partition(":") for each in _each(node)):
         if id := _WORD.match(word.strip()):
             head.requirements.setdefault(id[0], text.strip())
 
 
-def _wave(head: Head, node: Node, problems: Problems) -> None:
+def _wave(head: Head, node: Node, source: Source) -> None:
     text = node.value.strip() if is_text(node) else ""
     head.wave = int(text) if re.fullmatch(r"\d{1,6}", text, re.ASCII) else None
     if head.wave is None and not (is_text(node) and node.is_null):
-        problems.report("dialect.bad-value", node.start, text, field="wave")
+        source.report("dialect.bad-value", node.start, text, field="wave")
 
 
-def _must_haves(head: Head, node: Node, problems: Problems) -> None:
+def _must_haves(head: Head, node: Node, source: Source) -> None:
     for part, values in node.pairs if is_map(node) else ():
-        _must_have(head, part, values, problems)
+        _must_have(head, part, values, source)
 
 
-def _must_have(head: Head, key: Node, node: Node, problems: Problems) -> None:
+def _must_have(head: Head, key: Node, node: Node, source: Source) -> None:
     name = key.value.replace("-", "_")
     if name not in _TRUTHS | {"artifacts", "key_links"}:
-        problems.report("dialect.unknown-key", key.start, key.value, field=key.value)
+        source.report("dialect.unknown-key", key.start, key.value, field=key.value)
         return
     for each in _each(node):
         text, command = _artifact(each) if name == "artifacts" else (_text(each), None)
@@ -104,7 +103,7 @@ def _must_have(head: Head, key: Node, node: Node, problems: Problems) -> None:
             text = f"{fields.get('from', '?')} is connected to {fields.get('to', '?')}{via}"
         if text:
             id, proof = f"AC-{len(head.criteria) + 1}", CHECK if command else HUMAN
-            head.criteria.append(Criterion(id, text, proof, command, span=problems.source.span(each.start, each.end)))
+            head.criteria.append(Criterion(id, text, proof, command, span=source.span(each.start, each.end)))
 
 
 def _artifact(node: Node) -> tuple[str, str | None]:
@@ -123,7 +122,7 @@ def _artifact(node: Node) -> tuple[str, str | None]:
     return words, " && ".join(tests)
 
 
-def _setup(head: Head, node: Node, _problems: Problems) -> None:
+def _setup(head: Head, node: Node, _source: Source) -> None:
     for each in _each(node):
         fields = _map(each)
         names = [_text(_map(variable).get("name", variable)) for variable in _each(fields.get("env_vars"))]

@@ -10,7 +10,6 @@ from idumb.markdown.plans.dialects import checks, fields
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax import outline
 from idumb.markdown.syntax.outline import Entry, Outline
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -45,15 +44,15 @@ class Line(NamedTuple):
     heading: Entry | None = None
 
 
-def outlined(source: Source, first: int, problems: Problems, begin: int = 0) -> tuple[Outline, list[Line]]:
+def outlined(source: Source, first: int, begin: int = 0) -> tuple[Outline, list[Line]]:
     """Return the outline and the lines from `first` on; `begin` is the offset of the text.
 
     A fence that never closes is reported.
     """
     found = outline.read(source, first)
-    problems.findings += (each for each in found.problems if each.code.endswith(".never-closed"))
+    source.findings += (each for each in found.broken if each.code.endswith(".never-closed"))
     never = min(
-        (each.line for each in found.problems if each.code == "fence.never-closed"), default=len(source.lines) + 1
+        (each.line for each in found.broken if each.code == "fence.never-closed"), default=len(source.lines) + 1
     )
     text_only = found.fenced | found.hidden | {*range(never, len(source.lines) + 1)}
     headings = {each.line: each for each in found.headings}
@@ -61,14 +60,14 @@ def outlined(source: Source, first: int, problems: Problems, begin: int = 0) -> 
     return found, [Line(text, begin + at, n in text_only, headings.get(n)) for n, (text, at) in rows]
 
 
-def read(draft: TaskDraft, rows: list[Line], problems: Problems) -> set[int]:
+def read(draft: TaskDraft, rows: list[Line], source: Source) -> set[int]:
     """Read the fields in the body of a task into the draft; the whole body is its description.
 
     Return where the lines of its criteria begin.
     """
     criteria: set[int] = set()
     for name, at, part in _fields(rows):
-        fields.read(draft, name, _first_list(part) if name == "files" else part, problems, at)
+        fields.read(draft, name, _first_list(part) if name == "files" else part, source, at)
         if name == "acceptance":
             criteria.update(row.at for row in rows if part[1] <= row.at < part[1] + len(part[0]))
     return criteria

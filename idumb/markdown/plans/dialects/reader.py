@@ -12,7 +12,6 @@ from idumb.markdown.plans import phase_names
 from idumb.markdown.plans.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.plans.dialects.foreign_head import Head
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 _FOLDER = re.compile(r"(?:^|/)\.planning/(phases|quick)/([^/]+)/")
@@ -30,23 +29,23 @@ _OTHER_TEXTS = frozenset(
 )
 
 
-def read(data: bytes, path: str, dialect: str, source: Source, problems: Problems) -> ParsedPlan:
+def read(data: bytes, path: str, dialect: str, source: Source) -> ParsedPlan:
     """Parse a plan in one of the dialects that `foreign_formats.dialect` recognizes."""
-    head = foreign_head.read(source, problems)
+    head = foreign_head.read(source)
     draft = None
-    if not any(f.code in ("plan.line-too-long", "plan.frontmatter-never-closed") for f in problems.findings):
-        draft = _plan(data, path, dialect, head, source, problems)
-    findings = problems.sorted()
-    return ParsedPlan(None if problems.any_error else draft, findings, source.text, draft, dialect)
+    if not any(f.code in ("plan.line-too-long", "plan.frontmatter-never-closed") for f in source.findings):
+        draft = _plan(data, path, dialect, head, source)
+    findings = source.sorted()
+    return ParsedPlan(None if source.any_error else draft, findings, source.text, draft, dialect)
 
 
-def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, problems: Problems) -> Plan:
-    phase = _phase(path, head, problems)
+def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source) -> Plan:
+    phase = _phase(path, head, source)
     plan = _plan_id(path, head)
     begin = source.starts[head.end_line] if head.end_line < len(source.starts) else len(source.text)
-    tasks, texts = _tasks(begin, head.end_line, source, problems)
+    tasks, texts = _tasks(begin, head.end_line, source)
     if not tasks:
-        problems.report(
+        source.report(
             "plan.no-tasks",
             begin if begin < len(source.text) else 0,
             accepted='<task type="auto"> … </task>, or headings such as ### Task 1: Title',
@@ -60,22 +59,22 @@ def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, prob
         task.references = [*shared, *task.references]
     return Plan(
         path, hashlib.sha256(data).hexdigest(), phase, plan, title, head.texts.get("goal") or objective or title,
-        depends_on=_depends_on(head, phase, problems), requirements=head.requirements,
-        success_criteria=tuple(head.criteria) or _success(texts, problems), setup=tuple(head.setup), extra=head.extra,
-        tasks=drafts.tasks_of(tasks, drafts.prefix(phase, plan), problems, head.requirements, head.files),
+        depends_on=_depends_on(head, phase, source), requirements=head.requirements,
+        success_criteria=tuple(head.criteria) or _success(texts, source), setup=tuple(head.setup), extra=head.extra,
+        tasks=drafts.tasks_of(tasks, drafts.prefix(phase, plan), source, head.requirements, head.files),
         spans=head.spans, dialect=dialect, wave=head.wave,
     )  # fmt: skip
 
 
-def _tasks(begin: int, first: int, source: Source, problems: Problems) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+def _tasks(begin: int, first: int, source: Source) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     text = source.text
     task_name = tagged_tasks.task_tag(text)
     if task_name is None:
-        return headed_tasks.read(first, problems)
-    tasks, texts = tagged_tasks.read(tagged_tasks.Tags(text, problems), task_name, begin, len(text))
+        return headed_tasks.read(first, source)
+    tasks, texts = tagged_tasks.read(tagged_tasks.Tags(source), task_name, begin, len(text))
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         known = ", ".join(_SHARED)
-        problems.report("dialect.unknown-tag", texts[name][0][1], f"<{name}>", accepted=known, then="does not read it")
+        source.report("dialect.unknown-tag", texts[name][0][1], f"<{name}>", accepted=known, then="does not read it")
     return tasks, texts
 
 
@@ -90,14 +89,14 @@ def _first_line(text: str) -> str:
     return checks.short(next((line.strip() for line in text.split("\n") if line.strip()), ""))
 
 
-def _success(texts: dict[str, list[Part]], problems: Problems) -> tuple[Criterion, ...]:
+def _success(texts: dict[str, list[Part]], source: Source) -> tuple[Criterion, ...]:
     """Return the items of `<success_criteria>` as criteria that a person judges."""
     stated = [item for part in texts.get("success_criteria", ()) for item in checks.items(part)]
     rows = enumerate(stated, 1)
-    return tuple(Criterion(f"AC-{n}", words, HUMAN, span=problems.source.span(at, at)) for n, (words, at) in rows)
+    return tuple(Criterion(f"AC-{n}", words, HUMAN, span=source.span(at, at)) for n, (words, at) in rows)
 
 
-def _phase(path: str, head: Head, problems: Problems) -> str:
+def _phase(path: str, head: Head, source: Source) -> str:
     """Return the phase of the plan's folder; without such a folder, the one that the plan or its name says."""
     stated = head.texts.get("phase", "")
     own = _number(stated)
@@ -110,7 +109,7 @@ def _phase(path: str, head: Head, problems: Problems) -> str:
         return QUICK.phase(number) if number is not None else _id(folder[2])
     phase = _number(folder[2]) or _id(folder[2])
     if own and not phase_names.same_phase(own, phase) and "phase" in head.spans:
-        problems.report("dialect.other-phase", head.spans["phase"].start, stated, field="phase", phase=phase)
+        source.report("dialect.other-phase", head.spans["phase"].start, stated, field="phase", phase=phase)
     return phase
 
 
@@ -138,7 +137,7 @@ def _padded(number: str) -> str:
     return f"{number:0>2}" if _ALONE.fullmatch(number) else number
 
 
-def _depends_on(head: Head, phase: str, problems: Problems) -> tuple[str, ...]:
+def _depends_on(head: Head, phase: str, source: Source) -> tuple[str, ...]:
     """Return the plans of the phase that must run first. What names no plan of the phase is reported."""
     plans: list[str] = []
     for stated, at in head.depends_on:
@@ -152,5 +151,5 @@ def _depends_on(head: Head, phase: str, problems: Problems) -> tuple[str, ...]:
                 plans.append(_padded(numbers[2]))
             else:
                 what = f"plan of phase {phase}"
-                problems.report("dialect.unread-dependency", at, text, field="depends_on", what=what)
+                source.report("dialect.unread-dependency", at, text, field="depends_on", what=what)
     return tuple(dict.fromkeys(plans))

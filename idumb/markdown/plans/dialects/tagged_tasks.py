@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from idumb.markdown.plans.dialects import checks, fields, labels
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
-from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 _OPEN = re.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
@@ -63,8 +62,9 @@ class Tags:
     in backticks; examples of the same tag may be inside it.
     """
 
-    def __init__(self, text: str, problems: Problems) -> None:
-        self.text, self.problems = text, problems
+    def __init__(self, source: Source) -> None:
+        text = self.text = source.text
+        self.source = source
         self._closing: dict[int, re.Match[str]] = {}  # the closing tag of each tag, by where it opens
         opened: dict[str, list[int]] = {}
         for match in _TAG.finditer(text):
@@ -105,7 +105,7 @@ class Tags:
                 if child is not None:
                     yield child
             elif not fenced and (opened := _OPEN.match(text, begin, end)) and opened[1].lower() in known:
-                self.problems.report("dialect.never-closed", begin, f"<{opened[1]}>", accepted=f"</{opened[1]}>")
+                self.source.report("dialect.never-closed", begin, f"<{opened[1]}>", accepted=f"</{opened[1]}>")
                 if opened[1] in _TASK_TAGS:
                     return
         yield text[loose:end], loose
@@ -132,14 +132,14 @@ def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[TaskDraft], 
                 text = tags.text[inner.content : inner.close]
                 others.setdefault(inner.name.lower(), []).append((text, inner.content))
             elif whole:
-                _report_stray(inner, tags.problems)
+                _report_stray(inner, tags.source)
     return tasks, others
 
 
-def _report_stray(part: Part, problems: Problems) -> None:
+def _report_stray(part: Part, source: Source) -> None:
     """Report the lines of text between tasks."""
     for line in re.finditer(r"(?m)^[ \t]*(?!<|#|---)(\S.*)$", part[0]):
-        problems.report("dialect.stray-text", part[1] + line.start(1), line[1].rstrip())
+        source.report("dialect.stray-text", part[1] + line.start(1), line[1].rstrip())
 
 
 def _fenced(line: str, fence: str) -> tuple[str, bool]:
@@ -156,33 +156,32 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def _task(tags: Tags, tag: Tag, number: int) -> TaskDraft:
-    attributes, problems = _attributes(tag.attributes), tags.problems
+    attributes, source = _attributes(tag.attributes), tags.source
     draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
     for name in attributes.keys() & {"type", "priority"}:
-        fields.read(draft, name, (attributes[name], tag.start), problems, tag.start)
+        fields.read(draft, name, (attributes[name], tag.start), source, tag.start)
     for name in attributes.keys() - _KNOWN:
-        problems.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
+        source.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
     draft.notes += [f"gate: {attributes['gate']}"] if attributes.get("gate") else []
     for part in tags.parts(tag.content, tag.close, _OF_TASK):
         if isinstance(part, Tag):
             _child(draft, part, tags)
         elif part[0].strip():
-            _markdown(draft, part, problems)
+            _markdown(draft, part, source)
     draft.title = draft.title or checks.clean(attributes.get("name", "")) or _titled(draft) or f"Task {number}"
     return draft
 
 
-def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
+def _markdown(draft: TaskDraft, part: Part, source: Source) -> None:
     """Read the Markdown of a task that has no tags for it: a heading, bold labels and lists."""
     text, at = part
-    source = Source(text, "")
-    rows = labels.outlined(source, 0, Problems(source), at)[1]
+    rows = labels.outlined(Source(text, ""), 0, at)[1]
     heading = next((row.heading for row in rows if row.heading), None)
     if heading and not draft.title:
         title = checks.clean(heading.text)
         draft.title = re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", title) if draft.id else title
     draft.description.append(textwrap.dedent(text).strip("\n"))
-    labels.read(draft, rows, problems)
+    labels.read(draft, rows, source)
 
 
 def _titled(draft: TaskDraft) -> str:
@@ -198,7 +197,7 @@ def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
     field = _FIELDS.get(name, "")
     draft.spans.setdefault(field or name, (tag.content, tag.close))
     if field:
-        fields.read(draft, field, part, tags.problems, tag.start)
+        fields.read(draft, field, part, tags.source, tag.start)
     elif name in _TEXTS:
         text = checks.block(part[0])
         draft.description += [f"{_TEXTS[name]}\n{text}".strip("\n")] if text else []
@@ -206,6 +205,6 @@ def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
         draft.description.append(tags.text[tag.start : tag.end])
         known = ", ".join((*_FIELDS, *_TEXTS))
         then = "keeps it as text of the task"
-        tags.problems.report("dialect.unknown-tag", tag.start, f"<{tag.name}>", accepted=known, then=then)
+        tags.source.report("dialect.unknown-tag", tag.start, f"<{tag.name}>", accepted=known, then=then)
     if name == "behavior":
-        fields.read(draft, "acceptance", part, tags.problems, tag.start)
+        fields.read(draft, "acceptance", part, tags.source, tag.start)
