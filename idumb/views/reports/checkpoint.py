@@ -15,7 +15,7 @@ from idumb.domain.runs.run import INTERRUPTED, RunState
 from idumb.domain.runs.task_state import Checkpoint, TaskState
 from idumb.views import markup, quantities
 from idumb.views.reports import rendering
-from idumb.views.reports.evidence_table import Recorded
+from idumb.views.reports.rendering import Recorded
 
 _STATUSES = ("failed", "partial", "skipped")
 

@@ -6,18 +6,36 @@ What a template prints is Markdown prose with all markup escaped, unless a filte
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.domain import wording
+from idumb.domain.proof import evidence
 from idumb.system.files import shipped_files
 from idumb.views import markup, quantities
-from idumb.views.reports import evidence_table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _MOST_SUBJECTS = 10
+_ANSWER_WIDTH = 120
+_OUTPUT_LINES = 20
+
+Recorded = Mapping[str, Any]
+Grouped = list[tuple[str, list[str]]]
+"""Words with the subjects that they are about."""
+
+_WORDS = {
+    evidence.PASSED: "passed",
+    evidence.FAILED: "failed",
+    evidence.ERRORED: "errored (could not run)",
+    evidence.TIMED_OUT: "timed out",
+    evidence.WAITING: "waits for a person",
+    evidence.OPINION: "opinion (no proof)",
+    evidence.UNPROVEN: "unproven",
+    evidence.TOLERATED: "failed, tolerated (continue_on_error)",
+}
+"""Each result in words, in the order of sums."""
 
 
 class Markdown(str):
@@ -72,34 +90,90 @@ def _symbol(line: Mapping[str, Any]) -> str:
     return f"symbol {markup.code(line['symbol'])}" + (f" in {markup.code(line['path'])}" if line["path"] else "")
 
 
+def weakened(events: Sequence[Recorded]) -> Grouped:
+    """Return the reasons why evidence proves less, with its subjects."""
+    return _grouped((reason, row["subject"]) for row in events for reason in row.get("weaker", ()))
+
+
+def controls(events: Sequence[Recorded]) -> Grouped:
+    """Return the checks that passed before the work, and the reasons why a control did not run."""
+    results = ((str(row.get("control") or ""), row["subject"]) for row in events)
+    return _grouped(
+        (_control_words(result), subject)
+        for result, subject in results
+        if result == evidence.PASSED or result.startswith(evidence.NOT_RUN)
+    )
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> Grouped:
+    subjects: dict[str, list[str]] = {}
+    for words, subject in pairs:
+        subjects.setdefault(words, []).append(subject)
+    return list(subjects.items())
+
+
+def _control_words(result: str) -> str:
+    if result == evidence.PASSED:
+        return "Passed before the work, and so does not show that the work was done"
+    return f"Its control before the work was {result}"
+
+
+def _result_words(result: str) -> str:
+    return _WORDS.get(result) or markup.prose(result)
+
+
+def _how(row: Recorded) -> str:
+    """Return the command as a code span, else the answer of a person, else `no command`, as Markdown."""
+    if row.get("command"):
+        return markup.code(row["command"])
+    answer = row.get("output") if row.get("exit_code") is None else ""
+    return markup.prose(quantities.clip(answer, _ANSWER_WIDTH)) if answer else "no command"
+
+
+def _summed(events: Sequence[Recorded]) -> str:
+    """Return `3 passed, 1 unproven`."""
+    results = [row["result"] for row in events]
+    parts = [f"{results.count(r)} {words.split(' (')[0]}" for r, words in _WORDS.items() if r in results]
+    return ", ".join(parts) or "no evidence"
+
+
+def _output_end(row: Recorded) -> str:
+    """Return the last lines of a check's output as a fenced block."""
+    kept = str(row.get("output") or "").rstrip("\n").split("\n")
+    if kept == [""]:
+        return "No output."
+    head = [f"The last {_OUTPUT_LINES} of {len(kept)} kept lines:", ""] if len(kept) > _OUTPUT_LINES else []
+    return "\n".join([*head, *markup.block("\n".join(kept[-_OUTPUT_LINES:]), "text")])
+
+
 _FORMS: Mapping[str, Callable[..., str]] = {
     "markdown": str,
     "code": markup.code,
-    "exit_code": lambda row: "-" if row.get("exit_code") is None else str(row["exit_code"]),
     "fenced": _fenced,
     "front_matter": lambda fields: "\n".join(markup.frontmatter(fields)),
-    "how": evidence_table.how,
+    "how": _how,
     "json": lambda value: markup.json_text(dict(value)).rstrip(),
     "ledger_subject": _symbol,
+    "link": lambda text, target: markup.link(markup.prose(text), target),
     "line_counts": lambda counts: quantities.line_counts(*counts),
     "mermaid": lambda text: f"```mermaid\n{text.rstrip()}\n```",
-    "output_digest": evidence_table.output_digest,
-    "output_end": evidence_table.output_end,
-    "result": evidence_table.result_words,
+    "output_end": _output_end,
+    "result": _result_words,
+    "yaml": markup.yaml_scalar,
 }
 """Filters whose result is Markdown."""
 
 _FACTS: Mapping[str, Callable[..., Any]] = {
     "clip": quantities.clip,
-    "controls": evidence_table.controls,
+    "controls": controls,
     "counted": quantities.counted,
     "duration": _markdown(quantities.duration),
-    "failures": evidence_table.failures,
+    "failures": lambda rows: [row for row in rows if row["result"] in evidence.BROKEN],
     "listed": lambda names: wording.listed(names, _MOST_SUBJECTS),
     "moment": quantities.moment,
     "short": quantities.short,
     "subject": lambda row: f"{row['subject']}: {row['text']}" if row.get("text") else row["subject"],
-    "summed": evidence_table.summed,
-    "weakened": evidence_table.weakened,
+    "summed": _summed,
+    "weakened": weakened,
 }
 """Filters whose result is a fact, or prose that is escaped."""

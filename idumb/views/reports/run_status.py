@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
@@ -41,20 +40,27 @@ def result(standing: Mapping[str, str]) -> str:
     return "partial" if done else "fail"
 
 
-def progress_fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]:
-    """Return lists of task ids in execution order. `completed` includes accepted tasks, so that a resume skips them."""
-    current = with_status(where, outcome.RUNNING)
-    return {
-        "completed": list(with_status(where, *outcome.DONE)),
-        "failed": list(with_status(where, outcome.FAILED)),
-        "blocked": list(with_status(where, outcome.BLOCKED)),
+def progress(state: RunState, where: Mapping[str, str]) -> str:
+    """Return `progress.json`, with lists of task ids in execution order; `where` comes from `schedule.statuses`.
+
+    `completed` includes accepted tasks, so that a resume skips them.
+    """
+
+    def ids(*statuses: str) -> list[str]:
+        return list(with_status(where, *statuses))
+
+    current, omitted = ids(outcome.RUNNING), ids(outcome.OMITTED)
+    fields = {
+        "completed": ids(*outcome.DONE),
+        "failed": ids(outcome.FAILED),
+        "blocked": ids(outcome.BLOCKED),
         "started_at": state.started_at,
         "git_hash": state.git_hash or "no-git",
-        "accepted": list(with_status(where, outcome.ACCEPTED)),
-        "skipped": list(with_status(where, outcome.SKIPPED)),
-        **({"omitted": omitted} if (omitted := list(with_status(where, outcome.OMITTED))) else {}),
-        "waiting": list(with_status(where, outcome.WAITING)),
-        "remaining": list(with_status(where, outcome.READY, outcome.PENDING)),
+        "accepted": ids(outcome.ACCEPTED),
+        "skipped": ids(outcome.SKIPPED),
+        **({"omitted": omitted} if omitted else {}),
+        "waiting": ids(outcome.WAITING),
+        "remaining": ids(outcome.READY, outcome.PENDING),
         "carried": [t for t in where if t in state.tasks and state.tasks[t].carried_from],
         "current": current[0] if current else None,
         "phase": state.phase,
@@ -64,8 +70,4 @@ def progress_fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]
         "contract_hash": state.contract.hash,
         "updated_at": state.moved_at,
     }
-
-
-def progress(state: RunState, statuses: Mapping[str, str]) -> str:
-    """Return the file; `statuses` come from `schedule.statuses`."""
-    return markup.json_text(progress_fields(state, statuses))
+    return markup.json_text(fields)
