@@ -12,14 +12,14 @@ BUDGETS = {
     "composition": 714,
     "cli, views": 4_557,
     "see and steer": 2_014,
-    "git": 4_538,
+    "git": 4_542,
     "store": 1_805,
     "system": 2_130,
     "gates": 1_938,
     "agents, fake_model": 3_901,
     "the root": 170,
 }
-TESTS = 68_049
+TESTS = 68_064
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -31,6 +31,7 @@ from idumb.git.objects.tree_objects import PROGRAM
 from idumb.git.own_folder import INDEX
 from idumb.git.restore import path_state
 from idumb.git.trees import GitTrees
+from idumb.system import clock
 from idumb.system.files import private_folders
 from idumb.system.processes import child_process, process_tree
 
@@ -38,6 +39,7 @@ BUILD, PROOF, PROVE = "build", "proof", "prove"
 """The uses of a checkout: PROVE for the checks of a stranger."""
 MARK = "attempt"
 """The file in idumb's git folder that says that an attempt works in a checkout."""
+_MANY = 1000
 _CHECKED, _PREPARED = "checked", "prepared"
 _RUN = re.compile(r"/runs/([^/]+)/")
 _REF = re.compile(r"refs/idumb(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
@@ -53,7 +55,7 @@ class Additions(NamedTuple):
     - `provided`: patterns of ignored paths to copy from the working tree of `lender`, at most `limit` bytes of them.
     - `is_cached` says which untracked paths of the project stay when the tree changes.
     - `plain`: files are as in a fresh clone, and the user's git settings take no part.
-    - `needed`: those of them that must be there. `note` tells the user what was copied.
+    - `needed`: those of them that must be there. `note` tells the user what took time.
     """
 
     provided: Sequence[str] = ()
@@ -127,6 +129,7 @@ class Checkout:
         if self._is_used or (tree, head) != self._shown or not self._is_refreshed():
             self._user.guard()
             self._shown, self._is_ready = None, False
+            is_new, began = not self._folder.is_known, clock.SystemClock().monotonic()
             try:
                 self._show(tree, head)
             except (Odd, OSError, errors.Refusal) as problem:
@@ -135,15 +138,16 @@ class Checkout:
                 self._make()
                 self._show(tree, head)
             self._shown, self._is_used = (tree, head), False
-            self._tell()
+            self._tell(clock.SystemClock().monotonic() - began, is_new=is_new)
         os.makedirs(self.root, exist_ok=True)
         return self._provided.variables(self.top)
 
-    def _tell(self) -> None:
-        """Say what was copied for the first time."""
-        if self._provided.copied:
-            copies = wording.listed(f"{path} ({size / 1e6:.1f} MB)" for path, size in self._provided.copied.items())
-            self._note(f"The {self._use} checkout has copies of your {copies}")
+    def _tell(self, seconds: float, *, is_new: bool) -> None:
+        """Say what a first use copied, and how long it took; a small tree takes no time to mention."""
+        copied = wording.listed(f"{path} ({size / 1e6:.1f} MB)" for path, size in self._provided.copied.items())
+        if copied or (is_new and seconds > 1 and len(self._files.tracked) > _MANY):
+            words = f", with copies of your {copied}" if copied else ""
+            self._note(f"The {self._use} checkout was made in {seconds:.1f} s{words}")
 
     def _is_refreshed(self) -> bool:
         """Write the `.git` that programs see. Return False if the folder was moved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -487,7 +488,21 @@ def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, 
         assert shown(checkout) == files
         assert (run("git status --porcelain", checkout), checkout.trees.scan()) == ("", tree(sandbox))
         checkouts.close(checkout)
-    assert notes == ["The proof checkout has copies of your node_modules (0.0 MB)"]
+    assert [words.partition("with ")[2] for words in notes] == ["copies of your node_modules (0.0 MB)"]
+
+
+def test_a_large_tree_that_takes_long_is_mentioned_once(
+    sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({f"{number}.txt": "x\n" for number in range(1001)})
+    sandbox.commit()
+    times, notes = itertools.count(0, 2), list[str]()
+    monkeypatch.setattr(clock.SystemClock, "monotonic", lambda _: next(times))
+    for _ in range(2):
+        checkout = proof(note=notes.append)
+        show(checkout, sandbox)
+        checkouts.close(checkout)
+    assert notes == ["The proof checkout was made in 2.0 s"]
 
 
 def test_what_prepare_changes_in_the_tree_is_refused(sandbox: GitSandbox, proof: Take) -> None:
