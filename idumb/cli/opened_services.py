@@ -32,6 +32,7 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
         lambda: _reporter(container, notify, as_json=as_json, events=events, progress=progress),
         lambda number: _report_forced_stop(number, as_json=as_json),
     )
+    container.change_setting = lambda name, value: _change_setting(container, name, value)
     if sys.platform != "win32":
         from idumb.system.processes import signals
 
@@ -43,7 +44,9 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
     try:
         yield container
     finally:
-        _stop(container)
+        stop = getattr(container.__dict__.get("reporter"), "stop", None)
+        if stop is not None:
+            stop()
         container.close()
 
 
@@ -73,27 +76,27 @@ def _ask_timeout(container: Container) -> float:
         return float(ASK_TIMEOUT)
 
 
+def _change_setting(container: Container, name: str, value: str) -> None:
+    from idumb.cli import configuring
+
+    configuring.change(container, name, value)
+
+
 def _notify() -> Notify | None:
     from idumb.markdown.settings import user_file
 
     return user_file.notify()
 
 
-def _reporter(container: Container, notify: Notify | None, **how: bool) -> Reporter:
+def _reporter(container: Container, notify: Notify | None, *, as_json: bool, events: bool, progress: bool) -> Reporter:
     from idumb.cli import reporters
 
-    shown = _shown(container, **how)
-    return shown if notify is None else reporters.Notifying(shown, notify, container.root)
-
-
-def _shown(container: Container, *, as_json: bool, events: bool, progress: bool) -> Reporter:
-    from idumb.cli import reporters
-
+    shown: Reporter
     if events:
-        return reporters.EventLines(sys.stdout)
-    if as_json or not progress:
-        return reporters.Silent()
-    return reporters.for_people(container)
+        shown = reporters.EventLines(sys.stdout)
+    else:
+        shown = reporters.Silent() if as_json or not progress else reporters.for_people(container)
+    return shown if notify is None else reporters.Notifying(shown, notify, container.root)
 
 
 def _report_forced_stop(number: int, *, as_json: bool) -> None:
@@ -120,9 +123,3 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         if sys.stderr is not None and sys.stderr.isatty():
             os.write(2, b"\x1b[?25h\n")  # the live display hides the cursor
         os.write(2, f"idumb: {message} [{interrupted.code}]\n  next: {interrupted.hint}\n".encode("ascii"))
-
-
-def _stop(container: Container) -> None:
-    stop = getattr(container.__dict__.get("reporter"), "stop", None)
-    if stop is not None:
-        stop()

@@ -65,6 +65,7 @@ class Container:
 
     version = __version__
     typed: tuple[str, ...] = ()
+    change_setting: Callable[[str, str], object]
 
     def __init__(
         self,

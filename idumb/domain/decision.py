@@ -25,7 +25,7 @@ class Choice:
     """`move` is what follows for the task; "" if the use case that asks decides.
 
     `command` is what a user without a terminal types to choose it; None if there is none. One of another program, or
-    several, are a text.
+    several, are a text. `remember` is the command that sets what makes the choice permanent; "" if nothing does.
     """
 
     id: str
@@ -33,10 +33,11 @@ class Choice:
     consequence: str
     command: Action | str | None = None
     move: str = ""
+    remember: str = ""
 
     def row(self) -> dict[str, Any]:
-        row = {"id": self.id, "text": self.text, "consequence": self.consequence}
-        return row | {"command": self.command} | ({"move": self.move} if self.move else {})
+        row = {"id": self.id, "text": self.text, "consequence": self.consequence, "command": self.command}
+        return row | {name: given for name in ("move", "remember") if (given := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True)

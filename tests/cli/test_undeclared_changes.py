@@ -19,8 +19,9 @@ def straying() -> list[str]:
 
 
 def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committed(project: Project) -> None:
-    """R-ASK-1, R-GIT-5, R-GIT-6, R-RUN-2, R-GATE-4."""
+    """R-ASK-1, R-ASK-3, R-GIT-5, R-GIT-6, R-RUN-2, R-GATE-4."""
     project.plan(straying())
+    settings = project.read(".idumb/config.yaml")
     answer = run(project)
     assert (answer.code, answer.error["code"]) == (5, "run.waiting")
     assert "stray.txt" in answer.error["message"]
@@ -28,7 +29,10 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     assert all(choice["consequence"] and "command" in choice for choice in answer.error["details"]["choices"])
     (question,) = project.quick("decisions", "--json").data["decisions"]
     assert (question["id"], question["evidence"]) == ("T1-01.deviation.1", ["stray.txt"])
-    assert [choice["id"] for choice in question["choices"]] == ["keep", "leave-out", "stop"]
+    set_it = "idumb config set run.on_deviation"
+    assert [(choice["id"], choice.get("remember")) for choice in question["choices"]] == [
+        ("keep", f"{set_it} keep"), ("leave-out", f"{set_it} leave-out"), ("stop", None),
+    ]  # fmt: skip
     assert [path for path in ("stray.txt", "a.txt") if project.exists(path)] == []
     assert project.trailers("Idumb-Task") == []
     assert project.statuses()["T1-02"] == "pending"
@@ -37,6 +41,7 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     assert {(line["path"], line["status"]) for line in shown["ledger"]} >= {("stray.txt", "undeclared")}
     accepted = project.quick("resume", "1", "--on-deviation", "keep", "--no-verify", "--json")
     assert accepted.code == 0, accepted.out
+    assert project.read(".idumb/config.yaml") == settings
     assert project.repo.tree()["stray.txt"]
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0  # the task's ledger has it now

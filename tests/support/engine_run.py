@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from idumb.agents.adapter import Equipment
 from idumb.agents.human import HumanAgent
@@ -33,6 +33,9 @@ from tests.support.memory_event_log import MemoryEventLog
 from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
 from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees
 from tests.support.scripted_agent import ScriptedAgent
+
+if TYPE_CHECKING:
+    import pytest
 
 RUN, PHASE, FOLDER = "r1", "1", ".planning/phases/01-work"
 PLAN = b"the plan"
@@ -227,6 +230,17 @@ class EngineRun:
 
 def _no_patch(_: str, __: object) -> tuple[bool, str]:
     raise AssertionError("a person applies no patch")
+
+
+def break_gate(patch: pytest.MonkeyPatch, name: str) -> None:
+    """Let a gate raise an error once it has read the first changed file."""
+    load = registry.StepGate.load
+
+    def broken(inputs: Any) -> None:
+        inputs.read(inputs.changes[0].new, 1000)
+        raise KeyError("line")
+
+    patch.setattr(registry.StepGate, "load", lambda gate: broken if gate.name == name else load(gate))
 
 
 def make_own_files(request: AgentRequest, files: dict[str, bytes]) -> None:

@@ -89,4 +89,8 @@ def question(task: Task, reached: CeilingReached, state: RunState) -> Decision:
     number = questions.raises(state, task.id if reached.scope == TASK else None, reached.scope) + 1
     lasting = "Or change `ceilings` in .idumb/config.yaml and start a new run"
     words = f"{reached.words[:1].upper()}{reached.words[1:]}"
-    return questions.about(LIMIT, task, number, (reached.words, lasting), subject=reached.scope, Words=words)
+    place = f"roles.{reached.scope}.ceiling" if reached.scope in agent.ROLES else f"ceilings.{reached.scope}"
+    setting = f"{place}.{reached.name} {reached.most / number * (number + 1):.15g}"
+    return questions.about(
+        LIMIT, task, number, (reached.words, lasting), subject=reached.scope, Words=words, setting=setting
+    )

@@ -11,7 +11,7 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract, outcome, paths, settings, tool_files, wording
-from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.plans.plan import Task
 from idumb.domain.proof import gate_table, ledger, levels, symbols
 from idumb.domain.proof.deadline import Deadline
 from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry, Ledger
@@ -195,16 +195,12 @@ def _made_repositories(context: RunContext, attempt: Attempt) -> list[str]:
 
 
 def _policy(context: RunContext, task: Task, undeclared: Sequence[str]) -> str:
-    """Return what happens with undeclared changes, by option, by an earlier answer or, if nobody is asked, by setting.
-
-    In strict mode nobody is asked.
-    """
+    """Return what happens with undeclared changes, by option, by an earlier answer, or by setting."""
     if context.on_deviation is not None:
         return context.on_deviation
     if undeclared and questions.strays_kept(context.journal.state, task.id, undeclared):
         return settings.KEEP
-    asks = context.services.asker.interactive and context.plans[task.id].mode != STRICT
-    return settings.STOP if asks else context.services.settings.run.on_deviation
+    return context.services.settings.run.on_deviation
 
 
 def keeping(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:

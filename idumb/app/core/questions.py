@@ -72,8 +72,10 @@ _DECIDE = "idumb decide {decision} "
 _BY_PLAN = "The plan says that a person "
 _SKIP = Choice(SKIP, "skip it", "tasks that depend on it stay blocked", move=SKIP)
 _LEAVE_FAILED = Choice(FAIL, "leave it failed", "what depends on it is blocked; independent tasks continue", move=FAIL)
-_KEEP = Choice(KEEP, "they belong to the task, this once", "they are proven and delivered with it", move=JUDGE)
-_LEAVE_OUT = Choice(LEAVE_OUT, "go on without them", "the rest is proven without them, then delivered", move=JUDGE)
+_SET = "idumb config set "
+_ALWAYS = f"{_SET}run.on_deviation "
+_KEEP = Choice(KEEP, "they belong to the task, this once", "they are proven and delivered with it", None, JUDGE)
+_LEAVE_OUT = Choice(LEAVE_OUT, "go on without them", "the rest is proven without them, then delivered", None, JUDGE)
 _STOP = Choice(STOP, "leave it failed", "nothing is delivered, and what depends on the task is blocked", move=FAIL)
 
 
@@ -151,7 +153,7 @@ TABLE: Mapping[str, Row] = {
         "deviation",
         "{task} changed files it does not declare: {paths}",
         NOT_DELIVERED,
-        (_KEEP, _LEAVE_OUT, _STOP),
+        (replace(_KEEP, remember=_ALWAYS + KEEP), replace(_LEAVE_OUT, remember=_ALWAYS + LEAVE_OUT), _STOP),
     ),
     "whose": Row(
         UNDECLARED,
@@ -263,7 +265,7 @@ TABLE: Mapping[str, Row] = {
         "{task} {title} would pass the ceiling of the {subject}",
         "{Words}; the configuration allows no more.",
         (
-            Choice(RAISE, "raise it", "the same amount may be used once more", move=RESET),
+            Choice(RAISE, "raise it", "the same amount may be used once more", None, RESET, f"{_SET}{{setting}}"),
             Choice(STOP, "stop here", "no agent is asked; the task has failed", move=FAIL),
         ),
         "{subject}",
@@ -306,7 +308,12 @@ def asked(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = 
     """Return a question of the table with this id."""
     row = TABLE[name]
     choices = tuple(
-        replace(c, consequence=c.consequence.format(**facts), command=c.command and str(c.command).format(**facts))
+        replace(
+            c,
+            consequence=c.consequence.format(**facts),
+            command=c.command and str(c.command).format(**facts),
+            remember=c.remember.format(**facts),
+        )
         for c in row.choices
         if c.id not in without
     )

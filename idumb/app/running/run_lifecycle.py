@@ -18,7 +18,7 @@ from idumb.app.engine import moves, runner
 from idumb.app.roles import opinions
 from idumb.app.running import admission, run_result
 from idumb.app.running.run_request import Request
-from idumb.app.session import failure_report, operation
+from idumb.app.session import failure_report, operation, remember
 from idumb.app.verify import verify_work
 from idumb.app.worktree import final_state, preconditions, rewritten, task_base
 from idumb.domain import contract as contracts
@@ -184,9 +184,8 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     statuses = schedule.statuses(contract, journal.state)
     done = schedule.settled(statuses)
     if ending.kind == "done" and actions.is_stuck(statuses):
-        ending = dataclasses.replace(
-            ending, words=actions.blocked_summary(actions.blocked_groups(contract, journal.state, statuses))
-        )
+        groups = actions.blocked_groups(contract, journal.state, statuses)
+        ending = dataclasses.replace(ending, words=actions.blocked_summary(groups))
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     final = final_state.FinalState()
     if done:
@@ -207,6 +206,7 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
         *projections.record_reports(services, journal, reports),
         *opinions.missing_opinions(verification),
     )
+    warnings = (*warnings, *remember.offer(services, journal))
     unproven = () if verification is not None else final.wrong
     warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *final.words(), *warnings)
     return run_result.build(services, journal.state, contract, ending, statuses, verification, warnings)

@@ -27,7 +27,7 @@ KINDS = (
     "rollback.intended", "rollback.abandoned", "rollback.compensated",
     "rollback.completed", "undo.completed", "work.dropped", "phase.forced", "reports.committed",
     "legacy.imported", "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived",
-    "log.restored", "snapshots.freed", "doctor.fixed",
+    "log.restored", "snapshots.freed", "setting.remembered", "doctor.fixed",
 )  # fmt: skip
 
 EXACT = frozenset(

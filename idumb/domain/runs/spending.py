@@ -28,14 +28,7 @@ class Spent:
     unknown_cost: int = 0
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.attempts + other.attempts,
-            self.seconds + other.seconds,
-            self.tokens + other.tokens,
-            round(self.cost_usd + other.cost_usd, 9),
-            self.unknown_tokens + other.unknown_tokens,
-            self.unknown_cost + other.unknown_cost,
-        )
+        return Spent(*(round(a + b, 9) for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 def spent_by_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> Spent:
@@ -88,10 +81,15 @@ def add_usage(first: Usage, second: Usage) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class CeilingReached:
-    """A ceiling that one more call would pass; `scope` is `task`, `run` or a role. `words` states both amounts."""
+    """A ceiling that one more call would pass; `scope` is `task`, `run` or a role. `words` states both amounts.
+
+    `name` is that of the setting below the scope, `most` its amount.
+    """
 
     scope: str
     words: str
+    name: str
+    most: float
 
 
 def raise_ceiling(ceiling: Ceiling, times: int) -> Ceiling:
@@ -102,15 +100,15 @@ def raise_ceiling(ceiling: Ceiling, times: int) -> Ceiling:
 
 def reached_ceiling(scope: str, ceiling: Ceiling, spent: Spent) -> CeilingReached | None:
     """Return the first ceiling that permits no further call, or None."""
-    rows: tuple[tuple[float | None, float, str, str], ...] = (
-        (ceiling.attempts, spent.attempts, "{:.0f} attempts", "{:.0f}"),
-        (ceiling.seconds, spent.seconds, "{:.0f} s", "{:.0f} s"),
-        (ceiling.tokens, spent.tokens, f"{{:.0f}} tokens{_unknown(spent.unknown_tokens)}", "{:.0f}"),
-        (ceiling.cost_usd, spent.cost_usd, f"${{:.2f}}{_unknown(spent.unknown_cost)}", "${:.2f}"),
+    rows: tuple[tuple[str, float | None, float, str, str], ...] = (
+        ("attempts", ceiling.attempts, spent.attempts, "{:.0f} attempts", "{:.0f}"),
+        ("time", ceiling.seconds, spent.seconds, "{:.0f} s", "{:.0f} s"),
+        ("tokens", ceiling.tokens, spent.tokens, f"{{:.0f}} tokens{_unknown(spent.unknown_tokens)}", "{:.0f}"),
+        ("cost_usd", ceiling.cost_usd, spent.cost_usd, f"${{:.2f}}{_unknown(spent.unknown_cost)}", "${:.2f}"),
     )
-    for most, used, words, limit in rows:
+    for name, most, used, words, limit in rows:
         if most is not None and used >= most:
-            return CeilingReached(scope, f"{words.format(used)} of {limit.format(most)} used")
+            return CeilingReached(scope, f"{words.format(used)} of {limit.format(most)} used", name, most)
     return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 
@@ -62,16 +61,6 @@ def test_what_an_unfinished_call_left_is_removed_and_other_work_is_continued(end
     run = follows(ended, AgentResult(outcome.FAILED, "no"), None)
     assert run.run().kind == "done"
     assert run.repository.files["A"] == b"23"
-
-
-@every("mode, fields, ended", [(STRICT, {}, "halted"), (GUIDED, {"on_timeout": "fail"}, "done")])
-def test_a_timeout_is_not_retried_in_a_strict_run_or_if_the_task_says_so(
-    mode: str, fields: dict[str, Any], ended: str
-) -> None:
-    """R-RUN-5, R-PLAN-3."""
-    run = EngineRun(task("A", **fields), work=lambda *_: AgentResult(outcome.TIMED_OUT), mode=mode)
-    assert run.run().kind == ended
-    assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
 
 
 def test_the_same_failure_on_the_same_bytes_is_not_repeated() -> None:

@@ -25,11 +25,9 @@ from idumb.domain.plans.plan import (
     TestIntent,
 )
 from idumb.domain.proof import gate_table
-from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import GateSettings
-from idumb.gates.registry import StepGate
 from tests.support.cases import every
-from tests.support.engine_run import EngineRun, make_own_files, task
+from tests.support.engine_run import EngineRun, break_gate, make_own_files, task
 from tests.support.memory_ownership import MemoryOwnership
 
 Files = dict[str, bytes]
@@ -174,12 +172,14 @@ def test_a_failed_check_fails_the_attempt_and_nothing_is_committed() -> None:
     assert (finished.payload["outcome"], finished.payload["verdict"]) == ("failed", "PARTIAL")
 
 
-def test_an_undeclared_change_halts_the_run_and_is_not_delivered() -> None:
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        files["README"] = b"rewritten"
+def rewriting(request: AgentRequest, files: Files) -> None:
+    """Make also an undeclared change."""
+    make_own_files(request, files)
+    files["README"] = b"rewritten"
 
-    run = EngineRun(task("A"), task("B"), work=work)
+
+def test_an_undeclared_change_halts_the_run_and_is_not_delivered() -> None:
+    run = EngineRun(task("A"), task("B"), work=rewriting)
     ending = run.run(on_deviation="stop")
     assert ending.kind == "halted"
     assert "README" in ending.words
@@ -189,11 +189,7 @@ def test_an_undeclared_change_halts_the_run_and_is_not_delivered() -> None:
 
 
 def test_an_accepted_undeclared_change_is_part_of_the_work() -> None:
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        files["README"] = b"rewritten"
-
-    run = EngineRun(task("A"), work=work)
+    run = EngineRun(task("A"), work=rewriting)
     assert run.run(on_deviation="keep").kind == "done"
     (recorded,) = run.events("checkpoint.recorded")
     assert recorded.payload["files"] == ["A", "README"]
@@ -202,8 +198,7 @@ def test_an_accepted_undeclared_change_is_part_of_the_work() -> None:
 @pytest.mark.parametrize("policy", [None, "leave-out"])
 def test_undeclared_changes_that_are_left_out_are_not_there_when_the_rest_is_proven(policy: str | None) -> None:
     def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        files["README"] = b"rewritten"
+        rewriting(request, files)
         del files["B"]
 
     declared = task("A", verify=("grep -q hello README", "test -f B"))
@@ -450,16 +445,10 @@ def test_a_commit_that_is_refused_ends_the_run_and_the_next_process_commits_with
 
 def test_an_error_in_a_gate_stops_the_run_and_the_next_one_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-GATE-1: it is a value that names gate and file, and no further attempt is paid for."""
-    load = StepGate.load
-
-    def broken(inputs: Inputs) -> None:
-        inputs.read(inputs.changes[0].new, 1000)
-        raise KeyError("line")
-
     settings = EngineRun(task("a.py")).settings
     strict = dataclasses.replace(settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
     run = EngineRun(task("a.py"), task("b.py"), settings=strict)
-    monkeypatch.setattr(StepGate, "load", lambda gate: broken if gate.name == gate_table.SYNTAX else load(gate))
+    break_gate(monkeypatch, gate_table.SYNTAX)
     ending = run.run()
     assert (ending.kind, ending.task, run.calls) == ("halted", "a.py", [("a.py", 1)])
     assert "a.py: gate syntax could not run: an error in the gate, not in the work, when it judged a.py" in ending.words
@@ -470,11 +459,8 @@ def test_an_error_in_a_gate_stops_the_run_and_the_next_one_continues(monkeypatch
 
 
 def test_at_level_0_an_error_in_a_gate_is_reported_and_blocks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: Inputs) -> None:
-        raise KeyError("line")
-
     run = EngineRun(task("a.json"))
-    monkeypatch.setattr(StepGate, "load", lambda _: broken)
+    break_gate(monkeypatch, gate_table.SYNTAX)
     assert run.run().kind == "done"
     (found,) = [e.payload for e in run.events("evidence.recorded") if e.payload["subject"] == "gate syntax"]
     assert (found["result"], found["level"]) == ("errored", 0)

@@ -147,8 +147,11 @@ def test_an_agent_that_cannot_work_stops_the_run_that_met_it_and_no_later_one() 
     assert moved(record).kind == decision.START
 
 
-def test_a_task_that_timed_out_is_left_out_if_the_plan_says_so() -> None:
-    assert moved(ended(outcome.TIMED_OUT), replace(TASK, on_timeout="skip")).kind == decision.SKIP
+def test_the_plan_says_what_follows_a_timeout_except_in_strict_mode() -> None:
+    """R-RUN-5, R-PLAN-3."""
+    for says, kind in (("skip", decision.SKIP), ("fail", decision.FAIL), ("retry", decision.START)):
+        assert moved(ended(outcome.TIMED_OUT), replace(TASK, on_timeout=says)).kind == kind
+    assert moved(ended(outcome.TIMED_OUT), mode=STRICT).kind == decision.FAIL
 
 
 # Questions and their answers

@@ -32,7 +32,6 @@ class Calls:
     def __init__(self, *, number: int = 1) -> None:
         self.guards = self.checks = 0
         self.stages: list[str] = []
-        self.notes: dict[str, Any] = {}
         self.services = SimpleNamespace(
             owner=SimpleNamespace(guard=self._guard), interrupts=SimpleNamespace(check=self._check, received=15)
         )
@@ -66,18 +65,10 @@ def test_a_lost_working_tree_counts_before_an_interrupt() -> None:
 
 
 def test_a_failed_attempt_skips_later_stages() -> None:
+    """Ownership is checked before each stage that runs, an interrupt only without a failure."""
     calls = Calls()
-    stages = (
-        calls.stage("builds"),
-        calls.stage("fails"),
-        calls.stage("judges"),
-        calls.stage("records", also_failed=True),
-    )
+    names = ("builds", "fails", "judges")
+    stages = (*map(calls.stage, names), calls.stage("records", also_failed=True))
     assert led(calls, *stages).outcome == outcome.FAILED
     assert calls.stages == ["builds", "fails", "records"]
-
-
-def test_ownership_is_checked_before_each_stage_that_runs_and_interrupts_only_without_a_failure() -> None:
-    calls = Calls()
-    led(calls, calls.stage("fails"), calls.stage("judges"), calls.stage("records", also_failed=True))
-    assert (calls.guards, calls.checks) == (2, 1)
+    assert (calls.guards, calls.checks) == (3, 2)

@@ -15,11 +15,9 @@ from idumb.domain.plans.expression import INTEGER
 from idumb.domain.plans.plan import HUMAN, STEPS, Condition, Criterion, RollbackClass
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
 from idumb.domain.proof import gate_table
-from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import Binding, GateSettings, Settings
-from idumb.gates.registry import StepGate
 from tests.support.cases import every
-from tests.support.engine_run import EngineRun, make_own_files, task
+from tests.support.engine_run import EngineRun, break_gate, make_own_files, task
 
 Files = dict[str, bytes]
 
@@ -72,16 +70,6 @@ def test_announced_and_proven_work_is_committed_by_recovery_without_its_builder(
     assert recovered(run) == ["checkpoint.recorded", "task.completed"]
     assert run.commits() == ["A"]
     assert run.calls == [("A", 1)]
-
-
-def test_a_commit_that_was_made_is_recorded_and_not_made_again() -> None:
-    run = stopped_before("log task.completed", one_task())
-    assert run.commits() == ["A"]
-    assert recovered(run) == ["checkpoint.recorded", "task.completed"]
-    assert run.commits() == ["A"]
-    kept = run.state.tasks["A"].checkpoint
-    assert kept is not None
-    assert kept.commit == run.repository.head
 
 
 def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost() -> None:
@@ -241,14 +229,14 @@ def test_what_an_attempt_used_is_counted_once_although_it_waited() -> None:
     assert (ended.spent, ended.attempts) == (dataclasses.replace(spent, attempts=1), 1)
 
 
+def stray(request: AgentRequest, files: Files) -> None:
+    """Make also a file that the task does not declare."""
+    make_own_files(request, files)
+    files["B"] = b"stray"
+
+
 def straying(**fields: Any) -> EngineRun:
-    """A task whose builder also writes a file that the task does not declare."""
-
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        files["B"] = b"stray"
-
-    return EngineRun(task("A"), work=work, **fields)
+    return EngineRun(task("A"), work=stray, **fields)
 
 
 @every("later", [False, True])
@@ -281,8 +269,7 @@ def test_an_attempt_is_counted_once_although_it_ends_three_times() -> None:
     """It fails by an undeclared change, waits for a person once that is accepted, and completes."""
 
     def work(request: AgentRequest, files: Files) -> AgentResult:
-        make_own_files(request, files)
-        files["B"] = b"stray"
+        stray(request, files)
         return AgentResult("completed", usage=Usage(10, 20, 0.5))
 
     run = answered(answered(EngineRun(task("A", acceptance=JUDGED), work=work), "keep"))
@@ -294,8 +281,7 @@ def test_an_attempt_is_counted_once_although_it_ends_three_times() -> None:
 
 def test_what_a_validator_used_is_counted_after_undeclared_changes_were_accepted() -> None:
     def work(request: AgentRequest, files: Files) -> AgentResult:
-        make_own_files(request, files)
-        files["B"] = b"stray"
+        stray(request, files)
         return AgentResult("completed", reply='{"verdict": "PASS", "evidence": []}', usage=Usage(10, 20, 0.5))
 
     bindings = {name: Binding(name, "scripted") for name in ("builder", "validator")}
@@ -311,8 +297,7 @@ def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: d
     """R-ASK-2: what else was wrong with the attempt is not forgiven, so the task is built again."""
 
     def work(request: AgentRequest, files: Files) -> AgentResult:
-        make_own_files(request, files)
-        files["B"] = b"stray"
+        stray(request, files)
         return AgentResult("timed_out" if request.attempt == 1 else "completed", "no time is left")
 
     run = EngineRun(task("A"), work=work, answers=answers)
@@ -369,19 +354,9 @@ def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
     monkeypatch: pytest.MonkeyPatch, answers: dict[str, str]
 ) -> None:
     """R-GATE-1: no further attempt is paid for, at a terminal and later."""
-
-    def broken(inputs: Inputs) -> None:
-        inputs.read(inputs.changes[0].new, 1000)
-        raise KeyError("line")
-
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        files["B"] = b"stray"
-
-    load = StepGate.load
-    monkeypatch.setattr(StepGate, "load", lambda gate: broken if gate.name == gate_table.SYNTAX else load(gate))
+    break_gate(monkeypatch, gate_table.SYNTAX)
     chosen = dataclasses.replace(EngineRun(task("A")).settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
-    run = EngineRun(task("a.py"), work=work, settings=chosen, answers=answers)
+    run = EngineRun(task("a.py"), work=stray, settings=chosen, answers=answers)
     if not answers:
         answered(run, "keep")
     ending = run.run()

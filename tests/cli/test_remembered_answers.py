@@ -1,0 +1,58 @@
+"""R-ASK-3: an answer that a setting can give is offered as that setting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.cli.test_agent_failures import Scene
+from tests.cli.test_question_timeouts import STRAYING, run
+from tests.support.project import Project, failing_task, making, shell
+from tests.support.terminal import answering
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+STRAYS_AGAIN = making("T2-01", "c.txt", steps=[shell("echo c > c.txt; echo d > d.txt")])
+
+
+def test_an_answer_is_remembered_after_a_yes(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.plan([STRAYING])
+    project.plan([STRAYS_AGAIN], phase="2")
+    before = project.read(".idumb/config.yaml")
+    screen = answering(monkeypatch, "keep", "yes")
+    assert run(project).code == 0
+    assert "Remember this? It would set `run.on_deviation: keep` in .idumb/config.yaml" in screen.getvalue()
+    assert project.read(".idumb/config.yaml") == f"{before}run:\n  on_deviation: keep\n"
+    (remembered,) = project.events("1", "--kind", "setting.remembered")
+    assert remembered["payload"] == {"setting": "run.on_deviation", "value": "keep"}
+    screen = answering(monkeypatch)
+    assert project.quick("execute-phase", "2", "--approve", project.approval("2")).code == 0
+    assert (screen.getvalue(), project.read("d.txt")) == ("", "d\n")
+
+
+def test_nothing_is_written_without_a_yes(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor while a run would lose its configuration: then the command is named at the end."""
+    project.plan([STRAYING])
+    before = project.read(".idumb/config.yaml")
+    screen = answering(monkeypatch, "keep", "no")
+    assert run(project).code == 0
+    assert "Remember this?" in screen.getvalue()
+    project.plan([STRAYS_AGAIN, failing_task("T2-02", "e.txt")], phase="2")
+    screen = answering(monkeypatch, "leave-out")
+    ended = project.quick("execute-phase", "2", "--approve", project.approval("2"))
+    assert ended.code == 1
+    assert "idumb config set run.on_deviation leave-out makes an answer permanent" in ended.err
+    assert "Remember this?" not in screen.getvalue()
+    assert project.read(".idumb/config.yaml") == before
+
+
+def test_a_raised_ceiling_is_remembered_as_the_higher_one(
+    project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = {"usage": {"cost_usd": 1.5}}
+    Scene(project, home, {"write": "a", **used}, {"write": "done"}, settings="ceilings: {run: {cost_usd: 1.50}}\n")
+    answering(monkeypatch, "raise", "yes")
+    assert run(project).code == 0
+    assert "ceilings: {run: {cost_usd: 3}}\n" in project.read(".idumb/config.yaml")
