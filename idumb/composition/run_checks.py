@@ -38,7 +38,6 @@ class RunChecks:
         self._services = services
         self._checkouts = checkouts
         self._chosen = services.settings.checks
-        self._checkout = services.settings.checkout
         self._environments: dict[str, CheckEnvironment] = {}
         self._controls = Controls()
 
@@ -79,7 +78,7 @@ class RunChecks:
             shell=Shell(services.redactor.redact, settings.run.check_idle_timeout, settings.limits.chosen()),
             private=private,
             proving=proving,
-            prepare=self._checkout.prepare,
+            prepare=settings.checkout.prepare,
             prepare_timeout=float(settings.run.check_timeout),
             sandbox=self._sandbox(private),
             note=services.reporter.note,

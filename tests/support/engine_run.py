@@ -147,8 +147,6 @@ class EngineRun:
             cast("Any", place),
             agents,
             cast("Any", self.checks),
-            services.gates,
-            self.settings.git.commit,
             **values,
         )
         context.locked.mark = "same.mark"  # nothing changed since the lock, and a strict plan is approved

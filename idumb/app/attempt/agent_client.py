@@ -61,7 +61,8 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
     if _is_elsewhere(call.who):
         call = dataclasses.replace(call, request=_ticketed(services, journal, call, call.who))
     started = services.clock.monotonic()
-    calls, pause = (1, 0) if journal.state.mode == STRICT else _retries(services.settings)
+    retry = services.settings.retry
+    calls, pause = retry.get("calls", CALLS) if journal.state.mode != STRICT else 1, retry.get("pause", PAUSE)
     usage = None
     for number in range(1, calls + 1):
         result = _once(services, journal, call, started)
@@ -207,7 +208,3 @@ def _seconds_left(services: Services, call: Call, started: float) -> float | Non
 def rule(settings: Settings) -> Rule:
     """Return when a breaker opens, and for how long."""
     return Rule(settings.breaker.get("failures", breaker.FAILURES), settings.breaker.get("time", breaker.SECONDS))
-
-
-def _retries(settings: Settings) -> tuple[int, int]:
-    return settings.retry.get("calls", CALLS), settings.retry.get("pause", PAUSE)

@@ -83,7 +83,9 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     except Refusal as refusal:
         if refusal.code != NOT_PREPARED:
             raise
-        unprepared = _not_prepared(context, refusal)
+        correct = f"Correct {NOT_PREPARED} in .idumb/config.yaml, or the files that it reads"
+        again = f"idumb execute-phase {context.contract.phase}"
+        unprepared = FailureMessage(failures.NOT_PREPARED, refusal.message, correct, again)
         return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     checked = _with_places_of_machine(context, attempt, checked)
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
@@ -94,11 +96,6 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
 
 NOT_PREPARED = "checkout.prepare"
 """The code of a refusal: no check could run, because a command that installs what they need failed."""
-
-
-def _not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage:
-    correct, phase = f"Correct {NOT_PREPARED} in .idumb/config.yaml, or the files that it reads", context.contract.phase
-    return FailureMessage(failures.NOT_PREPARED, refusal.message, correct, f"idumb execute-phase {phase}")
 
 
 def _with_places_of_machine(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> Sequence[Evidence]:
@@ -169,7 +166,7 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
     if settings.gates and levels.run_commands(settings) and attempt.ledger.holds:
         inputs = _with_commands(context, attempt, inputs)
     with context.services.interrupts.armed():
-        results = tuple(context.gates.judge(inputs))
+        results = tuple(context.services.gates.judge(inputs))
     for name, judged in results:
         if judged.violations or judged.proofs or name in settings.gates:
             level = levels.of_change(settings, name, strict=context.strict)
@@ -206,10 +203,8 @@ def _gate_error(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence
     if not by_gates or len(by_gates) < len(broken) or not attempt.ledger.holds:
         return None
     words = wording.listed(e.words.rstrip(".") for e in by_gates)
-    return FailureMessage(failures.GATE_ERROR, words, _CORRECT_GATE, f"idumb execute-phase {context.contract.phase}")
-
-
-_CORRECT_GATE = "Correct what it names in .idumb/config.yaml"
+    correct, again = "Correct what it names in .idumb/config.yaml", f"idumb execute-phase {context.contract.phase}"
+    return FailureMessage(failures.GATE_ERROR, words, correct, again)
 
 
 def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
@@ -317,19 +312,11 @@ def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Eviden
 
 def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
     """Run the checks again on another tree than before. Their results replace the earlier ones."""
-    checked = checked_again(context, attempt, tree)
+    checked = tuple(task_checks.check_after(context.services, context.checks, attempt.task, attempt.plan, tree))
+    context.checks.end_processes()
     subjects = {e.subject for e in checked}
     kept = (e for e in attempt.evidence if e.subject not in subjects)
     return dataclasses.replace(attempt, evidence=(*kept, *checked))
-
-
-def checked_again(context: RunContext, attempt: Attempt, tree: str) -> tuple[Evidence, ...]:
-    """Run the checks of the task on another tree, and end what they leave."""
-    services = context.services
-    run = task_checks.check_after(services, context.checks, attempt.task, attempt.plan, tree)
-    checked = tuple(run)
-    context.checks.end_processes()
-    return checked
 
 
 def reach_verdict(_: RunContext, attempt: Attempt) -> Attempt:

@@ -83,13 +83,10 @@ def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]
     rules = {c.path: c for c in changes if c.new is not None and c.path.rpartition("/")[2] == paths.IGNORE_FILE}
     if not rules:  # asking git is slow
         return {}
-    before = {path: _text(context.work, change.old).splitlines() for path, change in rules.items()}
+    old = {path: bytes_of(context.work, change.old, _LONGEST) or b"" for path, change in rules.items()}
+    before = {path: data.decode("utf-8", "surrogateescape").splitlines() for path, data in old.items()}
     hidden = context.work.hidden_by(rules)
     return {path: file for path, (file, rule) in hidden.items() if rule not in before[file]}
-
-
-def _text(work: Trees, entry: Entry | None) -> str:
-    return (bytes_of(work, entry, _LONGEST) or b"").decode("utf-8", "surrogateescape")
 
 
 def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str]) -> None:
@@ -112,11 +109,12 @@ def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str
     up to a size.
     """
     task, compared = attempt.task, attempt.ledger
-    judged = [c for c in attempt.changes if task.symbols is not None or context.gates.can_read(c.path)]
+    judged = [c for c in attempt.changes if task.symbols is not None or context.services.gates.can_read(c.path)]
     if not judged:
         return compared, ""
     left = _LONGEST if task.symbols is not None else _LONGEST_RECORDED
-    deadline = _deadline(context) if len(judged) > 1 else None
+    seconds = levels.time_to_judge(context.services.settings, gate_table.LEDGER)
+    deadline = Deadline.after(seconds, context.services.clock.monotonic) if len(judged) > 1 else None
     read: list[symbols.SymbolSet] = []
     late: list[str] = []
     for change in judged:
@@ -136,11 +134,6 @@ def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str
     return with_symbols, words if late and task.symbols is not None else ""
 
 
-def _deadline(context: RunContext) -> Deadline:
-    seconds = levels.time_to_judge(context.services.settings, gate_table.LEDGER)
-    return Deadline.after(seconds, context.services.clock.monotonic)
-
-
 def _definitions(
     context: RunContext, path: str, entry: Entry | None, limit: int
 ) -> tuple[symbols.Definitions | None, int]:
@@ -148,7 +141,7 @@ def _definitions(
     if entry is None or entry.mode in (LINK, SUBMODULE):
         return {}, 0
     data = bytes_of(context.work, entry, limit)
-    return (None, 0) if data is None else (context.gates.definitions(path, data), len(data))
+    return (None, 0) if data is None else (context.services.gates.definitions(path, data), len(data))
 
 
 def bytes_of(work: Trees, entry: Entry | None, limit: int) -> bytes | None:

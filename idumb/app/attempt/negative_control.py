@@ -75,7 +75,7 @@ def compare(attempt: Attempt, checked: Sequence[Evidence]) -> list[Evidence]:
     results = attempt.controls
     return [
         dataclasses.replace(e, control=results[e.command])
-        if e.command is not None and e.command in results and _is_controlled(e)
+        if e.command is not None and e.command in results and not e.subject.startswith(("test ", "invariant "))
         else e
         for e in checked
     ]
@@ -84,7 +84,7 @@ def compare(attempt: Attempt, checked: Sequence[Evidence]) -> list[Evidence]:
 def _start(context: RunContext, attempt: Attempt) -> bool:
     """Begin to run the controls of a task; return whether it has any."""
     services, task = context.services, attempt.task
-    needed = {} if _setting(context) == CONTROL_OFF or task.is_human else commands(task)
+    needed = {} if services.settings.checks.control == CONTROL_OFF or task.is_human else commands(task)
     if needed:
         tree = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
         limit = float(services.settings.run.check_timeout)
@@ -92,17 +92,9 @@ def _start(context: RunContext, attempt: Attempt) -> bool:
     return bool(needed)
 
 
-def _setting(context: RunContext) -> str:
-    return context.services.settings.checks.control
-
-
 def decides(context: RunContext) -> bool:
     """Return whether the verdict needs the controls."""
-    return context.strict or _setting(context) == CONTROL_BEFORE
-
-
-def _is_controlled(proof: Evidence) -> bool:
-    return not proof.subject.startswith(("test ", "invariant "))
+    return context.strict or context.services.settings.checks.control == CONTROL_BEFORE
 
 
 def passed_before(task: Task, results: Mapping[str, str]) -> list[str]:

@@ -176,7 +176,7 @@ def _commits(context: RunContext, attempt: Attempt) -> bool:
     A step of a workflow that changed nothing, such as a condition, makes no empty commit; nor does a person's task
     whose files he did not change, or committed himself.
     """
-    if context.policy != settings.COMMIT_TASK:
+    if context.journal.state.policy != settings.COMMIT_TASK:
         return False
     if not attempt.task.is_human:
         return attempt.task.flow is None or bool(attempt.ledger.changed)

@@ -45,7 +45,7 @@ def _of_step(
         criterion.id,
         f"{criterion.text}{': ' if words else ''}{words}",
         result,
-        command=_step_command(step),
+        command=step.command if step.tool == "run" else None,
         output=record.response[:_MOST_OUTPUT] if record else "",
         tree=attempt.candidate,
         seconds=record.seconds if record else 0.0,
@@ -83,9 +83,3 @@ def _wrong_bytes(context: RunContext, attempt: Attempt, step: Step) -> str:
         if expected.executable is not None and (entry.mode == _EXECUTABLE) != expected.executable:
             return f"{path} does not have the mode that the step sets"
     return ""
-
-
-def _step_command(step: Step) -> str | None:
-    if step.tool != "run":
-        return None
-    return str(step.arguments.get("command") or " ".join(map(str, step.arguments.get("argv", ()))))

@@ -216,11 +216,7 @@ def cannot_start(name: str, problem: AdapterError) -> Refusal:
 
 def task_commands(task: Task) -> tuple[str, ...]:
     """Every command of a task, in the order in which they may run."""
-    of_steps = [
-        str(s.arguments.get("command") or " ".join(map(str, s.arguments.get("argv", ()))))
-        for s in task.steps
-        if s.tool == "run"
-    ]
+    of_steps = [s.command for s in task.steps if s.tool == "run"]
     conditions = [c.subject for c in (*task.preconditions, *task.postconditions) if c.kind == "command"]
     criteria = [c.command for c in task.acceptance if c.command]
     return tuple(dict.fromkeys([*conditions, *of_steps, *criteria, *task.verify, *(t.command for t in task.tests)]))

@@ -124,7 +124,8 @@ def load_present(services: Services, phase: str) -> Loaded:
     if not sources:
         raise _no_plan(folder, notes)
     parsed = [(path, plans.parse(data, path, [other for p, other in sources if p != path])) for path, data in sources]
-    misplaced = [_misplaced(p.plan, folder) for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
+    elsewhere = [p.plan for _, p in parsed if p.plan and not _belongs(plans, p.plan, folder)]
+    misplaced = [p.finding("plan.other-folder", "", p.phase, words={"folder": folder}) for p in elsewhere]
     return assemble(phase, folder, parsed, services.settings, sources, [*notes, *misplaced], policy=services.policy)
 
 
@@ -260,10 +261,6 @@ def _belongs(plans: PlanningFolder, plan: Plan, folder: str) -> bool:
         return plans.phase_folder(plan.phase) == folder
     except InputError:
         return False
-
-
-def _misplaced(plan: Plan, folder: str) -> Finding:
-    return plan.finding("plan.other-folder", "", plan.phase, words={"folder": folder})
 
 
 def _wrong_phase(plan: Plan, first: Plan) -> Finding:

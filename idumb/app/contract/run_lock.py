@@ -226,7 +226,8 @@ def _record_changes(
     during: bool,
 ) -> None:
     """Record the changes and report them. `taken` are the envelopes for the next attempts."""
-    kept = {digest: current.sources[digest] for digest in _hashes(taken) if digest in current.sources}
+    values = {value for parts in taken.values() for value in parts.values() if isinstance(value, str)}
+    kept = {digest: text for digest, text in current.sources.items() if digest in values}
     context.journal.write(
         context.journal.event(
             "envelope.changed", changes=[dataclasses.asdict(c) for c in changes], envelopes=dict(taken), sources=kept
@@ -235,10 +236,6 @@ def _record_changes(
     for part in envelope.changed_agents(changes):
         late = "; the change takes effect with the next command" if during and part not in _LIVE else ""
         context.services.reporter.note(f"{_describe(part)} changed after this run was locked{late}")
-
-
-def _hashes(envelopes: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
-    return (value for parts in envelopes.values() for value in parts.values() if isinstance(value, str))
 
 
 _WORDS = {

@@ -306,16 +306,7 @@ def finishing(state: RunState) -> Action | None:
 # Choices of refusals
 
 
-def go_on(phase: str) -> Choice:
-    return Choice(
-        "go-on",
-        "continue with the plan as it is",
-        "finished tasks stay finished; the next task starts",
-        Action.of("resume", phase),
-    )
-
-
-def replan(phase: str, *, strict: bool = False) -> Choice:
+def _replan(phase: str, *, strict: bool) -> Choice:
     """A strict run takes over a changed plan only after it is approved."""
     steps = (
         Action.of("check-plan", phase, "--diff"),
@@ -340,8 +331,9 @@ def start_fresh(phase: str) -> Choice:
 
 
 def for_paused(state: RunState) -> tuple[Choice, ...]:
-    phase = state.phase
-    return (replan(phase, strict=state.mode == STRICT), go_on(phase), start_fresh(phase))
+    phase, means = state.phase, "finished tasks stay finished; the next task starts"
+    go_on = Choice("go-on", "continue with the plan as it is", means, Action.of("resume", phase))
+    return (_replan(phase, strict=state.mode == STRICT), go_on, start_fresh(phase))
 
 
 def for_undeclared_changes(

@@ -9,7 +9,7 @@ from typing import Any
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services, run_ref
 from idumb.domain.errors import Refusal
-from idumb.domain.runs.event import Event, NewEvent
+from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import CLOSED, RunState
 
 FREED = "snapshots.freed"
@@ -85,9 +85,9 @@ def outdated(services: Services) -> list[Start]:
 
     since = datetime.fromisoformat(services.clock.now()) - timedelta(days=days)
     own = {start[0]: start for start in services.log_files.starts() if start[2] == services.worktree}
-    aged = (
-        r for r, *_ in holding(services) if r in own and datetime.fromisoformat(newest_event(services, r).at) < since
-    )
+    holders = (run for run, *_ in holding(services) if run in own)
+    newest_events = (next(iter(services.log.events(run=run, newest_first=True, limit=1))) for run in holders)
+    aged = [str(event.run) for event in newest_events if datetime.fromisoformat(event.at) < since]
     old = {run for run in aged if is_finished(run_lookup.run_of(services, run))}
     newest = {start[1]: start for start in own.values()}.values()
     needed = live((start for start in newest if start[0] not in old), lambda run: carried_from(services, run))
@@ -125,7 +125,3 @@ def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) 
 
 def carried_from(services: Services, run: str) -> set[str]:
     return {str(event.payload["from_run"]) for event in services.log.events(run=run, kind="task.carried")}
-
-
-def newest_event(services: Services, run: str) -> Event:
-    return next(iter(services.log.events(run=run, newest_first=True, limit=1)))

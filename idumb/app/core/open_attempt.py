@@ -6,7 +6,7 @@ from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
-from idumb.domain.action import REASON, Action
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
@@ -20,7 +20,6 @@ KIND = "attempt.opened"
 _ALLOWED = frozenset({"submit", "give-up", "stop", "doctor", "archive", "init"})
 """Commands that end the attempt, or change neither its files nor its plan."""
 
-_TASK_EVENTS = "task."
 _ENDS = frozenset({"attempt.started", "attempt.finished", "attempt.interrupted"})
 
 
@@ -49,7 +48,7 @@ def find(services: Services) -> OpenAttempt | None:
         if event.payload["worktree"] != services.worktree:
             continue
         later = services.log.events(run=event.run, task=event.task, after=event.seq)
-        if any(e.kind in _ENDS or e.kind.startswith(_TASK_EVENTS) for e in later):
+        if any(e.kind in _ENDS or e.kind.startswith("task.") for e in later):
             return None
         by, phase = str(event.payload["by"]), str(event.payload["phase"])
         return OpenAttempt(event.run or "", phase, event.task or "", event.attempt or 1, event.at, by)
@@ -65,10 +64,9 @@ def uncommitted(contract: Contract, state: RunState, settings: Settings) -> str 
 def choices(task: str) -> tuple[Choice, ...]:
     judged = "idumb validates the work and commits it if it passes"
     kept = "a snapshot keeps the task's files, and then they are restored"
-    give_up = Action.of("give-up", task, "--why", REASON)
     return (
         Choice("submit", "the task is done", judged, Action.of("submit", task)),
-        Choice("give-up", "the task will not be finished", kept, give_up),
+        Choice("give-up", "the task will not be finished", kept, actions.give_up(task)),
     )
 
 

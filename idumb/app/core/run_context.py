@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from idumb.app.core.attempt import Attempt, loaded
 from idumb.app.core.journal import Journal
@@ -15,11 +15,7 @@ from idumb.app.ports.agents import Agents
 from idumb.domain import contract, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Plan, Task
-from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from idumb.gates.registry import StepGates
 
 SAVING = frozenset({"attempt.opened", "attempt.finished", "checkpoint.intended"})
 """Kinds of events that hold the whole attempt, from where it can continue."""
@@ -55,8 +51,6 @@ class RunContext:
     workspace: Workspace
     agents: Agents
     checks: Checks
-    gates: StepGates
-    policy: str
     on_deviation: str | None
     max_attempts: int
     deterministic: bool = False
@@ -137,8 +131,8 @@ def opened(
     `accepts_changes`: the user accepts the present programs and settings of checks.
     """
     place = services.here if in_place else services.open_checkout()
-    continued = _has_open_attempt(journal.state) and not accepts_changes
-    checks = services.open_checks(place, journal.state.id, continued=continued)
+    is_open = any(task_state.status == outcome.RUNNING for task_state in journal.state.tasks.values())
+    checks = services.open_checks(place, journal.state.id, continued=is_open and not accepts_changes)
     if contract.variables:
         checks = checks.given(contract.variables)
     return RunContext(
@@ -148,13 +142,7 @@ def opened(
         place,
         services.open_agents(place, journal.state.id),
         checks,
-        services.gates,
-        journal.state.policy,
         on_deviation,
         max_attempts or services.settings.run.max_attempts,
         deterministic=deterministic,
     )
-
-
-def _has_open_attempt(state: RunState) -> bool:
-    return any(task_state.status == outcome.RUNNING for task_state in state.tasks.values())

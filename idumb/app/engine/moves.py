@@ -120,20 +120,20 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
     if move.kind in _CONTINUING:
         done = _CONTINUING[move.kind](context, task)
         return None if done is None else tell(context, done)
-    number, event = context.journal.state.tasks[task.id].attempt.number, context.journal.event
+    record, event = context.journal.state.tasks[task.id], context.journal.event
+    number, attempts = record.attempt.number, record.progress.attempts
     match move.kind:
         case follow.ASK:
             return _put(context, task, move)
         case decision.RESET:
             # A raised ceiling does not undo a failed attempt.
-            attempts = context.journal.state.tasks[task.id].progress.attempts
             kept = {"attempts": attempts} if move.keeps_attempts else {}
             context.journal.write(event("task.reset", task.id, reason=move.reason, **kept))
         case decision.SKIP:
             context.journal.write(*_skipped(context, task, number, move.reason))
         case decision.FAIL:
             beside = () if move.question is None else (context.journal.question_event(move.question, task.id, number),)
-            context.journal.write(*beside, failed(context, task, move.reason))
+            context.journal.write(*beside, event("task.failed", task.id, number, reason=move.reason, attempts=attempts))
             return Ending("halted", move.says, task.id) if move.says else None
         case follow.HALT:
             failure = context.journal.state.tasks[task.id].attempt.failure or ""
@@ -189,13 +189,6 @@ def _on_moved_branch(context: RunContext, attempt: Attempt) -> Ending | None:
     ending = _conflict(context, task, question)
     stops = ending is None and questions.chosen(journal.state, question.id).move == decision.WAIT
     return Ending("waiting", question.what, task.id) if stops else ending
-
-
-def failed(context: RunContext, task: Task, reason: str) -> NewEvent:
-    record = context.journal.state.tasks[task.id]
-    return context.journal.event(
-        "task.failed", task.id, record.attempt.number, reason=reason, attempts=record.progress.attempts
-    )
 
 
 def _put(context: RunContext, task: Task, move: Move) -> Ending | None:

@@ -18,8 +18,6 @@ from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.plans.plan import Condition, Setup, Task
 
-EDITOR = agent.EDITOR
-
 
 def run_tasks(context: RunContext) -> Ending:
     """Work through the schedule."""

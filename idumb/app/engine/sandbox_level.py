@@ -9,7 +9,6 @@ from idumb.domain import wording
 from idumb.domain.agent import HUMAN, STEPS, capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.runs import sandbox
-from idumb.domain.runs.sandbox import Support
 
 
 def announce(context: RunContext) -> None:
@@ -26,7 +25,9 @@ def announce(context: RunContext) -> None:
     if settings.requires_sandbox and (outside := _outside(context)):
         hint = "Bind another agent in .idumb/config.yaml"
         raise Refusal("sandbox.none", f"idumb cannot put {wording.listed(outside)} in a sandbox.", hint=hint)
-    note(f"Sandbox: {_words(level, why, support)}.")
+    package = f"; install the package {support.add}" if support.add else ""
+    words = f"{level}, because {why}{package}" if level == sandbox.DETECTION else level
+    note(f"Sandbox: {words}.")
 
 
 def _outside(context: RunContext) -> list[str]:
@@ -39,8 +40,3 @@ def _outside(context: RunContext) -> list[str]:
             names.add(contracts.validator_of(plans[task.id], task, settings))
     programs = sorted(name for name in names if name not in (None, HUMAN))
     return [name for name in programs if not capabilities(context.agents.get(name)).sandboxed]
-
-
-def _words(level: str, why: str, support: Support) -> str:
-    package = f"; install the package {support.add}" if support.add else ""
-    return f"{level}, because {why}{package}" if level == sandbox.DETECTION else level

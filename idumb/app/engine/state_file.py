@@ -74,15 +74,12 @@ def _lines(services: Services) -> list[HistoryEntry | ImportedState]:
     """Return what was recorded for this file, in the order of the log."""
     here = frozenset(runs_here(services))
     lines: list[tuple[int, HistoryEntry | ImportedState]] = [
-        (e.seq, _entry(e)) for e in services.log.events(kind=RECORDED) if e.run in here
+        (e.seq, HistoryEntry(e.at, e.payload["action"], e.payload["result"], e.run or "", e.payload["phase"]))
+        for e in services.log.events(kind=RECORDED)
+        if e.run in here
     ]
     lines += [(e.seq, line) for e in services.log.events(kind=legacy.IMPORTED) for line in _imported(services, e)]
     return [line for _, line in sorted(lines, key=lambda row: row[0])]
-
-
-def _entry(event: Event) -> HistoryEntry:
-    p = event.payload
-    return HistoryEntry(event.at, p["action"], p["result"], event.run or "", p["phase"])
 
 
 def _imported(services: Services, event: Event) -> Iterator[ImportedState]:

@@ -10,13 +10,13 @@ from idumb.app.contract import run_lock
 from idumb.app.core import actions, projection_paths, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.engine import moves, runner
+from idumb.app.engine import moves
 from idumb.app.session import failure_report, next_steps
-from idumb.domain import errors, outcome
+from idumb.domain import agent, errors, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.runs.run import RunState
 
-_OUTCOMES = {"waiting": "waiting", "paused": "paused", runner.EDITOR: "waiting"}
+_OUTCOMES = {"waiting": "waiting", "paused": "paused", agent.EDITOR: "waiting"}
 
 
 def build(
@@ -67,7 +67,7 @@ def build(
     failed = next((t for t, s in statuses.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
     if ending.task is not None and statuses.get(ending.task) == outcome.FAILED:
         failed = ending.task  # the task that ended the run may not be the first that failed
-    if ending.kind == runner.EDITOR:
+    if ending.kind == agent.EDITOR:
         failed = None
     failure = failure_report.structured(services, state, contract, failed)
     if failure is not None:  # a task whose commit git refused has no reason, and one that waits to be delivered runs
@@ -79,7 +79,7 @@ def build(
         data["choices"] = actions.rows(actions.for_paused(state))
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
-    slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}
+    slug |= {"paused": "run.paused", agent.EDITOR: "run.in-editor"}
     hint = data["next"][0]
     if ending.kind == "waiting" and not questions:
         task = state.tasks.get(ending.task or "")

@@ -56,7 +56,8 @@ def pending(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
 def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
     """Return whether a question waits although no task does: about the phase, or about a task that failed for good."""
     if question["task"] is None:
-        return state.is_complete and not _over(state, question)
+        verification = state.verification or {}  # a later one may have replaced the one that the question is about
+        return state.is_complete and (question["kind"] != PHASE or verification.get("decision") == question["id"])
     task = state.tasks.get(question["task"])
     if task is None:
         return False
@@ -66,13 +67,6 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
         before = task.status in schedule.RUNNABLE and not task.attempt.running
         return before if question["subject"] == questions.BASE else task.intended
     return questions.is_current(state, question)
-
-
-def _over(state: RunState, question: Mapping[str, Any]) -> bool:
-    """Return whether a later verification replaced the one that a question is about."""
-    if question["kind"] != PHASE:
-        return False
-    return state.verification is None or state.verification.get("decision") != question["id"]
 
 
 def available(

@@ -57,13 +57,10 @@ class Owned:
             if journal.state.state == run.COMPLETED:
                 with suppress(IdumbError):  # then the next command does it
                     self.services.history.fold(run_ref(self.services, journal.state.id, ""))
-                    self._free_outdated(journal)
+                    if outdated := kept_runs.outdated(self.services):
+                        journal.write(replace(kept_runs.freed_event(outdated), run=journal.state.id))
+                        kept_runs.drop(self.services, outdated)
             journal.write(journal.event("operation.finished", command=self.command, error=error))
-
-    def _free_outdated(self, journal: Journal) -> None:
-        if outdated := kept_runs.outdated(self.services):
-            journal.write(replace(kept_runs.freed_event(outdated), run=journal.state.id))
-            kept_runs.drop(self.services, outdated)
 
     def _project(self, journal: Journal) -> None:
         """Update progress.json and state.json."""

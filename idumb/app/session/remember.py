@@ -15,11 +15,11 @@ from idumb.domain.runs.run import DROPPED
 
 
 def offer(services: Services, journal: Journal) -> tuple[str, ...]:
-    """Offer the settings that make the answers of this command permanent; return what the user should know.
+    """Offer, at a terminal, the settings that make the answers of this command permanent; return what else to know.
 
     A run continues only with the settings that it began with. While one is not finished, only the command is named.
     """
-    found = dict(_settings(services, journal))
+    found = dict(_settings(services, journal)) if services.asker.interactive else {}
     runs = run_lookup.latest_runs(services) if found else ()
     left = next((state.phase for state in runs if not (kept_runs.is_finished(state) or state.state == DROPPED)), None)
     if left is not None:

@@ -60,7 +60,7 @@ def judge(context: RunContext, attempt: Attempt) -> Attempt:
     A strict run fails if there is one; otherwise a person is asked later.
     """
     # A dry run commits nothing, and says what a run would ask.
-    policies = (context.policy, context.services.settings.git.commit)
+    policies = (context.journal.state.policy, context.services.settings.git.commit)
     if COMMIT_TASK not in policies:
         return attempt  # nobody commits it
     # A person may have committed his work himself.

@@ -30,7 +30,7 @@ def for_programs(context: RunContext, attempt: Attempt) -> str:
     trees, present = context.services.trees, attempt.snapshot.tree
     head = context.services.history.head().commit
     tree = context.services.history.tree_of(head)
-    if context.policy == COMMIT_NONE or head is None:
+    if context.journal.state.policy == COMMIT_NONE or head is None:
         added = [change.path for change in trees.changes(tree, present)]
     else:
         added = list(context.journal.state.uncommitted())
@@ -66,9 +66,9 @@ def require_clean(context: RunContext, task: Task) -> tuple[str, ...]:
     He is asked about them before a program starts. Refuse where nobody is asked: in strict mode, in his own tree unless
     he has begun the task already, and about a file that the task creates.
     """
-    if task.is_human or context.policy == COMMIT_NONE or not (declared := ledger.written_paths(task.files)):
-        return ()
     settings, state = context.services.settings, context.journal.state
+    if task.is_human or state.policy == COMMIT_NONE or not (declared := ledger.written_paths(task.files)):
+        return ()
     in_place = contracts.in_place(context.plans[task.id], task, settings)
     if in_place and state.tasks[task.id].work.base is not None:
         return ()
@@ -153,7 +153,7 @@ def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...
 
 def unseen(context: RunContext) -> tuple[str, ...]:
     """Return what the user has not committed and programs do not see."""
-    if context.policy == COMMIT_NONE or context.workspace.in_place:
+    if context.journal.state.policy == COMMIT_NONE or context.workspace.in_place:
         return ()
     state, changed = context.journal.state, context.services.history.uncommitted(("**",))
     ours = {*state.uncommitted(), *(path for task in state.tasks for path in questions.of_user(state, task))}

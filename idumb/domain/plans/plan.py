@@ -190,6 +190,11 @@ class Step:
     continue_on_error: bool = False
     line: int = 0
 
+    @property
+    def command(self) -> str:
+        """The command of the tool `run`."""
+        return str(self.arguments.get("command") or " ".join(map(str, self.arguments.get("argv", ()))))
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

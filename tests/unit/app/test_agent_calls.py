@@ -57,7 +57,7 @@ def test_a_strict_run_calls_its_builder_once() -> None:
 
 @every("ended", [CRASHED, AgentResult(outcome.TIMED_OUT)])
 def test_what_an_unfinished_call_left_is_removed_and_other_work_is_continued(ended: AgentResult) -> None:
-    """R-RUN-5, R-ADAPT-3: files left by a crash or at a timeout are not the builder's intended result."""
+    """R-RUN-5, R-PLAN-3, R-ADAPT-3: files left by a crash or at a timeout are not the builder's intended result."""
     run = follows(ended, AgentResult(outcome.FAILED, "no"), None)
     assert run.run().kind == "done"
     assert run.repository.files["A"] == b"23"
