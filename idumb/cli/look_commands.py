@@ -196,7 +196,10 @@ def log_command(
 @click.argument("phase", required=False, shell_complete=completion.phases)
 @click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
 @click.option("--bell", is_flag=True, help="Ring the terminal when the run ends or waits for you.")
-def watch_command(services: options.Container, phase: str | None, *, once: bool, bell: bool) -> Result:
+@options.view("all", "Show every phase as idumb status does, with the newest events.", "look.everything")
+def watch_command(
+    services: options.Container, phase: str | None, view: str | None, *, once: bool, bell: bool
+) -> Result:
     """Watch a run that another process works on.
 
     Shows the run that works here, or that of a phase: each task, its time, and what fails. It changes nothing, and goes
@@ -204,6 +207,10 @@ def watch_command(services: options.Container, phase: str | None, *, once: bool,
     """
     from idumb.cli import watching
 
+    if view is not None:
+        if phase is not None or bell:
+            raise click.UsageError("--all shows every phase, and rings no bell.")
+        return watching.everything(services, once=once or options.flag("as_json"))
     if once or options.flag("as_json"):
         return watching.once(services, phase, as_json=options.flag("as_json"))
     return watching.follow(services, phase, bell=bell)

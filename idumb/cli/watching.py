@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from idumb.app.core.result import Result
 from idumb.app.reading import event_history, expected, watch
 from idumb.app.reading.expected import Expected, Now
 from idumb.cli import output
+from idumb.composition import status_view
 from idumb.system.processes import at_work
 from idumb.views import answer
 from idumb.views.terminal.live_progress import LiveProgress
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from idumb.composition.container import Container
     from idumb.domain.runs.run import RunState
 
+_EVENTS = 8
 _RINGS = frozenset({"decision.asked", "run.completed", "run.failed", "run.halted", "run.paused"})
 
 
@@ -86,6 +89,30 @@ def _shown(services: Container, run: str, reporter: Reporter, after: int, *, bel
             sys.stdout.write("\a")
             sys.stdout.flush()
     return after
+
+
+def everything(services: Container, *, once: bool) -> Result:
+    """Return every phase and the newest events; at a terminal, show them again whenever something changes."""
+    if once or not sys.stdout.isatty():
+        return Result(_everything(services))
+    from rich.live import Live
+    from rich.text import Text
+
+    seen: object = None
+    with Live(screen=True, auto_refresh=False) as live:
+        while True:
+            now = services.log.head(), services.owner.holder()
+            if now != seen:
+                seen, lines = now, output.redacted(answer.render("look.everything", _everything(services))).splitlines()
+                shown = "\n".join(lines[-live.console.height :])  # below are the newest phases and the next command
+                gc.enable()  # making the view of the status switches it off, as if the command ended then
+                live.update(Text(shown, no_wrap=True, overflow="ellipsis"), refresh=True)
+            services.clock.pause(watch.PAUSE)
+
+
+def _everything(services: Container) -> dict[str, Any]:
+    events = list(services.log.events(newest_first=True, limit=_EVENTS))
+    return {"status": status_view.refresh(services), "events": [event.as_dict() for event in reversed(events)]}
 
 
 def follow_log(services: Container, phase: str | None, run: str | None, task: str | None, **filters: Any) -> None:

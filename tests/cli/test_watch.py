@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
-from idumb.cli import watching
+from idumb.cli import main, watching
+from idumb.system.clock import SystemClock
 from tests.cli.test_report_page import reviewed
 from tests.support import warm
 from tests.support.plans import run
@@ -46,6 +49,40 @@ def test_what_a_run_may_cost_is_shown_before_it_and_on_the_board(prepared: Prepa
     project.plan([making("T2-01", "c.txt")], phase="2")
     asked = project.json("execute-phase", "2").error["details"]["evidence"]
     assert {"a run may use $5.00", "a task may use 3 attempts"} <= {*asked}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.usefixtures("home")
+def test_every_phase_is_shown_with_the_newest_events_and_again_when_they_change(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-OPS-1."""
+    project = prepared.get(reviewed)
+    shown = project.json("watch", "--all").data
+    assert shown["status"] == project.json("status").data
+    assert shown["events"][-1]["seq"] == project.events("1")[-1]["seq"]
+    text = project.quick("watch", "--all").out
+    assert text.index("Phase 1 The first step: halted") < text.index("Newest events:") < text.index("task.waiting")
+    assert project.quick("watch", "--all", "1").code == 2
+    screen, pauses = Terminal(), iter(range(2))
+
+    def pause(*_: object) -> None:
+        if next(pauses) == 1:
+            raise KeyboardInterrupt
+        assert project.idumb("decide", "T1-02.AC-1.1", "yes").code == 0
+
+    monkeypatch.setattr(SystemClock, "pause", pause)
+    monkeypatch.chdir(project.folder)
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert main.run(["watch", "--all"]) == 130
+    first, second = screen.getvalue().split("Phase 1 The first step")[1:]
+    assert "decision.answered" not in first
+    assert "decision.answered" in second
+    assert screen.getvalue().endswith("\x1b[?25h\x1b[?1049l"), "the screen is as before"
 
 
 def test_the_programs_that_run_say_what_works_on_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

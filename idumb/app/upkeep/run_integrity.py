@@ -143,7 +143,10 @@ def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:
 
 def _progress(services: Services, state: RunState) -> Iterator[_Said]:
     """Compare the fields of progress.json, unless another run wrote it or a command may be writing it."""
-    text = services.reports.read(projection_paths.progress_path(state.phase))
+    try:
+        text = services.reports.read(projection_paths.progress_path(state.phase))
+    except OSError:  # what cannot be read says nothing
+        return
     contract = _contract(services, state)
     if text is None or contract is None or services.owner.holder() is not None:
         return

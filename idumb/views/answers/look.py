@@ -8,6 +8,7 @@ from idumb.domain import outcome, wording
 from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
 from idumb.views import markup, phrases, quantities
+from idumb.views.answers import status
 
 _KEPT_FILES = 5
 _NOT_BAD = {"passed", "opinion", "tolerated", "unproven"}
@@ -80,6 +81,11 @@ def watch(data: phrases.Data) -> phrases.Lines:
     done = sum(row["status"] in outcome.ENDED for row in data["tasks"])
     why = f": {data['reason']}" if data["reason"] else ""
     return [f"Phase {data['phase']}: the run is {data['state']}, {done} of {len(data['tasks'])} tasks done{why}"]
+
+
+def everything(data: phrases.Data) -> phrases.Lines:
+    events = ["", "Newest events:", *phrases.columns(_rows(data["events"]))] if data["events"] else []
+    return [*status.status(data["status"]).splitlines(), *events]
 
 
 def _declared(task: phrases.Data) -> list[str]:
@@ -219,11 +225,14 @@ def log(data: phrases.Data) -> phrases.Lines:
     """Return one line per event: number, time, kind, task, and a gist."""
     if not data["events"]:
         return ["No events match."]
-    rows = [
+    return phrases.columns(_rows(data["events"]), "")
+
+
+def _rows(events: Sequence[phrases.Data]) -> list[tuple[str, ...]]:
+    return [
         (str(e["seq"]), quantities.moment(e["at"]), e["kind"], _where(e), quantities.clip(_gist(e), 100))
-        for e in data["events"]
+        for e in events
     ]
-    return phrases.columns(rows, "")
 
 
 def verify(data: phrases.Data) -> phrases.Lines:
