@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from idumb.domain import check_lines, dependency_setup, paths, wording
+from idumb.domain import check_lines, paths, wording
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import USER_HOME, CheckoutSettings, CheckSettings
@@ -81,7 +81,7 @@ def _named(made: Evidence, absent: Sequence[str]) -> list[str]:
     named = [path for path in absent if _names(words, path)]
     if named or not (made.result == evidence.ERRORED or _has(made.output.lower(), _LACKING)):
         return named
-    return [path for path in absent if path.rpartition("/")[2] in dependency_setup.FOLDERS]
+    return [path for path in absent if path.rpartition("/")[2] in check_lines.FOLDERS]
 
 
 def _names(words: str, path: str) -> bool:

@@ -137,12 +137,12 @@ class ShellChecks:
         It proves nothing if it changed what it judges: the work, or what decides its result. Else it proves less, as
         do later checks, which may use what it made of the changed files.
         """
-        from idumb.domain.proof import rewrites
+        from idumb.domain.plans import run_files
         from idumb.gates import check_words
 
         command = made.command or ""
         made = check_words.with_changed(made, changed)
-        if made.passed and (rewrites.judged(command, changed) or any(self.is_work(tree, path) for path in changed)):
+        if made.passed and (run_files.rewritten(command, changed) or any(self.is_work(tree, path) for path in changed)):
             return dataclasses.replace(made, result=evidence.FAILED)
         line = wording.one_line(command)
         name = line if len(line) <= _MOST_OF_COMMAND else f"{line[:_MOST_OF_COMMAND]}…"

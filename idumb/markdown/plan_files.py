@@ -149,7 +149,7 @@ class PlanningFolder:
         return registry.read(path, self._source_files(path), kind, tag)
 
     def _source_files(self, path: str) -> Mapping[str, str]:
-        from idumb.markdown.importers.source_files import SourceFiles
+        from idumb.markdown.importers.source_file import SourceFiles
 
         try:
             return SourceFiles(self._root, path, self._read)

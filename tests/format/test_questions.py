@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.domain.documents import context_questions
-from idumb.domain.question import Question, number_questions, standard_questions
+from idumb.domain.documents.context_questions import Question, number_questions, standard_questions
 from tests.support.cases import every
 
 OWN = "# Mine\r\n\r\n- a bullet  \r\n\r\n```\n## Questions and answers\n```\n\n## Last\n\nwords without an end"

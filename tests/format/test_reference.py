@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from idumb.markdown.plans import fields, plan_parser, step_tools
+from idumb.markdown.plans import fields, plan_parser, steps
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "plan-format.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ def test_the_table_of_fields_has_exactly_their_labels_and_aliases() -> None:
 
 
 def test_every_tool_is_on_the_page() -> None:
-    words = [word for tool, arguments in step_tools.TOOLS.items() for word in (tool, *arguments)]
+    words = [word for tool, arguments in steps.TOOLS.items() for word in (tool, *arguments)]
     assert [word for word in words if f"`{word}`" not in PAGE] == []
 
 

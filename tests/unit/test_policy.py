@@ -9,7 +9,7 @@ import pytest
 
 from idumb.domain.errors import InputError
 from idumb.domain.settings import NO_POLICY, Policy, narrow
-from idumb.markdown.plans import step_tools
+from idumb.markdown.plans import steps
 from idumb.markdown.settings import policy
 from idumb.system.files import user_folders
 from tests.support.cases import every
@@ -38,7 +38,7 @@ def test_without_a_policy_file_every_tool_is_allowed_and_nothing_is_bound(tmp_pa
     "text, allowed",
     [
         ("allow: [write_file, run]\n", {"write_file", "run"}),
-        ("deny: [run]\n", set(step_tools.TOOLS) - {"run"}),
+        ("deny: [run]\n", set(steps.TOOLS) - {"run"}),
         ("allow: [write_file, run]\ndeny: [run]\n", {"write_file"}),
         ("allow: []\n", set()),
     ],

@@ -10,9 +10,9 @@ from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
 from idumb.domain import canonical_json, wording
 from idumb.domain.documents import context_questions
+from idumb.domain.documents.context_questions import Question
 from idumb.domain.errors import InputError
 from idumb.domain.plans import step_plan
-from idumb.domain.question import Question
 from idumb.lazy_dataclass import dataclass
 
 PROJECT = ".planning/PROJECT.md"

@@ -16,8 +16,8 @@ from idumb.app.session import operation
 from idumb.domain import agent, outcome, reply, wording
 from idumb.domain.action import Action
 from idumb.domain.documents import context_questions
+from idumb.domain.documents.context_questions import Question, number_questions, standard_questions
 from idumb.domain.errors import EXIT_WAITING, InputError, Refusal
-from idumb.domain.question import Question, number_questions, standard_questions
 
 MOST = 12
 """The most questions taken from one reply of an agent."""

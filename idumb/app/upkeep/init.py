@@ -14,7 +14,7 @@ from idumb.app.core.services import Services
 from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.upkeep.project_place import CONFIGURATION
-from idumb.domain import dependency_setup
+from idumb.domain import check_lines
 from idumb.domain.action import Action
 from idumb.domain.proof import gate_table, project_checkers
 from idumb.domain.runs import legacy
@@ -74,7 +74,7 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     proposed = [command for proposal in installations(services) for command in proposal.commands]
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
     if proposed:
-        checks += (PREPARED if provided else PROPOSED).format(line=dependency_setup.line(proposed))
+        checks += (PREPARED if provided else PROPOSED).format(line=check_lines.preparing(proposed))
     checkers = _checkers(services)
     line = f"gates: {{{', '.join(f'{name}: {{level: 1}}' for name in checkers)}}}"
     labels = ", ".join(label for names in checkers.values() for label in names)
@@ -100,10 +100,10 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     return Result({**data, **{name: value if is_new else type(value)() for name, value in found.items()}})
 
 
-def installations(services: Services) -> tuple[dependency_setup.Proposal, ...]:
+def installations(services: Services) -> tuple[check_lines.Proposal, ...]:
     """Return how the dependencies can be installed that the manifests in the working tree name."""
-    present = services.files.existing(dependency_setup.FILES)
-    return dependency_setup.proposals(present, lambda path: services.reports.read(path) or "")
+    present = services.files.existing(check_lines.FILES)
+    return check_lines.proposals(present, lambda path: services.reports.read(path) or "")
 
 
 def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
@@ -122,9 +122,9 @@ def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
 
 def _dependencies(services: Services) -> tuple[str, ...]:
     """Return the folders of installed dependencies that git ignores; without them, most checks could not run."""
-    present = services.trees.present_folders(dependency_setup.DEPENDENCIES)
+    present = services.trees.present_folders(check_lines.DEPENDENCIES)
     ignored = services.history.ignored(present) if present else frozenset()
-    return tuple(folder for folder in dependency_setup.DEPENDENCIES if folder in ignored)
+    return tuple(folder for folder in check_lines.DEPENDENCIES if folder in ignored)
 
 
 BRAIN = """\

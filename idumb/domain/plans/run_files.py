@@ -6,7 +6,7 @@ import functools
 import itertools
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from idumb.domain import paths
 from idumb.domain.plans import commands, programs
@@ -100,3 +100,16 @@ def _folder_of(folder: str, words: Sequence[str]) -> str:
     """Return the folder whose file defines the targets of a command."""
     given = (b for a, b in itertools.pairwise(words) if a in ("-C", "--prefix", "--dir"))
     return posixpath.join(folder, next(given, ""))
+
+
+_RECORDED = re.compile(r"(?:^|/)__snapshots__/|\.(?:snap|ambr)$")
+"""What test programs record of a result, and complete by themselves."""
+
+
+def rewritten(command: str, changed: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the paths that decide the result of the command: tests, and files that it names or runs."""
+    files = of_command(command)
+    script = commands.read(command)
+    named = {w.text.removeprefix("./") for part in script.commands for w in (*part.words, *part.targets)}
+    named.update(files.programs, files.tests)
+    return tuple(path for path in changed if path in named or (is_test(path) and not _RECORDED.search(path)))

@@ -1,29 +1,65 @@
-"""Read steps: tool calls in a `yaml steps` or `json steps` fence, or under `steps` in a YAML task."""
+"""The tools of steps, with a row for each argument, and the reader of steps in a fence or in a YAML task."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from idumb.domain.plans.plan import Step
-from idumb.markdown.plans import step_tools
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.nodes import Block
-from idumb.markdown.syntax.record import BOOLEAN, DURATION, EXACT, NODE, Key, choice
 from idumb.markdown.syntax.source import STEP, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
+_ANY = record.scalar("a text", lambda text: text)
+_FILLED = record.scalar("a text that is not empty", lambda text: text or None)
+_NAME = record.EXACT.must
+_MODE = record.choice("644", "755")._replace(accepted='"644" or "755"')
+_WORDS = record.list_of(_ANY, least=1)
+
+
+def _base64(text: str) -> str | None:
+    try:
+        base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return text
+
+
+def _argv(node: Node, place: Place) -> tuple[str, ...]:
+    argv: tuple[str, ...] = _WORDS.read(node, place)
+    if argv[:1] == ("",):
+        raise record.BadValue(node)
+    return argv
+
+
+_BASE64 = record.scalar("base64 text", _base64)
+ARGV = record.Key("a list of texts, of which the first is not empty", _argv)
+TOOLS: Mapping[str, Mapping[str, record.Key]] = {
+    "write_file": {"path": _NAME, "content": _ANY, "content_base64": _BASE64, "mode": _MODE},
+    "edit_file": {"path": _NAME, "find": _FILLED.must, "replace": _ANY.must, "count": record.COUNT},
+    "apply_patch": {"patch": _FILLED.must},
+    "delete_file": {"path": _NAME},
+    "move_file": {"from": _NAME, "to": _NAME},
+    "make_directory": {"path": _NAME},
+    "run": {"command": record.EXACT, "argv": ARGV, "timeout": record.DURATION, "expect_exit": record.whole(0, 255)},
+}
+ONE_OF = {"write_file": ("content", "content_base64"), "run": ("command", "argv")}
+"""Of each pair of arguments, a step has exactly one."""
+
 _NEXT = re.compile(r"[ \t]*(?:\n\s*|$)")
-KEYS: dict[str, Key] = {
-    "tool": choice(*step_tools.TOOLS)._replace(required=True, code="unknown-tool"),
-    "intent": EXACT.must,
-    "arguments": NODE.must,
-    "scope": step_tools.ARGV,
-    "timeout": DURATION,
-    "continue_on_error": BOOLEAN,
+KEYS: dict[str, record.Key] = {
+    "tool": record.choice(*TOOLS)._replace(required=True, code="unknown-tool"),
+    "intent": record.EXACT.must,
+    "arguments": record.NODE.must,
+    "scope": ARGV,
+    "timeout": record.DURATION,
+    "continue_on_error": record.BOOLEAN,
 }
 
 
@@ -104,11 +140,11 @@ def _arguments(tool: str, node: Node, place: Place) -> dict[str, Any]:
     if not is_map(node):
         place.report("step.not-a-mapping", node.start, subject="arguments")
         return {}
-    given = record.record(node, step_tools.TOOLS[tool], place, tool, noun="argument")
+    given = record.record(node, TOOLS[tool], place, tool, noun="argument")
     names = {key.text.s for key, below in node.pairs if not below.is_null}
-    pair = step_tools.ONE_OF.get(tool)
+    pair = ONE_OF.get(tool)
     if pair and (pair[0] in names) == (pair[1] in names):
-        accepted = ", ".join(step_tools.TOOLS[tool])
+        accepted = ", ".join(TOOLS[tool])
         fix = f"add {pair[0]}: or {pair[1]}:"
         words = {"owner": tool, "key": "` or `".join(pair), "accepted": accepted, "fix": fix}
         place.report("step.missing-argument", place.at, **words)

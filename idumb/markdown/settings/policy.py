@@ -11,7 +11,7 @@ from idumb.domain import settings
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
 from idumb.domain.settings import Policy
-from idumb.markdown.plans import step_tools
+from idumb.markdown.plans import steps
 from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record
 from idumb.markdown.syntax.record import choice, list_of, section
@@ -44,9 +44,9 @@ def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, .
     tools = record.value(_POLICY, node, Place("", source, kind=POLICY, key="policy")) if node is not None else {}
     if source.any_error:
         return None, source.sorted()
-    allowed = frozenset(tools.get("allow", step_tools.TOOLS)) - frozenset(tools.get("deny", ()))
+    allowed = frozenset(tools.get("allow", steps.TOOLS)) - frozenset(tools.get("deny", ()))
     return Policy(allowed if tools else None, ((path, hashlib.sha256(data).hexdigest()),)), source.sorted()
 
 
-_TOOLS = list_of(choice(*step_tools.TOOLS), "a list of tools")
+_TOOLS = list_of(choice(*steps.TOOLS), "a list of tools")
 _POLICY = section(dict, {"allow": _TOOLS, "deny": _TOOLS}, "allow and deny, each with a list of tools")

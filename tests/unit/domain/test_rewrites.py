@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.domain.proof import rewrites
+from idumb.domain.plans import run_files
 
 
 def test_what_decides_a_check_is_judged() -> None:
@@ -25,5 +25,5 @@ def test_what_decides_a_check_is_judged() -> None:
     assert not [
         (command, path, judged)
         for command, path, judged in cases
-        if rewrites.judged(command, [path]) != ((path,) if judged else ())
+        if run_files.rewritten(command, [path]) != ((path,) if judged else ())
     ]
