@@ -102,6 +102,8 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
 
         place = os.path.join(path, f"phase-{phase}.html")
         raise InputError("file.folder", f"{path} is a folder.", hint=Action.of("report", phase, "--html", place))
+    if not _is_page(path):
+        options.require_free(path)
     from idumb.app.reading import report_page
     from idumb.system.files import atomic_write
     from idumb.views.html import page
@@ -114,6 +116,17 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
     if opens:
         click.launch(path)
     return Result({"phase": found.state.phase, "run": found.state.id, "reports": [], "written": [path]})
+
+
+def _is_page(path: str) -> bool:
+    """Return whether a file is a page of idumb, which the next one replaces."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        return b'<meta name="generator" content="idumb">' in stream.read(_HEAD)
+
+
+_HEAD = 4096  # bytes
 
 
 @options.command("next", text="status.upcoming")
@@ -259,7 +272,7 @@ def workspace_command(services: options.Container, phase: str) -> Result:
 
 @options.command("bundle", group=audit_command, opens=options.READS)
 @options.phase
-@click.option("--file", metavar="FILE", help="Write it to this file.")
+@click.option("--file", metavar="FILE", help="Write it to this new file.")
 @click.option(
     "--sign",
     "key",
@@ -282,8 +295,10 @@ def bundle_command(services: options.Container, phase: str, file: str | None, ke
     if file is None or made.failure is not None:
         return made
     answer, written = attestation.files(services, made, file, key)
+    for path in written:
+        options.require_free(path)
     for path, data in written.items():
-        atomic_write.write(path, data)
+        atomic_write.create(path, data, mode=0o644)
     return answer
 
 

@@ -311,6 +311,14 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return values
 
 
+def require_free(path: str) -> None:
+    """Refuse to write a file where something is already. InputError `file.exists`."""
+    from idumb.domain.errors import InputError
+
+    if os.path.lexists(path):
+        raise InputError("file.exists", f"{path} already exists.", hint="Choose another name, or move it away")
+
+
 _LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports it as too large
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -73,8 +74,11 @@ def test_a_signed_bundle_has_each_step_and_response_and_ssh_keygen_alone_verifie
     assert subprocess.run(verify, input=whole, capture_output=True, check=False).returncode == 0
     changed = whole.replace(b'"completed"', b'"accepted"', 1)
     assert subprocess.run(verify, input=changed, capture_output=True, check=False).returncode != 0
-    refused = project.json("audit", "bundle", "1", "--file", str(file), "--sign", str(tmp_path / "none"))
-    assert (refused.error["code"], file.read_bytes()) == ("audit.not-signed", whole)
+    other = str(tmp_path / "other.json")
+    assert project.json("audit", "bundle", "1", "--file", other, "--sign", "none").error["code"] == "audit.not-signed"
+    assert not os.path.exists(other)
+    refused = project.json("audit", "bundle", "1", "--file", str(file))
+    assert (refused.error["code"], file.read_bytes()) == ("file.exists", whole)
 
 
 def test_invariants_are_judged_again_after_a_rollback_and_after_its_undo(sandbox: GitSandbox) -> None:

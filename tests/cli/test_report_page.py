@@ -84,6 +84,15 @@ def test_open_without_a_page_and_a_folder_instead_of_a_file_are_refused(project:
     assert (refused["code"], refused["hint"]) == ("file.folder", "idumb report 1 --html ./phase-1.html")
 
 
+def test_a_page_replaces_a_page_and_no_other_file(prepared: Prepared) -> None:
+    project = prepared.get(reviewed)
+    for _ in range(2):
+        assert project.json("report", "1", "--html", "page.html").code == 0
+    (project.folder / "notes.html").write_text("mine\n")
+    assert project.json("report", "1", "--html", "notes.html").error["code"] == "file.exists"
+    assert project.read("notes.html") == "mine\n"
+
+
 @pytest.mark.skipif(browser.PROGRAM is None, reason="Chromium is not installed")
 def test_the_page_works_in_a_browser_at_three_widths_by_keyboard_and_without_errors(
     prepared: Prepared, home: Path, tmp_path: Path
