@@ -72,11 +72,19 @@ class LazyGroup(mistyped.Group):
     epilog="idumb COMMAND --help shows its options; idumb help lists the documentation.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="idumb", message="%(prog)s %(version)s")
-def group() -> None:
+@click.option("--set", "chosen", multiple=True, metavar="NAME=VALUE", help="Override a setting. Repeatable.")
+def group(chosen: tuple[str, ...]) -> None:
     """Plans are contracts, written in Markdown, kept in git, executed by code.
 
     With --json, every command prints exactly one JSON object.
     """
+    for setting in chosen:
+        name, sign, value = setting.partition("=")
+        if not sign:
+            raise click.UsageError(f"Write --set NAME=VALUE, such as run.max_attempts=5, and not {setting!r}.")
+        from idumb.markdown.settings import setting_environment
+
+        setting_environment.choose(name, value)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -95,7 +103,8 @@ def run(argv: Sequence[str]) -> int:
 
 def failed(problem: BaseException, argv: Sequence[str]) -> int:
     """Print why the command failed and return its exit code. Raises a defect under --traceback."""
-    name = next((word for word in argv if not word.startswith("-")), "idumb")
+    words = [word for word in argv if not word.startswith("-")]
+    name = next((word for word in words if word in COMMANDS), next(iter(words), "idumb"))
     error = _explain(problem, argv)
     if error.code == "internal" and "--traceback" in argv:
         raise problem

@@ -67,6 +67,28 @@ def test_the_user_s_settings_are_in_a_file_of_his_own(project: Project, home: Pa
     assert "a whole number of at least 1" in shown
 
 
+def test_a_flag_overrides_any_setting_that_a_variable_may_override(project: Project) -> None:
+    """R-OPS-4: each command is a process of its own, as for a user, and forgets the flag."""
+    (project.folder / PLACE).write_text("run: {max_attempts: 2}\n", encoding="utf-8")
+    above = {"IDUMB_RUN_MAX_ATTEMPTS": "3"}
+    command = ("--set", "run.max_attempts=1", "--set", "run.halt_after=1")
+    shown = project.idumb(*command, "config", "get", "run.max_attempts", "--json", environment=above)
+    assert [row["value"] for row in shown.data["settings"]] == ["1"]
+    project.plan([failing_task("T1-01", "a.txt")])
+    consent = project.approval()
+    assert project.idumb(*command, "execute-phase", "1", "--approve", consent, environment=above).code == 1
+    assert len(project.events("--kind", "attempt.started")) == 1
+    assert project.json("config", "get", "run.max_attempts").data["settings"][0]["value"] == "2"
+    for setting, code in (
+        ("run.max_attempts", "usage"),
+        ("run.most=1", "config.unknown-setting"),
+        ("checks.home=user", "config.variable"),
+        ("run.max_attempts=many", "config.variable"),
+    ):
+        refused = project.idumb("--set", setting, "check-plan", "1", "--json")
+        assert (refused.error["code"], refused.code in (2, 3)) == (code, True), setting
+
+
 def test_a_variable_overrides_the_file_unless_consent_or_trust_depends_on_it(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

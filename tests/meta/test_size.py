@@ -10,16 +10,16 @@ BUDGETS = {
     "app, engine rooms": 7_340,
     "app, use cases": 8_944,
     "composition": 714,
-    "cli, views": 4_582,
-    "see and steer": 2_038,
+    "cli, views": 4_590,
+    "see and steer": 2_051,
     "git": 4_542,
     "store": 1_805,
-    "system": 2_130,
+    "system": 2_132,
     "gates": 1_938,
     "agents, fake_model": 3_901,
     "the root": 170,
 }
-TESTS = 68_108
+TESTS = 68_130
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 448_539  # bytes of README.md and docs/
+PAGES = 448_567  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

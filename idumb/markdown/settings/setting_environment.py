@@ -1,4 +1,4 @@
-"""Settings that variables such as `IDUMB_RUN_MAX_ATTEMPTS` override, by the one table of settings.
+"""Settings that variables such as `IDUMB_RUN_MAX_ATTEMPTS`, and `--set`, override, by the one table of settings.
 
 What concerns consent or trust has no variable: which programs run, what they may do, and who judges.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain.errors import InputError
+from idumb.domain.finding import did_you_mean
 from idumb.domain.settings import Settings
 from idumb.markdown.settings import configuration, setting_values
 from idumb.markdown.syntax.record import Key
@@ -29,15 +30,35 @@ def leaves(keys: Mapping[str, Key], above: Names = ()) -> Iterator[tuple[Names, 
             yield (*above, name), key
 
 
+def choose(name: str, value: str) -> None:
+    """Let a value of the command line override variable and file, as long as this process lives."""
+    rows = {".".join(names): names for names, _ in leaves(configuration.KEYS)}
+    if name not in rows:
+        near = did_you_mean(name, rows, "idumb config list --all names them")
+        raise InputError(
+            "config.unknown-setting", f"There is no setting {name}; {near}", hint="idumb config list --all"
+        )
+    _require_free(rows[name], f"--set {name}", f"idumb config explain {name}")
+    child_process.set_variable(_variable(rows[name]), value)
+
+
+def _variable(names: Names) -> str:
+    return f"IDUMB_{'_'.join(names)}".replace("-", "_").upper()
+
+
+def _require_free(names: Names, given: str, hint: str) -> None:
+    """Refuse to override a setting that consent covers."""
+    if names[0] not in _SECTIONS or ".".join(names) in _TRUSTED:
+        words = f"{given} is refused: consent covers {'.'.join(names)}, so only {configuration.PATH} sets it."
+        raise InputError("config.variable", words, hint=hint)
+
+
 def given() -> dict[Names, tuple[str, str]]:
     """Return variable and value of each setting that has one now. InputError `config.variable` if it may have none."""
-    rows = {f"IDUMB_{'_'.join(names)}".replace("-", "_").upper(): names for names, _ in leaves(configuration.KEYS)}
+    rows = {_variable(names): names for names, _ in leaves(configuration.KEYS)}
     values = child_process.environment(rows)
     for variable in values:
-        names = rows[variable]
-        if names[0] not in _SECTIONS or ".".join(names) in _TRUSTED:
-            words = f"{variable} is refused: consent covers {'.'.join(names)}, so only {configuration.PATH} sets it."
-            raise InputError("config.variable", words, hint=f"unset {variable}")
+        _require_free(rows[variable], variable, f"unset {variable}")
     return {rows[variable]: (variable, value) for variable, value in values.items()}
 
 

@@ -86,6 +86,11 @@ def environment(names: Iterable[str], extra: Mapping[str, str] | None = None) ->
     return {**chosen, **(extra or {})}
 
 
+def set_variable(name: str, value: str) -> None:
+    """Give this process a variable, which `environment` returns if it is asked for it."""
+    os.environ[name] = value
+
+
 def variables() -> tuple[str, ...]:
     """Return the names of all variables of this process."""
     return tuple(os.environ)
