@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -105,6 +107,7 @@ def added(project: Project) -> None:
     assert project.json("amend", "1", "--add-task", str(place), "--yes").code == 0
 
 
+@pytest.mark.nightly
 def test_an_answer_does_not_count_for_work_that_an_amendment_adds(answered: Project) -> None:
     """R-PLAN-12, R-LOCK-8."""
     added(answered)

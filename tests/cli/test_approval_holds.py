@@ -1,16 +1,19 @@
-"""Every command that runs a plan's commands requires a valid approval, and every approval can be revoked."""
+"""Approvals: what a person sees and answers before one, and that exactly what was approved runs, also later."""
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
+from tests.cli.test_repository_states import at_terminal
+from tests.support import approvals, seed
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
-from tests.support.approvals import CHECK, STRICT, approve, refused, run
+from tests.support.approvals import CHECK, STRICT, approve, contract, may_start, refused, run, strict_task
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
-from tests.support.project import Project, shell, task, write
+from tests.support.prepared import Prepared, prepared_project
+from tests.support.project import Project, making, shell, task, write
 
 BACK = "tests/back.sh"
 MODES = pytest.mark.parametrize("mode", seed.one_on_a_push(["guided", "strict"], "the mode of an approval"))
@@ -96,6 +99,7 @@ def test_a_rollback_runs_no_command_under_a_void_approval(ran: Project, mode: st
     assert not project.exists("a.txt")
 
 
+@pytest.mark.nightly
 def test_a_rollback_needs_the_approval_of_the_locked_plan_and_not_of_the_current_one(prepared: Prepared) -> None:
     """R-LOCK-4, R-GIT-4."""
     project = prepared.get(_ran_strict)
@@ -108,3 +112,76 @@ def test_a_rollback_needs_the_approval_of_the_locked_plan_and_not_of_the_current
 
 
 # Taking a word back
+
+
+strict = prepared_project(approvals.create)
+
+
+def open_questions(strict: Project) -> list[str]:
+    return [one["id"] for one in strict.quick("check-plan", "1", "--json").data["open_questions"]]
+
+
+def test_a_strict_plan_needs_an_answer_to_each_unjudged_question(strict: Project) -> None:
+    """R-LOCK-6, R-ASK-1."""
+    questions = open_questions(strict)
+    assert questions == ["interfaces", "invariants", "design"]
+    given = ("approve", "1", "--hash", contract(strict))
+    for some in ((), ("--answer", "design=yes")):
+        details = refused(strict.quick(*given, *some, "--json"), "approval.unanswered")
+        assert [one["id"] for one in details["questions"]] == [
+            one for one in questions if not (some and one == "design")
+        ]
+    refused(run(strict), "approval.missing")
+    command = shlex.split(details["choices"][0]["command"])[1:]
+    answer = strict.quick(*command, "--json")
+    assert answer.code == 0, answer
+    assert [(one["question"], one["answer"]) for one in answer.data["answers"]] == [
+        ("design", "yes"),
+        ("interfaces", "yes"),
+        ("invariants", "yes"),
+    ]
+    assert {one["by"] for one in answer.data["answers"]} == {answer.data["by"]}
+    may_start(strict)
+
+
+def test_answering_no_to_a_self_check_question_approves_nothing(strict: Project) -> None:
+    """R-LOCK-6."""
+    flags = ("--answer", "interfaces,invariants=yes", "--answer", "design=no", "--json")
+    details = refused(strict.quick("approve", "1", "--hash", contract(strict), *flags), "approval.answered-no")
+    assert details["evidence"] == ["design: Is the quality of the design acceptable? no"]
+    refused(run(strict), "approval.missing")
+
+
+def test_an_answer_to_a_question_that_is_not_open_is_bad_input(strict: Project) -> None:
+    """R-LOCK-6."""
+    given = ("approve", "1", "--hash", contract(strict), "--json", "--answer")
+    answer = strict.quick(*given, "rollback=yes")
+    assert (answer.code, answer.error["code"]) == (3, "approval.unknown-question")
+    assert strict.quick(*given, "design=maybe").code == 2
+
+
+def test_an_unstated_requirement_is_answered_by_its_id(strict: Project) -> None:
+    """R-LOCK-6."""
+    strict.plan([strict_task("T1-01", "a.txt")], head=STRICT.replace("{REQ-1: files}", "[REQ-1]"))
+    assert open_questions(strict)[-1] == "REQ-1"
+    assert "REQ-1" in [one["question"] for one in approve(strict).data["answers"]]
+
+
+def test_at_a_terminal_the_question_shows_what_yes_means_and_records_who_answered(strict: Project) -> None:
+    """R-LOCK-6."""
+    ended, output = at_terminal(strict, ("approve", "1"), "yes")
+    assert ended == 0, output
+    assert "you answer yes to design: Is the quality of the design acceptable?" in output
+    assert strict.json("approve", "1", "--revoke").data["revoked"] == 1
+
+
+def test_the_question_for_consent_lists_what_is_not_judged(strict: Project) -> None:
+    """R-LOCK-6."""
+    strict.plan([making("T1-01", "a.txt", fields="- **Estimate:** 3h\n")])
+    shown = refused(run(strict), "consent.missing")["evidence"]
+    (unjudged,) = [line for line in shown if line.startswith("not judged by idumb: ")]
+    assert "design" in unjudged
+    assert unjudged.endswith(" (idumb check-plan 1 --verbose shows the questions)")
+    assert [line for line in shown if line.startswith("warning ")] == [
+        "warning .planning/phases/1/01-PLAN.md:19: T1-01 is large: an estimate of 3 hours."
+    ]

@@ -1,16 +1,20 @@
-"""`idumb approve`: strict plans run only under a valid approval of exactly their bytes."""
+"""`idumb approve`: strict plans run only under a valid approval of exactly their bytes, signed or not."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.adapters.store.test_approvals import allow, make_key
 from tests.support import approvals, seed
 from tests.support.answer import Answer
 from tests.support.approvals import CHECK, FIELDS, STRICT, approve, contract, may_start, refused, run
+from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task, write
 from tests.support.terminal import answering
@@ -156,6 +160,7 @@ CHANGES_WHILE_RUNNING = {
         "lock.policy-changed",
         None,
     ),
+    "a file of a command": (f"printf ' ' >> {CHECK}", "approval.void", ["files"]),
 }
 
 
@@ -175,7 +180,10 @@ def _changing(project: Project, command: str, *, head: str = "") -> None:
 def test_the_lock_is_checked_before_every_task(project: Project, change: str) -> None:
     """R-LOCK-4: the run stops before the next task and names what changed."""
     command, code, changed = CHANGES_WHILE_RUNNING[change]
-    _changing(project, command, head=STRICT if change == "no plan" else "")
+    _changing(project, command, head=STRICT if change in ("no plan", "a file of a command") else "")
+    if change == "a file of a command":
+        place = project.folder / ".planning/phases/1/01-PLAN.md"
+        place.write_text(place.read_text().replace("`test -s b.txt`", f"`sh {CHECK}`"))
     approve(project)
     details = refused(run(project), code)
     assert changed is None or details["changed"] == changed
@@ -196,17 +204,6 @@ def test_a_run_continues_after_the_plan_is_reverted(project: Project) -> None:
     answer = project.resume("--no-verify")
     assert answer.code == 0, answer
     assert project.read("b.txt") == "made\n"
-
-
-def test_a_changed_file_of_a_command_stops_a_strict_run(project: Project) -> None:
-    """R-LOCK-4."""
-    _changing(project, f"printf ' ' >> {CHECK}", head=STRICT)
-    place = project.folder / ".planning/phases/1/01-PLAN.md"
-    place.write_text(place.read_text().replace("`test -s b.txt`", f"`sh {CHECK}`"))
-    approve(project)
-    details = refused(run(project), "approval.void")
-    assert details["changed"] == ["files"]
-    assert not project.exists("b.txt")
 
 
 def run_and_revoke(project: Project, folder: Path) -> Answer:
@@ -233,3 +230,74 @@ def test_a_revoked_approval_stops_a_strict_run_before_its_next_task(project: Pro
     approve(project)
     refused(run_and_revoke(project, tmp_path), "approval.revoked")
     assert not project.exists("b.txt")
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("there is no ssh-keygen")
+    return make_key(tmp_path / "key")
+
+
+def _clone(project: Project, tmp_path: Path) -> Project:
+    """The same project in a fresh clone, as on an unattended machine."""
+    clone = GitSandbox(tmp_path / "there")
+    project.repo.git("clone", "--quiet", str(project.folder), str(clone.root))
+    for name, value in (("user.name", "CI"), ("user.email", "ci@example.invalid")):
+        clone.git("config", name, value)
+    return Project(clone, clone.root)
+
+
+def test_a_signed_approval_is_valid_in_another_clone(project: Project, tmp_path: Path, key: Path) -> None:
+    """R-LOCK-3: a signature, if any, is verified."""
+    file = tmp_path / "approval.json"
+    approval = approve(project, "--sign", str(key), "--file", str(file)).data
+    assert (approval["signed"], approval["file"]) == (True, str(file))
+    clone = _clone(project, tmp_path)
+    refused(run(clone), "approval.missing")
+    refused(run(clone, "--approval", str(file)), "approval.no-signers")
+    allow(key)
+    clone.repo.write("a.txt", "mine\n")
+    refused(run(clone, "--approval", str(file)), "task.dirty-path")
+
+
+def test_a_signed_approval_with_one_field_changed_is_refused(project: Project, tmp_path: Path, key: Path) -> None:
+    """R-LOCK-3."""
+    file = tmp_path / "approval.json"
+    approve(project, "--sign", str(key), "--file", str(file), "--expires", "1d")
+    allow(key)
+    whole, clone = json.loads(file.read_text()), _clone(project, tmp_path)
+    for field, value in {"base_commit": None, "expires": None, "by": "x", "need": "0" * 64}.items():
+        file.write_text(json.dumps({**whole, "grant": {**whole["grant"], field: value}}))
+        refused(run(clone, "--approval", str(file)), "approval.bad-signature")
+
+
+def test_a_signed_approval_by_an_unknown_signer_is_refused(project: Project, tmp_path: Path, key: Path) -> None:
+    """R-LOCK-3."""
+    file = tmp_path / "approval.json"
+    approve(project, "--sign", str(key), "--file", str(file))
+    allow(make_key(tmp_path / "other"))
+    refused(run(_clone(project, tmp_path), "--approval", str(file)), "approval.bad-signature")
+    refused(run(project), "approval.bad-signature")  # the kept one is verified too
+
+
+def test_a_signed_approval_revoked_here_stays_revoked(project: Project, tmp_path: Path, key: Path) -> None:
+    """R-LOCK-4: importing the file again does not undo the revocation."""
+    file = tmp_path / "approval.json"
+    allow(key)
+    approve(project, "--sign", str(key), "--file", str(file))
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    refused(run(project, "--approval", str(file)), "approval.revoked")
+
+
+def test_an_unsigned_file_and_an_invalid_key_are_refused(project: Project, tmp_path: Path) -> None:
+    answer = project.quick("approve", "1", "--file", str(tmp_path / "x"), "--json")
+    assert (answer.code, answer.error["code"]) == (2, "usage")
+    given = (*project.answers(), "--hash", contract(project))
+    signing = ("approve", "1", *given, "--sign", str(tmp_path / "none"), "--json")
+    refused(project.quick(*signing), "approval.not-signed")
+    refused(run(project), "approval.missing")
+    missing = run(project, "--approval", os.devnull)
+    assert (missing.code, missing.error["code"]) == (3, "approval.unreadable")
+    both = project.quick("approve", "1", "--revoke", "--hash", "0" * 64, "--json")
+    assert both.code == 2

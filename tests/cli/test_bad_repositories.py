@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, task, write
-from tests.support.refusals import EVERY, all_bytes, refused
+from tests.support.refusals import EVERY, all_bytes
 
 
 def test_outside_a_repository_and_in_a_bare_one_every_command_says_so(tmp_path: Path) -> None:
@@ -82,41 +82,13 @@ def test_nothing_is_written_in_a_place_where_later_commands_would_refuse(
 
 
 def merge(repo: GitSandbox) -> None:
-    diverge(repo)
-    assert repo.try_git("merge", "other").returncode
-
-
-def rebase(repo: GitSandbox) -> None:
-    diverge(repo)
-    assert repo.try_git("rebase", "other").returncode
-
-
-def cherry_pick(repo: GitSandbox) -> None:
-    diverge(repo)
-    assert repo.try_git("cherry-pick", "other").returncode
-
-
-def unmerged(repo: GitSandbox) -> None:
-    """The state after a conflicted `stash apply`: unmerged entries and no operation."""
-    merge(repo)
-    (repo.git_dir / "MERGE_HEAD").unlink()
-
-
-def diverge(repo: GitSandbox) -> None:
     repo.git("switch", "--quiet", "-c", "other")
     repo.write("README.md", "theirs\n")
     repo.commit("theirs", "README.md")
     repo.git("switch", "--quiet", "main")
     repo.write("README.md", "ours\n")
     repo.commit("ours", "README.md")
-
-
-STATES: Mapping[str, Callable[[GitSandbox], None]] = {
-    "git.merge-in-progress": merge,
-    "git.rebase-in-progress": rebase,
-    "git.cherry-pick-in-progress": cherry_pick,
-    "git.unmerged": unmerged,
-}
+    assert repo.try_git("merge", "other").returncode
 
 
 def _failed(sandbox: GitSandbox) -> Project:
@@ -126,12 +98,11 @@ def _failed(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.parametrize("code", seed.one_on_a_push([*STATES], "an operation in progress"))
-def test_an_operation_in_progress_stops_every_command_that_writes(prepared: Prepared, code: str) -> None:
-    """R-GIT-7: refused with one clear line before anything changes."""
+def test_an_operation_in_progress_stops_every_command_that_writes(prepared: Prepared) -> None:
+    """R-GIT-7: refused with one clear line before anything changes; `tests/states` has every operation."""
     project = prepared.get(_failed)
     consent = project.approval()
-    STATES[code](project.repo)
+    merge(project.repo)
     before = all_bytes(project.repo)
     for arguments in (
         ("execute-phase", "1", "--approve", consent),
@@ -141,21 +112,10 @@ def test_an_operation_in_progress_stops_every_command_that_writes(prepared: Prep
         ("accept", "T1-02", "--why", "a reason"),
     ):
         answer = project.quick(*arguments, "--json")
-        assert (answer.code, answer.error["code"]) == (4, code), answer
+        assert (answer.code, answer.error["code"]) == (4, "git.merge-in-progress"), answer
         assert "git status" in f"{answer.error['message']} {answer.error['hint']}"
     assert all_bytes(project.repo) == before
     assert project.quick("status").code == 0
-
-
-def test_without_an_identity_a_run_is_refused_before_it_starts(project: Project) -> None:
-    """R-GIT-7, F23: never an empty checkpoint in silence."""
-    project.plan([making("T1-01", "a.txt")])
-    consent = project.approval()
-    for key in ("user.name", "user.email"):
-        project.repo.git("config", "--unset", key)
-    project.repo.git("config", "user.useConfigOnly", "true")
-    error, _ = refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="git.no-identity")
-    assert "git config user.name" in str(error["hint"])
 
 
 def modified(repo: GitSandbox) -> None:

@@ -1,11 +1,16 @@
-"""R-GIT-8: a branch for a phase on request, and projects in a subfolder of a repository."""
+"""R-GIT-8: a branch for a phase on request, and projects in a subfolder of a repository (R-LOG-6)."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.project import Project, making
+from tests.support.prepared import prepared_project
+from tests.support.project import Project, making, shell, task
 
 
 def _project(sandbox: GitSandbox, settings: str = "", *, first: bool = True) -> Project:
@@ -77,3 +82,116 @@ def test_scope_root_keeps_a_plan_in_its_subfolder(sandbox: GitSandbox) -> None:
     answer = run(inside)
     assert answer.code == 0, answer
     assert project.read("app/b.txt") == "made\n"
+
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+
+
+@pytest.fixture
+def halted(project: Project) -> Project:
+    """T1-01 and T1-02 are done; T1-03, which depends on both, failed."""
+    steps = [shell("cat a.txt b.txt > c.txt"), shell("test -e ok")]
+    project.plan(
+        [
+            making("T1-01", "a.txt"),
+            making("T1-02", "b.txt", after="T1-01"),
+            task("T1-03", files="create `c.txt`", check="test -s c.txt", after="T1-02", steps=steps),
+        ]
+    )
+    assert project.execute("--max-attempts", "1", "--no-verify").code == 1
+    project.repo.write("ok", "")
+    project.repo.commit("ok")
+    return project
+
+
+def lose(project: Project) -> str:
+    """Drop the commit of T1-02, and keep the one after it."""
+    lost = project.repo.git("rev-parse", "HEAD~1").strip()
+    project.repo.git("rebase", "-q", "--onto", "HEAD~2", "HEAD~1")
+    return lost
+
+
+def test_a_done_task_whose_commit_the_branch_lost_is_named_and_asked_about(halted: Project) -> None:
+    """Case: `git reset` or a rebase drops a commit of an unfinished run."""
+    project, lost = halted, lose(halted)
+    words = f"commit {lost[:7]} of T1-02 is no longer on main"
+    view = project.json("status").data
+    assert (view["phases"][0]["tasks"]["completed"], view["phases"][0]["reason"]) == (1, words)
+    assert view["next"] == {"phase": "1", "command": "idumb resume 1", "tool": None, "why": words}
+    shown = project.json("show", "T1-02").data
+    assert (shown["status"], shown["reason"]) == ("ready", words)
+    assert words in project.quick("doctor").out
+    refused = project.resume("--retry-failed")
+    assert (refused.code, project.exists("b.txt")) == (5, False)
+    (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
+    assert [choice["id"] for choice in question["choices"]] == ["again", "fresh"]
+    assert project.json("decide", question["id"], "again").code == 0
+    ended = project.resume("--retry-failed", "--no-verify")
+    assert (ended.code, project.read("c.txt")) == (0, "made\nmade\n")
+
+
+def about_history(project: Project) -> Any:
+    (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
+    return question
+
+
+def lose_the_newest(project: Project) -> str:
+    """Reset the branch to before T1-02, whose commit is its newest. The plan, which has the answers, stays."""
+    lost, plan = project.repo.git("rev-parse", "HEAD").strip(), project.read(PLAN)
+    project.repo.git("reset", "-q", "--hard", "HEAD~1")
+    project.repo.write(PLAN, plan)
+    return lost
+
+
+def _reset(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    failing = task("T1-03", files="create `c.txt`", check="test -s c.txt", after="T1-02", steps=[shell("test -e ok")])
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), failing])
+    assert project.execute("--max-attempts", "1", "--no-verify").code == 1
+    lose_the_newest(project)
+    assert project.resume("--retry-failed").code == 5
+    return project
+
+
+reset = prepared_project(_reset)
+"""T1-03 failed, and the branch lost the commit of T1-02."""
+
+
+@pytest.mark.nightly
+def test_the_commit_is_brought_back(reset: Project) -> None:
+    project, question = reset, about_history(reset)
+    lost = question["evidence"][0]
+    assert [choice["id"] for choice in question["choices"]] == ["again", "return", "fresh"]
+    assert project.json("decide", question["id"], "return").code == 0
+    assert (project.repo.head(), project.read("b.txt")) == (lost, "made\n")
+    assert project.repo.git("status", "--porcelain", "b.txt") == ""
+    assert project.resume("--retry-failed", "--max-attempts", "1").code == 1
+    assert (project.statuses()["T1-02"], project.json("decisions").data["decisions"][0]["kind"]) == (
+        "completed",
+        "stopped",
+    )
+
+
+def test_a_commit_is_not_brought_back_over_files_of_the_user(reset: Project) -> None:
+    project, question, head = reset, about_history(reset), reset.repo.head()
+    project.repo.write("b.txt", "mine")
+    refused = project.json("decide", question["id"], "return")
+    assert (refused.code, refused.error["code"]) == (4, "run.history-changed")
+    assert (project.read("b.txt"), project.repo.head()) == ("mine", head)
+    assert about_history(project)["id"] == question["id"]
+
+
+def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project: Project) -> None:
+    """The agent of T1-02 resets the user's branch to before T1-01."""
+    drop = shell('git -C "$IDUMB_REPOSITORY" reset -q --hard HEAD~1')
+    loses = task(
+        "T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=[drop, shell("echo made > b.txt")]
+    )
+    project.plan([making("T1-01", "a.txt"), loses, making("T1-03", "c.txt")])
+    plan = project.read(PLAN)
+    ended = project.execute("--no-verify")
+    assert (ended.code, ended.error["code"]) == (5, "run.waiting")
+    assert "T1-01 is no longer on main" in ended.error["message"]
+    assert not project.exists("b.txt")
+    assert not project.exists("c.txt")
+    assert plan == project.read(PLAN)

@@ -10,6 +10,12 @@ from tests.support.project import Project, failing_task
 
 if TYPE_CHECKING:
     import pytest
+import os
+import subprocess
+
+import pytest
+
+from tests.support.project import IDUMB, making
 
 PLACE = ".idumb/config.yaml"
 EDITS = [
@@ -104,3 +110,21 @@ def test_a_variable_overrides_the_file_unless_consent_or_trust_depends_on_it(
     for name, value in (("RUN_MAX_ATTEMPTS", "many"), ("PROTECTED", "[]")):
         monkeypatch.setenv(f"IDUMB_{name}", value)
         assert project.json("check-plan", "1").error["code"] == "config.variable", value
+
+
+def completed(project: Project, *words: str) -> list[str]:
+    """Return what `words` can become; the last one is incomplete. Nothing may be said to the terminal."""
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_IDUMB_COMPLETE": "bash_complete"}
+    done = subprocess.run(
+        [*IDUMB], cwd=project.start, env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.nightly
+def test_commands_phases_and_tasks_are_completed(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
+    assert completed(project, "idumb", "dlq", "re") == ["retry", "remove"]
+    assert completed(project, "idumb", "execute-phase", "") == ["1"]
+    assert completed(project, "idumb", "show", "t1-0") == ["T1-01", "T1-02"]

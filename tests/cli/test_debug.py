@@ -1,15 +1,21 @@
-"""`show --debug` reports all that is known about a failed task, and asks the debugger."""
+"""`show --debug` asks the debugger; `show --transcript` says what an agent did in an attempt (R-RUN-2)."""
 
 from __future__ import annotations
 
-import jsonschema
+import json
+from pathlib import Path
 
+import jsonschema
+import pytest
+
+from idumb.views.html import page
+from tests.support import plans
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
-from tests.support.project import Project, making, shell, task
+from tests.support.project import Project, create, making, shell, task
 from tests.support.schemas import published
 
 SCHEMA = published("show-debug")
@@ -95,3 +101,101 @@ def test_the_debugger_is_asked_once_a_person_consented(project: Project) -> None
     assert data["diagnosis"] == {"binding": "one", "text": "b.txt:1 says it.\n", "failure": ""}
     assert project.read(PLAN) == before
     assert "Diagnosis by one (an opinion):" in project.quick("show", "T1-02", "--debug").out
+
+
+TRANSCRIPT = published("show-transcript")
+SECRET = "sk-ant-api03-" + "x7Kq" * 12
+CLAUDE = (
+    {"type": "system", "subtype": "init", "session_id": "s", "model": "claude-test"},
+    {"type": "assistant", "message": {"content": [{"type": "text", "text": f"I use {SECRET}."}]}},
+    {"type": "assistant", "message": {
+        "content": [{"type": "tool_use", "name": "Write", "input": {"file_path": "a.txt", "content": "made"}}],
+        "usage": {"input_tokens": 900, "output_tokens": 12}}},
+    {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "usage": {"input_tokens": 900}},
+)  # fmt: skip
+CODEX = (
+    {"type": "thread.started", "thread_id": "t"},
+    {"type": "item.completed", "item": {"type": "agent_message", "text": "I begin."}},
+    {"type": "item.completed", "item": {"type": "command_execution", "command": "make", "exit_code": 2}},
+    {"type": "item.completed", "item": {"type": "file_change", "changes": [{"path": "a.txt", "kind": "add"}]}},
+    {"type": "turn.completed", "usage": {"input_tokens": 900, "output_tokens": 12}},
+)
+
+
+def reporting(project: Project, tmp_path: Path, name: str, events: tuple[object, ...]) -> None:
+    """Bind an agent that writes `a.txt` and prints these events."""
+    program = tmp_path / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    (tmp_path / "events").write_text("".join(f"{json.dumps(event)}\n" for event in events), encoding="utf-8")
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\ncat {tmp_path}/events\necho made > a.txt\n", encoding="utf-8")
+    program.chmod(0o755)
+    project.configure(f"builder: it\nbindings: {{it: {{adapter: {name}, argv: [{program}]}}}}\n")
+
+
+def transcript(project: Project, *flags: str) -> dict[str, list[str]]:
+    answer = project.quick("show", "T1-01", "--transcript", *flags, "--json")
+    assert answer.code == 0, answer
+    jsonschema.Draft202012Validator(TRANSCRIPT).validate(answer.data)
+    return {row["role"]: row["output"].splitlines() for row in answer.data["transcripts"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "events", "lines"),
+    [
+        ("claude", CLAUDE, ["model claude-test", "says: I use [redacted", "Write a.txt", "912 tokens so far",
+                            "ended: success"]),
+        ("codex", CODEX, ["says: I begin.", "run make: exit 2", "add a.txt", "912 tokens so far"]),
+    ],
+)  # fmt: skip
+def test_what_a_vendor_reports_becomes_short_lines_without_secrets(
+    sandbox: GitSandbox, tmp_path: Path, name: str, events: tuple[object, ...], lines: list[str]
+) -> None:
+    """R-RUN-2: the attempt keeps what its agent did."""
+    project = create(sandbox)
+    reporting(project, tmp_path, name, events)
+    project.plan([making("T1-01", "a.txt", steps=())])
+    assert plans.run(project, "--no-verify").code == 0
+    kept = transcript(project)["builder"]
+    assert len(kept) == len(lines), kept
+    assert all(line.startswith(start) for line, start in zip(kept, lines, strict=True)), kept
+    assert "Write a.txt" in project.quick("show", "T1-01", "--transcript").out or name == "codex"
+
+
+def test_steps_and_any_program_have_a_transcript_of_each_attempt(sandbox: GitSandbox) -> None:
+    project = create(sandbox)
+    script = json.dumps("echo working on $IDUMB_ATTEMPT; echo made > a.txt")
+    project.configure(f"builder: it\nbindings: {{it: {{adapter: command, argv: [sh, -c, {script}]}}}}\n")
+    done = making("T1-02", "b.txt", after="T1-01")
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s b.txt"), done])
+    assert plans.run(project, "--max-attempts", "2").code == 1
+    assert transcript(project) == {"builder": ["working on 2"]}
+    assert transcript(project, "--attempt", "1") == {"builder": ["working on 1"]}
+    missing = project.quick("show", "T1-01", "--transcript", "--attempt", "3", "--json")
+    assert missing.error["code"] == "task.no-attempt"
+    project.plan([making("T1-01", "b.txt")])
+    assert plans.run(project, "--no-verify", "--force").code == 0
+    assert transcript(project) == {"builder": ["write_file b.txt: completed"]}
+
+
+@pytest.mark.nightly
+def test_the_page_of_a_run_has_the_end_of_each_transcript_folded(
+    tmp_path: Path, sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-OPS-1: limited in bytes, all together too."""
+    monkeypatch.setattr(page, "_MOST_OF_TRANSCRIPTS", 100)
+    project = create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert plans.run(project).code == 0
+    assert project.quick("report", "1", "--html", str(tmp_path / "page.html")).code == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<details><summary>Transcript of the builder</summary>" in text
+    assert page._last_bytes("a" * 101, 100) == f"…{'a' * 100}"
+
+
+def test_a_task_of_a_person_has_no_transcript(sandbox: GitSandbox) -> None:
+    project = create(sandbox)
+    project.configure("builder: human\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    plans.run(project)
+    answer = project.quick("show", "T1-01", "--transcript", "--json")
+    assert (answer.code, answer.error["code"]) == (4, "task.no-transcript")

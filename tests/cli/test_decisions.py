@@ -1,20 +1,19 @@
-"""Questions and answers: every answer is in the plan, and a saved answer is given only if that is safe."""
+"""Questions and answers: each answer is in the plan or given when that is safe, and each choice can succeed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.support import ended_runs
+import pytest
+
+from tests.support import choices, ended_runs, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import approve
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, edit, run, run_id, versions
 from tests.support.prepared import Prepared, prepared_project
-from tests.support.project import Project, making, shell, task
-
-if TYPE_CHECKING:
-    import pytest
+from tests.support.project import Project, making, shell, task, write
 
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is *liked* — human\n"
 QUESTION = "T1-01.AC-2.1"
@@ -127,6 +126,7 @@ def _approved(sandbox: GitSandbox) -> Project:
     return project
 
 
+@pytest.mark.nightly
 def test_an_answer_stays_only_in_the_record_if_consent_cannot_follow_it(prepared: Prepared) -> None:
     """R-ASK-3, R-LOCK-4."""
     project = prepared.get(_approved)
@@ -135,3 +135,39 @@ def test_an_answer_stays_only_in_the_record_if_consent_cannot_follow_it(prepared
     assert decide(project, QUESTION, "yes").data["version"] is None
     assert project.read(PLAN) == before
     refused(project.quick("resume", "1", "--json"), "consent.missing", 5)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "# A project\n", ".env": "A=1\n"})
+
+
+def given(answer: Answer) -> list[dict[str, Any]]:
+    return list(answer.error["details"]["choices"])
+
+
+def offered(answer: Answer) -> list[str]:
+    return [row["id"] for row in given(answer)]
+
+
+@pytest.mark.parametrize(
+    ("path", "ways"),
+    seed.one_on_a_push(
+        [
+            (PLAN, ["look", "leave-out", "retry"]),
+            (".env", ["look", "amend", "leave-out", "retry"]),
+            ("stray.txt", ["look", "amend", "keep", "leave-out", "retry"]),
+        ],
+        "a changed path",
+    ),
+)
+def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, path: str, ways: list[str]) -> None:
+    """R-ASK-1, R-LOCK-5, R-RUN-7: no choice allows a forbidden write."""
+    steps = [write("a.txt", "made\n"), shell(f"echo '# x' >> {path}")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    failed = project.execute("--on-deviation", "stop")
+    assert (failed.code, failed.error["code"], offered(failed)) == (1, "run.halted", ways)
+    assert project.json("decisions").data["decisions"] == []
+    assert choices.refused(project, failed) == {}
+    again = project.resume()
+    assert given(again) == given(failed) or choices.refused(project, again) == {}

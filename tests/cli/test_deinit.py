@@ -166,10 +166,9 @@ def die_at(number: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("step", [17, pytest.param(3, marks=pytest.mark.nightly)])
-def test_a_deinit_killed_anywhere_is_finished_by_running_it_again(prepared: Prepared, step: int) -> None:
+def test_a_deinit_killed_anywhere_is_finished_by_running_it_again(prepared: Prepared) -> None:
     """F30: nothing of the user changes, and nothing of idumb remains."""
-    for number in range(1, 200, step):
+    for number in range(1, 200, 3):
         project = prepared.get(doctors.create)
         before = project.repo.ledger()
         if not _killed_at(project, number):

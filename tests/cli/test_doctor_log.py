@@ -118,6 +118,7 @@ def test_remains_are_reported_and_a_fix_removes_what_nothing_is_lost_with(projec
     assert name in project.repo.kept("refs/idumb/")
 
 
+@pytest.mark.nightly
 def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F40: the refusal names the holder; checks still run, and what the run has yet to write is no symptom."""
     project = projects.create(sandbox)
@@ -134,6 +135,7 @@ def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox, tmp_pat
         assert problems(doctor(project), "projections.true") == []
 
 
+@pytest.mark.nightly
 def test_names_of_finished_runs_come_back_after_their_ref_was_deleted(project: Project) -> None:
     """The log names each snapshot and checkpoint, and plans. `written` is a note."""
     project.configure("git: {reports: none}\n")

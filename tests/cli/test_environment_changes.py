@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from tests.support import choices
+from tests.support import choices, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.envelopes import BUILDER, CONFIG, built, kinds, parts, rewrite, shown
+from tests.support.envelopes import BUILDER, CONFIG, built, differing, kinds, parts, rewrite, shown
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
 from tests.support.schemas import published
@@ -196,3 +198,109 @@ def test_a_strict_run_offers_three_choices_at_another_version_of_the_agent(
     assert "coder: the agent's program was" in answer.error["details"]["evidence"][0]
     assert len(strict.events("--kind", "attempt.started")) == count
     assert choices.refused(strict, answer) == {}
+
+
+def test_each_part_is_shown_with_the_text_that_was_hashed(project: Project, program: Path) -> None:
+    """R-ENV-1, R-OPS-1: model, prompt template, context, toolchain, tools, rules and configuration."""
+    context = "- **Preconditions:**\n  - context `README.md`\n"
+    project.plan([built("T1-01", fields=context), making("T1-02", "b.txt", fields=context)])
+    assert run(project, "--no-verify").code == 0
+    envelope = shown(project, "T1-01")
+    by_name = parts(envelope)
+    assert (envelope["task"], envelope["attempt"], envelope["builder"]) == ("T1-01", 1, "coder")
+    assert by_name["model"]["value"] == "small"
+    assert "$acceptance" in by_name["prompt"]["source"]
+    assert json.loads(by_name["program"]["source"])["argv"] == [str(program), "--model", "small"]
+    assert str(program) in json.loads(by_name["program"]["source"])["files"]
+    assert json.loads(by_name["context"]["source"]) == {"README.md": project.repo.git("rev-parse", "HEAD:README.md")}
+    assert set(by_name["tools"]["value"]) == {"git", "python"}
+    assert json.loads(by_name["rules"]["source"])[1]["name"] == "validator"
+    assert json.loads(by_name["configuration"]["source"])["builder"] == "coder"
+    assert by_name["policy"]["absent"] is True
+    output = project.quick("show", "t1-01", "--envelope").out
+    assert "  model:           small\n" in output
+    assert "  policy:          none\n" in output
+    assert set(differing(project, "T1-01", "T1-02")) == {"adapter", "program", "model", "binding", "prompt"}
+
+
+def test_lock_in_shows_checks_levels_and_confidence(project: Project) -> None:
+    """R-GATE-6: the lock shows a confidence score and its parts."""
+    criteria = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — opinion\n"
+    project.plan([making("T1-01", "a.txt", criteria=criteria)])
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
+    assert "Locked in: confidence 0." in answer.err
+    assert "1 of 2 criteria and tests are proven by commands" in answer.err
+    (locked,) = kinds(project, "run.locked")
+    assert 0 < locked["confidence"] < 1
+    assert {part["name"] for part in locked["parts"]} == {
+        "checks", "proofs", "coverage", "files", "reversible", "agents"
+    }  # fmt: skip
+    assert {rule["name"]: rule["level"] for rule in locked["levels"]} == {"size": 1, "validator": 1}
+    begun = [e["kind"] for e in project.events("1") if e["kind"] in {"run.locked", "attempt.started"}]
+    assert begun[0] == "run.locked"
+
+
+def program_of(project: Project) -> Path:
+    return project.folder.parent / "coder"
+
+
+def chancy(project: Project, more: str = "") -> None:
+    """Let the builder write how often it was called."""
+    counter = project.folder.parent / "count"
+    rewrite(program_of(project), f'#!/bin/sh\necho x >> {counter}\nwc -l < {counter} > "$IDUMB_TASK.txt"\n{more}')
+
+
+def run_and_roll_back(project: Project) -> Project:
+    project.configure(CONFIG.format(program=program_of(project)))
+    project.plan([built("T1-01")])
+    assert run(project, "--no-verify").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    return project
+
+
+def _once(sandbox: GitSandbox) -> Project:
+    """A phase that ran and was rolled back, with a builder that never writes the same file twice."""
+    project = projects.create(sandbox)
+    chancy(project)
+    return run_and_roll_back(project)
+
+
+@pytest.fixture
+def once(prepared: Prepared) -> Project:
+    project = prepared.get(_once)
+    chancy(project)  # it is beside the repository, and another test may have changed it
+    return project
+
+
+def resumed(project: Project, *flags: str) -> Answer:
+    return project.quick("resume", "1", *flags, "--no-verify", "--json")
+
+
+def test_the_same_request_with_another_result_is_reported_and_refused_in_deterministic_mode(once: Project) -> None:
+    """R-ENV-2: both attempts are named, and the run continues. Attempts of other runs count. No retry."""
+    answer = resumed(once)
+    assert answer.code == 0, answer.out
+    (event,) = kinds(once, "nondeterminism.found")
+    assert (event["paths"], event["earlier"]["attempt"], event["refused"]) == (["T1-01.txt"], 1, False)
+    assert any("T1-01 left other bytes in T1-01.txt than run" in w for w in answer.object["warnings"])
+    assert once.repo.git("show", f"{event['earlier']['tree']}:T1-01.txt") != once.read("T1-01.txt").strip()
+    assert once.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    answer = resumed(once, "--deterministic")
+    assert answer.code == 1
+    row = answer.data["tasks"][0]
+    assert (row["status"], row["attempts"]) == ("failed", 1)
+    assert row["reason"].startswith("not deterministic: T1-01.txt differ from run")
+    assert [found["refused"] for found in kinds(once, "nondeterminism.found")].count(True) == 1
+    assert len(kinds(once, "nondeterminism.found")) == 2
+
+
+@pytest.mark.parametrize("base", seed.one_on_a_push([True, False], "what differs"))
+def test_another_result_on_another_base_or_of_another_version_is_not_reported(once: Project, *, base: bool) -> None:
+    """R-ENV-2: what the builder started from, or its environment, differs, so the difference proves nothing."""
+    if base:
+        once.repo.write_all({"elsewhere.txt": "the user's\n"})
+        once.repo.commit("elsewhere", "elsewhere.txt")
+    else:
+        chancy(once, "# new\n")
+    assert resumed(once, "--deterministic").code == 0
+    assert kinds(once, "nondeterminism.found") == []

@@ -1,14 +1,21 @@
-"""Tasks that fail: attempts, feedback, blocked dependents, halting, `--retry-failed`, `accept` and `skip`."""
+"""Tasks that fail: attempts, feedback, halting, `--retry-failed`, `accept`, `skip`, and dead letters."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import jsonschema
+import pytest
+
 from tests.support import ended_runs
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.prepared import Prepared
+from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, failing_task, making, shell, task, write
+from tests.support.schemas import published
 
 
 def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project, tmp_path: Path) -> None:
@@ -76,3 +83,140 @@ def test_a_task_s_write_to_a_protected_path_is_not_delivered_by_accept(project: 
     assert answer.code == 0, answer
     assert project.repo.git("show", "--format=", "--name-only").split() == ["a.txt"]
     assert [project.read(path) if project.exists(path) else None for path in PROTECTED] == before
+
+
+SCHEMA = published("dlq")
+
+
+def _parked(sandbox: GitSandbox) -> Project:
+    """T1-01 and T1-02 failed all their attempts, T1-03 is completed; T1-01 succeeds as soon as `ready` is committed."""
+    failing = projects.create(sandbox)
+    failing.plan(
+        [
+            task("T1-01", files="create `a.txt`", check="test -e ready", steps=[shell("touch a.txt")]),
+            task("T1-02", check="false", steps=[shell("true")]),
+            making("T1-03", "c.txt"),
+        ]
+    )
+    assert run(failing, "--max-attempts", "2").code == 1
+    return failing
+
+
+failing = prepared_project(_parked)
+
+
+def dlq(failing: Project, *words: str) -> Answer:
+    answer = failing.quick("dlq", *words, "--json")
+    if answer.code == 0 and words[0] != "retry":
+        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    return answer
+
+
+def parked(failing: Project, *words: str) -> list[str]:
+    return [one["task"] or "run" for one in dlq(failing, "list", *words).data["dead_letters"]]
+
+
+def test_failed_tasks_and_their_run_become_dead_letters_with_a_class(failing: Project) -> None:
+    """R-HAND-3; R-RUN-5, R-OPS-4: there are as many attempts as `--max-attempts` says."""
+    letters = dlq(failing, "list").data["dead_letters"]
+    assert [(one["kind"], one["task"], one["class"]) for one in letters] == [
+        ("task", "T1-01", "permanent"),
+        ("task", "T1-02", "permanent"),
+        ("run", None, "permanent"),
+    ]
+    first = letters[0]
+    assert (first["attempts"], first["can_retry"], first["agent"]) == (2, True, "steps")
+    assert "AC-1" in first["reason"]
+    assert parked(failing, "--class", "transient") == []
+    assert parked(failing, "--agent", "steps", "--phase", "01") == ["T1-01", "T1-02"]
+    assert parked(failing, "--agent", "steps", "--retryable") == ["T1-01", "T1-02"]
+    shown = dlq(failing, "show", "T1-02").data["dead_letter"]
+    assert shown["events"][-1]["kind"] == "task.failed"
+    assert "T1-01" in failing.quick("dlq", "list").out
+    assert "idumb dlq retry" in failing.quick("dlq", "show", "T1-01").out
+
+
+def test_a_retry_is_one_attempt_of_that_task_alone_and_the_letter_counts_all_attempts(failing: Project) -> None:
+    """R-HAND-3, R-OPS-2: of a task, and of each that failed in a run; `resume --retry-failed` has them all again."""
+
+    def attempts() -> dict[str, int]:
+        rows = dlq(failing, "list").data["dead_letters"]
+        return {row["task"] or "run": row["attempts"] for row in rows}
+
+    assert attempts() == {"T1-01": 2, "T1-02": 2, "run": 4}
+    whole = next(row["id"] for row in dlq(failing, "list").data["dead_letters"] if row["kind"] == "run")
+    assert dlq(failing, "retry", whole).code == 1
+    assert attempts() == {"T1-01": 3, "T1-02": 3, "run": 6}
+    asked = [row["id"] for row in failing.quick("decisions", "--json").data["decisions"]]
+    assert sorted(asked) == ["T1-01.exhausted.3", "T1-02.exhausted.3"]
+    failing.repo.write("ready")
+    failing.repo.commit("ready", "ready")
+    assert dlq(failing, "retry", "T1-01").code == 1  # under the same checks; T1-02 is as failed as before
+    assert failing.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
+    assert parked(failing) == ["T1-02", "run"]
+    assert [e["task"] for e in failing.events("--kind", "attempt.started")].count("T1-03") == 1
+    assert failing.quick("resume", "1", "--retry-failed", "--max-attempts", "2", "--json").code == 1
+    assert attempts()["T1-02"] == 5
+    failed = failing.read(".planning/phases/1/1-SUMMARY.md").split("## Failed Tasks")[1].split("###")[0]
+    assert [row.split("|")[-2].strip() for row in failed.splitlines() if "T1-0" in row] == ["5"]
+
+
+def test_a_dropped_letter_is_gone_and_an_unknown_one_is_refused(failing: Project) -> None:
+    """R-HAND-3: the failure stays in the log; a later run of the phase has its own letters."""
+    (way,) = [way for way in dlq(failing, "show", "T1-02").data["dead_letter"]["next"] if "drop" in way]
+    assert failing.quick("dlq", "remove", "T1-02", "--why", "known", "--json").data["tasks"] == ["T1-02"], way
+    assert parked(failing) == ["T1-01", "run"]
+    assert [e["task"] for e in failing.events("--kind", "task.failed")] == ["T1-01", "T1-02"]
+    for unknown in ("T1-02", "nothing"):
+        refused = dlq(failing, "show", unknown)
+        assert (refused.code, refused.error["code"]) == (3, "dead-letter.unknown")
+    failing.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
+    answer = run(failing, "--no-verify")
+    assert answer.code == 0, answer
+    assert parked(failing) == []
+    assert dlq(failing, "retry").code == 2
+
+
+def _left(sandbox: GitSandbox) -> Project:
+    """A run whose agent wrote two files, one of them wrong."""
+    taken = projects.create(sandbox, files={"b.txt": "one\n"})
+    steps = [write("a.txt", "wrong\n"), write("b.txt", "two\n")]
+    files = "create `a.txt`, modify `b.txt`"
+    taken.plan([task("T1-01", files=files, check="grep -q right a.txt && grep -q t b.txt", steps=steps)])
+    assert taken.execute("--max-attempts", "1", "--no-verify").code in (1, 5)
+    assert not taken.exists("a.txt")
+    return taken
+
+
+taken = prepared_project(_left)
+
+
+def test_the_work_of_an_agent_is_corrected_by_hand_judged_and_committed(taken: Project) -> None:
+    answer = taken.json("take", "T1-01")
+    assert answer.code == 0, answer
+    assert (taken.read("a.txt"), taken.read("b.txt")) == ("wrong\n", "two\n")
+    assert taken.json("submit", "T1-01", "--no-verify").code == 1
+    taken.repo.write("a.txt", "right\n")
+    assert taken.json("take", "T1-01").code == 0
+    assert taken.json("submit", "T1-01", "--no-verify").code == 0
+    assert taken.statuses() == {"T1-01": "completed"}
+    assert taken.repo.git("show", "HEAD:a.txt") == "right"
+
+
+@pytest.mark.nightly
+def test_a_file_that_the_user_corrected_already_stays_as_it_is(taken: Project) -> None:
+    """R-RUN-5: the correction alone does not continue the run; its answer names the command that does."""
+    taken.repo.write("a.txt", "right\n")
+    resumed = taken.json("resume", "1", "--no-verify")
+    assert (resumed.code, "idumb take T1-01" in [way["command"] for way in resumed.object["ways"]]) == (1, True)
+    refused = taken.json("accept", "T1-01", "--why", "it is fine")
+    assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
+    assert taken.json("take", "T1-01").code == 0
+    assert (taken.read("a.txt"), taken.read("b.txt")) == ("right\n", "two\n")
+    assert taken.json("submit", "T1-01", "--no-verify").code == 0
+
+
+def test_giving_up_takes_the_work_out_of_the_tree_again(taken: Project) -> None:
+    taken.json("take", "T1-01")
+    assert taken.json("give-up", "T1-01", "--why", "later").code == 0
+    assert taken.repo.git("status", "--porcelain", "a.txt", "b.txt") == ""

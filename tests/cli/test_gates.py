@@ -1,4 +1,4 @@
-"""Gates at the command line: their page, their levels, and what each of them stops (R-GATE-1, R-GATE-6)."""
+"""Gates at the command line: their page, their levels, and what each of them stops (R-GATE-1, R-GATE-6, R-GIT-5)."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def test_a_declared_path_of_a_non_goal_is_an_error_of_the_plan_at_level_2(projec
     assert project.quick("approve", "1").code == 3
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("level", "status"), [(0, "passed"), (1, "partial")])
 def test_a_contradiction_is_reported_at_level_0_and_leaves_the_phase_unverified_at_level_1(
     project: Project, level: int, status: str
@@ -138,6 +139,7 @@ def beside_a_non_goal(project: Project, head: str = NON_GOAL) -> None:
 WORDS = "docs/b.txt: created, which the non-goal NG-1 excludes: no other docs"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("choice", "status"), [("yes", "completed"), ("no", "failed")])
 def test_a_guided_plan_asks_about_a_changed_non_goal(project: Project, choice: str, status: str) -> None:
     """R-GATE-3: the reason is in the question, in `show` and in the report."""
@@ -161,3 +163,109 @@ def test_a_strict_plan_fails_a_task_that_changed_a_non_goal(project: Project) ->
     assert project.quick("approve", "1", *project.answers(), "--hash", consent).code == 0
     answer = project.quick("execute-phase", "1", "--mode", "strict", "--no-verify", "--json")
     assert (answer.code, WORDS in answer.data["tasks"][0]["reason"]) == (1, True), answer
+
+
+CONFIG = (
+    "validator: reviewer\nbindings:\n  reviewer: {{adapter: command, argv: [{program}]}}\n"
+    "gates:\n  validator: {{level: {level}}}\n"
+)
+
+
+def reviewed(project: Project, place: Path, level: int) -> None:
+    """A task whose checks pass and whose validator says no."""
+    program = place / "reviewer"
+    program.write_text("#!/bin/sh\necho not good enough\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    project.configure(CONFIG.format(program=program, level=level))
+    project.plan([making("T1-01", "a.txt")])
+
+
+def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> None:
+    """R-GATE-6, R-GATE-1, R-RUN-3: how strict it is; the limits of the plan hold for a task without its own."""
+    two = task(
+        "T1-01",
+        files="create `a.txt`, create `b.txt`",
+        check="test -s b.txt",
+        steps=(write("a.txt", "a\n"), write("b.txt", "b\n")),
+        fields="- **Limits:** files 1\n",
+    )
+    long = task("T1-02", files="create `c.txt`", steps=(write("c.txt", "a\nb\nc\n"),))
+    project.plan([two, long], head="limits: {lines: 2}\n")
+    exceeded = project.execute("--max-attempts", "1")
+    assert ["limit files failed" in exceeded.data["tasks"][0]["reason"],
+            "limit lines failed" in exceeded.data["tasks"][1]["reason"]] == [True, True]  # fmt: skip
+    project.configure("gates: {size: {level: 0}}\n")
+    assert project.execute("--force", "--no-verify").code == 0
+    evidence = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
+    assert [(e["subject"], e["result"], e.get("level")) for e in evidence if "limit" in e["subject"]] == [
+        ("limit files", "failed", 0)
+    ]
+
+
+OTHERS = [role for role in agent.ROLES if role != agent.VALIDATOR]
+
+
+def test_every_role_accepts_a_level_and_an_informational_validator_blocks_nothing(
+    project: Project, tmp_path: Path
+) -> None:
+    """R-GATE-6: it is shown at lock-in, and a run is locked under it. Level 0 is only reported."""
+    reviewed(project, tmp_path, 0)
+    levels = "".join(f"  {role}: {{level: 2}}\n" for role in OTHERS)
+    project.configure(project.read(".idumb/config.yaml") + levels)
+    answer = project.execute("--no-verify")
+    assert answer.code == 0, answer
+    for role in OTHERS:
+        time = None if role == agent.BUILDER else 60.0
+        assert {"name": role, "kind": "role", "level": 2, "timeout": time} in answer.data["lock_in"]["levels"]
+    evidence = project.json("show", "T1-01").data["attempts"][0]["evidence"]
+    assert [(e["subject"], e["result"], e.get("level")) for e in evidence] == [
+        ("AC-1", "passed", None),
+        ("validator reviewer", "failed", 0),
+    ]
+
+
+SOURCE = "def slugify():\n    pass\n\n\ndef other():\n    pass\n"
+
+
+def _making(id: str, path: str, content: str, symbols: str = "") -> str:
+    fields = f"- **Symbols:** {symbols}\n" if symbols else ""
+    return task(id, files=f"create `{path}`", steps=(write(path, content),), fields=fields)
+
+
+def test_an_undeclared_symbol_and_a_missing_one_fail_the_task_and_are_named(project: Project) -> None:
+    first = _making("T1-01", "slug.py", SOURCE, "add slugify")
+    project.plan([first, _making("T1-02", "more.py", SOURCE, "add slugify, other, third")])
+    answer = run(project, "--max-attempts", "1")
+    assert answer.code == 1
+    reasons = [row["reason"] for row in answer.data["tasks"]]
+    assert "the symbol other in slug.py was added and is not declared" in reasons[0]
+    assert "the symbol third was declared (add third), but nothing did that" in reasons[1]
+    shown = project.quick("show", "T1-01")
+    assert "undeclared: added symbol other in slug.py, declared nothing" in shown.out
+    assert "added symbol slugify in slug.py, as declared" in shown.out
+    assert "--on-deviation" not in shown.out
+
+
+def test_symbols_are_in_checkpoint_and_summary_declared_or_not_and_a_language_that_is_not_judged_is_named(
+    project: Project,
+) -> None:
+    """R-GATE-4: where no symbol is declared nothing fails, and show, summary and checkpoint name what was added."""
+    tasks = [
+        _making("T1-01", "slug.py", SOURCE, "add slugify, other"),
+        _making("T1-02", "free.py", SOURCE),
+        _making("T1-03", "slug.lua", "function slugify() end\n", "add slugify"),
+    ]
+    project.plan(tasks)
+    answer = run(project, "--no-verify")
+    assert answer.code == 0, answer
+    checkpoint = project.read(".idumb/brain/execution/1/checkpoint-T1-01.md")
+    assert "symbol `slugify` in `slug.py`" in checkpoint
+    assert "added slugify in slug.py" in checkpoint.split("---")[1]
+    summary = project.read(answer.data["summary"])
+    assert "added other in slug.py" in summary
+    assert "added other in free.py" in summary
+    assert "added slugify in free.py" in project.read(".idumb/brain/execution/1/checkpoint-T1-02.md")
+    assert "symbols of free.py: added other, slugify" in project.quick("show", "T1-02").out
+    rows = project.quick("show", "T1-02", "--json").data["attempts"][-1]["ledger"]
+    assert [row["status"] for row in rows if "symbol" in row] == ["recorded", "recorded"]
+    assert "not judged" in project.quick("show", "T1-03").out

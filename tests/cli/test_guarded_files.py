@@ -82,6 +82,7 @@ def test_a_guided_run_names_what_changed_without_values_and_goes_on(project: Pro
     assert "t0ken" not in answer.out
 
 
+@pytest.mark.nightly
 def test_git_configuration_in_variables_has_no_effect(
     sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,9 @@
-"""Handoffs of completed tasks: written, saved, listed and updated, without ever blocking the run."""
+"""Handoffs: of completed tasks, to whoever builds or judges elsewhere, and back; none blocks the run (R-ADAPT-2)."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -9,7 +12,8 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.project import Project, making
+from tests.support.prepared import prepared_project
+from tests.support.project import Project, making, task
 from tests.support.schemas import published
 
 SCHEMA = published("handoff")
@@ -120,3 +124,140 @@ def test_a_document_that_cannot_be_written_stops_nothing(sandbox: GitSandbox) ->
     assert answer.code == 0, answer
     assert any("could not be written" in warning for warning in answer.object["warnings"])
     assert len(handoff(project, "list").data["handoffs"]) == 1
+
+
+MADE = task("T1-01", files="create `a.txt`, modify `README.md`", check="grep -q right a.txt")
+PATCH = """\
+I made it.
+```diff
+diff --git a/README.md b/README.md
+--- a/README.md
++++ b/README.md
+@@ -1 +1,2 @@
+ # A project
++and more
+diff --git a/a.txt b/a.txt
+new file mode 100644
+--- /dev/null
++++ b/a.txt
+@@ -0,0 +1 @@
++{}
+```
+"""
+
+
+def answered(folder: Path, body: str) -> list[str]:
+    """Answer every open handoff of a folder as another process does; their names."""
+    done = []
+    for asked in sorted(folder.glob("*.md")):
+        answer = asked.with_name(f"{asked.stem}.answer.md")
+        if asked.name.endswith(".answer.md") or answer.exists():
+            continue
+        text = f"---\ntype: answer\nhandoff: {asked.stem}\noutcome: done\n---\n{body}\nEND OF ANSWER\n"
+        answer.with_suffix(".part").write_text(text, encoding="utf-8")
+        answer.with_suffix(".part").rename(answer)
+        done.append(asked.stem)
+    return done
+
+
+def _waiting(sandbox: GitSandbox) -> Project:
+    """T1-01 waits for its first answer."""
+    asking = projects.create(sandbox)
+    asking.configure("builder: away\nbindings:\n  away: {adapter: handoff}\n")
+    asking.plan([MADE])
+    assert run(asking).code == 5
+    return asking
+
+
+asking = prepared_project(_waiting)
+
+
+def requests(asking: Project) -> Path:
+    return next((asking.folder / ".git").rglob("handoffs"))
+
+
+def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(asking: Project) -> None:
+    """R-ADAPT-2."""
+    folder = requests(asking)
+    request_file = next(folder.glob("T1-01-builder-*.md"))
+    text = request_file.read_text(encoding="utf-8")
+    assert "grep -q right a.txt" in text
+    assert "# A project" in text
+
+    answered(folder, PATCH.format("wrong"))
+    answer = asking.quick("resume", "1", "--json")
+    assert answer.code == 5, answer
+    second = next(p for p in folder.glob("T1-01-builder-*.md") if p.stem.split(".")[0] != request_file.stem)
+    assert "AC-1" in second.read_text(encoding="utf-8").partition("what was wrong")[2]
+
+    assert answered(folder, '```json\n{"edits": [{"tool": "edit_file", "path": "a.txt", "find": "wrong",'
+                            ' "replace": "right"}]}\n```') == [second.stem]  # fmt: skip
+    answer = asking.quick("resume", "1", "--no-verify", "--json")
+    assert answer.code == 0, answer
+    assert (asking.read("a.txt"), asking.read("README.md")) == ("right\n", "# A project\nand more\n")
+    assert set(asking.statuses().values()) == {"completed"}
+
+
+def test_a_handoff_folder_that_tasks_could_write_is_reported_and_refused(sandbox: GitSandbox) -> None:
+    """R-ADAPT-2: tasks could write their own answers there; nothing is started to detect it."""
+    asking = projects.create(sandbox)
+    asking.plan([MADE])
+    for place in ("answers", str(asking.folder / "answers")):
+        asking.configure(f"builder: away\nbindings:\n  away: {{adapter: handoff, options: {{folder: '{place}'}}}}\n")
+        answer = asking.quick("check-plan", "1", "--json")
+        assert (answer.code, answer.data["errors"]) == (3, 1)
+        (finding,) = answer.data["findings"]
+        assert (finding["code"], finding["line"], finding["column"]) == ("agent.bad-option", 3, 3)
+        assert "folder" in finding["message"]
+        assert ".idumb/config.yaml:3 first" in answer.error["hint"]
+        refused = asking.quick("execute-phase", "1", "--json")
+        assert (refused.code, refused.error["code"]) == (4, "agent.bad-option")
+        assert refused.error["message"].count("The binding away") == 1
+
+
+BUILDS = 'printf x >> "$IDUMB_REPOSITORY/../called"; printf done >> a.txt'
+
+
+def configure(project: Project, *, options: str = "", more: str = "", builder: str = "builder: builds\n") -> None:
+    argv = json.dumps(["sh", "-c", BUILDS])
+    bindings = f"bindings:\n  builds: {{adapter: command, argv: {argv}}}\n  away: {{adapter: handoff{options}}}\n"
+    project.configure(f"{builder}validator: away\n{more}{bindings}")
+
+
+def request_files(project: Project) -> list[Path]:
+    folder = project.folder / ".git/idumb/worktrees/main/handoffs"
+    return sorted(p for p in folder.glob("T1-01-validator-*.md") if not p.name.endswith(".answer.md"))
+
+
+def answer(place: Path, verdict: str) -> None:
+    verdict_text = json.dumps({"verdict": verdict, "findings": []})
+    text = f"---\nhandoff: {place.stem}\noutcome: done\n---\n```json\n{verdict_text}\n```\nEND OF ANSWER\n"
+    place.with_name(f"{place.stem}.answer.md").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("builder", ["builder: builds\n", ""])
+def test_the_work_waits_and_is_not_repeated(project: Project, builder: str) -> None:
+    """R-ADAPT-2: nor is asked whether an effect may be had twice, or what had to hold before the work."""
+    before = "- **Preconditions:** file absent a.txt\n- **Rollback:** compensatable\n  - `true`\n"
+    fields = before if builder else ""
+    steps = [] if builder else [projects.write("a.txt", "done")]
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -qx done a.txt", fields=fields, steps=steps)])
+    configure(project, builder=builder)
+    waits = run(project)
+    assert waits.code == 5, waits
+    assert waits.data["tasks"][0]["status"] == "waiting"
+    (place,) = request_files(project)
+    assert str(place) in waits.data["tasks"][0]["reason"]
+    (event,) = project.events("--kind", "handoff.asked")
+    question, _, ticket = place.stem.rpartition("-")  # the request may be predictable; its name is not
+    assert (event["payload"]["question"], event["payload"]["ticket"], len(ticket)) == (question, ticket, 16)
+    again = project.quick("resume", "1", "--json")
+    assert (again.code, request_files(project)) == (5, [place])
+    assert len(project.events("--kind", "handoff.asked")) == 1
+    answer(place, "PASS")
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
+    assert project.statuses() == {"T1-01": "completed"}
+    assert project.read("a.txt") == "done"
+    if builder:
+        assert (project.folder.parent / "called").read_text(encoding="utf-8") == "x"

@@ -132,6 +132,7 @@ def test_every_command_has_a_schema() -> None:
     assert {command.partition(" ")[0] for command in schemas.by_command()} == set(main.COMMANDS)
 
 
+@pytest.mark.nightly
 def test_every_schema_is_valid() -> None:
     for schema in schemas.every().values():
         jsonschema.Draft202012Validator.check_schema(schema)

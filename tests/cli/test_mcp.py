@@ -108,27 +108,6 @@ def test_a_session_drives_a_phase_from_start_to_end(project: Project) -> None:
     asyncio.run(work_through(project, call))
 
 
-ANSWERS = [
-    ("deviation", "accept"),
-    ("consent", "yes"),
-    ("verification", "yes"),
-    ("secret", "yes"),
-    ("effect", "skip"),
-    ("effect", "again"),
-    ("ceiling", "raise"),
-    ("failure", "skip"),
-    ("exhausted", "accept"),
-    ("exhausted", "skip"),
-    ("exhausted", "roll-back"),
-    ("criterion", "yes"),
-    ("human-verify", "yes"),
-    ("human-action", "done"),
-    ("decision", "skip"),
-    ("failure", "retry"),
-    ("exhausted", "retry"),
-]
-
-
 @pytest.mark.nightly
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(not installed, reason="the extra `mcp` is not installed")

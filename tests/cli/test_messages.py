@@ -1,15 +1,21 @@
-"""Messages for a new user: no line repeats another, and the next command works as printed."""
+"""Messages for a new user: no line repeats another, and what they name works as printed."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import pty
 import re
+import signal
 
 import pytest
 
 from idumb.domain.runs.event import ALIASES
-from tests.support import ended_runs
-from tests.support.prepared import Prepared
+from tests.support import ended_runs, seed
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import edit
+from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making, shell, task
 
 CHOICE = (
@@ -145,3 +151,84 @@ def test_a_phase_whose_plan_has_errors_is_not_ready(project: Project) -> None:
             assert (row["state"], row["errors"]) == ("invalid", 1), command
             assert answer.data["next"]["command"] == "idumb check-plan 1"
             assert "ready" not in project.quick(command).out.split("\n")[0]
+
+
+done = prepared_project(ended_runs.done)
+
+
+def test_a_word_of_another_program_is_answered_with_the_command(done: Project) -> None:
+    """R-ASK-1."""
+    assert "next: idumb execute-phase 1\n" in done.quick("run", "1").err
+    assert done.quick("pause", "--json").error["hint"] == "idumb stop --after-task"
+
+
+def test_a_rollback_without_a_checkpoint_lists_them(done: Project) -> None:
+    """R-GIT-3."""
+    refused = done.json("rollback", "1")
+    assert refused.error["hint"] == "idumb rollback 1 --to start; or --to T1-01"
+
+
+def test_an_unknown_run_has_no_events(done: Project) -> None:
+    """R-LOG-2."""
+    assert done.json("log", "--run", "nonsense").error["code"] == "run.unknown"
+
+
+def test_a_missing_program_of_an_agent_is_an_error_before_a_run(project: Project) -> None:
+    """R-ADAPT-1, R-PLAN-5, R-RUN-1: of `check-plan` and of `doctor`."""
+    project.configure("builder: gone\nbindings:\n  gone: {adapter: command, argv: [/no/such/program]}\n")
+    project.plan([task("T1-01", files="create `a.txt`")])
+    assert [row["code"] for row in project.json("check-plan", "1").data["findings"] if row["severity"] == "error"] == [
+        "agent.not-found"
+    ]
+    checks = {row["code"]: row["symptoms"] for row in project.json("doctor").data["checks"]}
+    assert [symptom["state"] for symptom in checks["agents.bindings"]] == ["problem"]
+
+
+def test_status_shows_a_workflow_that_a_pull_brought(done: Project) -> None:
+    """R-OPS-1: the view that is kept watches their folder, too."""
+    assert done.json("status").data["next"]["command"] is None
+    plan = projects.plan_text([making("TW1-01", "w.txt")], phase="W1")
+    done.repo.write(".planning/workflows/001-more/PLAN.md", plan)
+    assert "W1" in done.quick("status").out
+
+
+def _create(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "# A project\n"})
+
+
+@pytest.fixture
+def planned(sandbox: GitSandbox) -> Project:
+    return _create(sandbox)
+
+
+verified = prepared_project(ended_runs.done)
+
+
+@pytest.mark.parametrize(
+    "command", seed.one_on_a_push([(("rollback", "1", "--to", "start"),), (("deinit",),)], "a question")
+)
+def test_one_interrupt_leaves_a_question(verified: Project, command: tuple[str, ...]) -> None:
+    before = verified.repo.ledger()
+    master, slave = pty.openpty()
+    with verified.beside(*command, terminal=os.ttyname(slave)) as process:
+        output = b""
+        while b"Your choice" not in output:
+            output += os.read(master, 4096)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait().code == 130
+    os.close(slave)
+    os.close(master)
+    assert verified.repo.ledger().changed_paths(before) == []
+    assert verified.quick("rollback", "1", "--to", "start", "--yes").code == 0
+
+
+def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run(prepared: Prepared) -> None:
+    """R-PLAN-11."""
+    planned = prepared.get(ended_runs.failed)
+    configuration = planned.folder / ".idumb/config.yaml"
+    before = configuration.read_text(encoding="utf-8")
+    configuration.write_text(before + "\nprotected: [x.txt]\n", encoding="utf-8")
+    assert "it continues with the changed configuration, at T1-0" in planned.quick("status").out
+    configuration.write_text(before, encoding="utf-8")
+    edit(planned, "Task T1-01", "Another title")
+    assert "it continues with the changed plan, at T1-0" in planned.quick("status").out

@@ -1,9 +1,11 @@
-"""Warnings of `check-plan` before a run: files, links, protected paths and programs that a plan relies on."""
+"""Warnings of `check-plan` before a run: what a plan relies on, and files that no commit has (R-PLAN-1)."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,3 +131,60 @@ def test_the_question_for_consent_shows_foreseeable_failures(project: Project) -
     assert (refused.code, refused.error["code"]) == (5, "consent.missing")
     shown = [line for line in refused.error["details"]["evidence"] if line.startswith("warning ")]
     assert ["gone.txt" in line or "grpe" in line for line in shown] == [True, True]
+
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+CONFIGURATION = ".idumb/config.yaml"
+
+
+@pytest.fixture
+def uncommitted(sandbox: GitSandbox) -> Project:
+    """idumb is set up and a plan is written, but neither is added to git."""
+    sandbox.write("README.md", "# A project\n")
+    sandbox.commit("begin")
+    uncommitted = Project(sandbox, sandbox.root)
+    assert uncommitted.quick("init").code == 0
+    uncommitted.plan([making("T1-01", "a.txt")], commit=False)
+    return uncommitted
+
+
+def commit(uncommitted: Project, untracked: dict[str, Any]) -> None:
+    subprocess.run(["sh", "-ec", untracked["command"]], cwd=uncommitted.folder, check=True)
+
+
+def test_check_plan_names_new_plans_until_they_are_committed(uncommitted: Project) -> None:
+    """R-PLAN-1."""
+    untracked = uncommitted.json("check-plan", "1").data["untracked"]
+    assert untracked["paths"] == [CONFIGURATION, PLAN]
+    output = uncommitted.quick("check-plan", "1").out
+    assert f"Not committed: {CONFIGURATION}, {PLAN}." in output
+    assert untracked["command"] in output
+    uncommitted.repo.git("add", "--", CONFIGURATION)
+    assert uncommitted.json("check-plan", "1").data["untracked"] == untracked
+    uncommitted.repo.git("add", "--", PLAN)
+    assert uncommitted.json("check-plan", "1").data["untracked"] == untracked
+    commit(uncommitted, untracked)
+    assert uncommitted.json("check-plan", "1").data["untracked"] is None
+    assert "Not committed" not in uncommitted.quick("check-plan", "1").out
+
+
+def test_policy_and_templates_count_and_unusual_names_are_quoted(uncommitted: Project) -> None:
+    """R-PLAN-1."""
+    policy, template = ".idumb/policy/tools.yaml", ".idumb/prompts/terse.md"
+    for path, text in ((policy, "allow: [run, write_file]\n"), (template, "{task}\n")):
+        (uncommitted.folder / path).parent.mkdir(exist_ok=True)
+        (uncommitted.folder / path).write_text(text, encoding="utf-8")
+    odd = uncommitted.plan([making("T2-01", "b.txt")], phase="2", folder="02-it's odd", commit=False)
+    path = odd.relative_to(uncommitted.folder).as_posix()
+    answer = uncommitted.json("check-plan", "2")
+    assert answer.data, answer
+    untracked = answer.data["untracked"]
+    assert untracked["paths"] == sorted([CONFIGURATION, policy, template, path])
+    commit(uncommitted, untracked)
+    assert uncommitted.json("check-plan", "2").data["untracked"] is None
+
+
+def test_ignored_files_are_omitted(uncommitted: Project) -> None:
+    """R-PLAN-1: there the reports stay out of git as well."""
+    (uncommitted.folder / ".gitignore").write_text(".planning/\n.idumb/\n", encoding="utf-8")
+    assert uncommitted.json("check-plan", "1").data["untracked"] is None

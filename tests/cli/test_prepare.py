@@ -71,6 +71,7 @@ def test_a_program_that_a_builder_replaced_does_not_install_unseen(
     assert [words for words in proof["weaker"] if words.endswith("changed during the run")]
 
 
+@pytest.mark.nightly
 def test_a_command_that_fails_stops_the_run_and_does_not_count(made: Project) -> None:
     made.configure("checkout: {prepare: ['echo no such package; exit 3']}\n")
     _plan(made, "test -e deps/list", "a.txt")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import project as projects
 from tests.support import seed
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, edit, making, shell, task, write
 
@@ -180,3 +182,64 @@ def test_init_proposes_what_installs_dependencies(sandbox: GitSandbox) -> None:
     assert "#   prepare: [npm ci, go mod download]" in written
     project.repo.write(".idumb/config.yaml", written.replace("# checkout", "checkout").replace("#   pre", "  pre"))
     assert project.quick("status", "--json").code == 0, "without the comment signs, the proposal is valid"
+
+
+@pytest.fixture
+def hooked(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "one\n"})
+
+
+def hook(hooked: Project, name: str, text: str) -> None:
+    hooked.repo.write(f".git/hooks/{name}", f"#!/bin/sh\n{text}\n", mode=0o755)
+
+
+def by_agent(hooked: Project, text: str, *, check: str = "test -s a.txt") -> None:
+    """A program builds the task; it notes each call, and `text` is the rest of it."""
+    log = hooked.folder.parent / "calls"
+    hooked.repo.write("agent.sh", f"echo called >> {log}\n{text}\n")
+    hooked.repo.commit("an agent")
+    hooked.configure("builder: mine\nbindings:\n  mine: {adapter: command, argv: [sh, agent.sh]}\n")
+    hooked.plan([task("T1-01", files="create `a.txt`", check=check)])
+
+
+def calls(hooked: Project) -> int:
+    return len((hooked.folder.parent / "calls").read_text().splitlines())
+
+
+def committed(hooked: Project, path: str) -> str:
+    return hooked.repo.git("show", f"HEAD:{path}")
+
+
+def run(hooked: Project, *flags: str) -> Answer:
+    return hooked.execute("--no-verify", *flags)
+
+
+def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent(hooked: Project) -> None:
+    """R-RUN-3: as hooks of the framework pre-commit do. The user's file is the committed one."""
+    by_agent(hooked, "echo hello > a.txt")
+    formats = (
+        "grep -q HELLO a.txt && exit 0; sed -i s/hello/HELLO/ a.txt; echo 'files were modified by this hook'; exit 1"
+    )
+    hook(hooked, "pre-commit", f"test -e a.txt || exit 0; {formats}")
+    assert run(hooked).code == 0
+    assert (calls(hooked), committed(hooked, "a.txt"), hooked.read("a.txt")) == (1, "HELLO", "HELLO\n")
+    assert hooked.repo.git("status", "--porcelain") == ""
+
+
+@pytest.mark.nightly
+def test_a_hook_may_change_more_than_the_task_but_nothing_that_tasks_may_not(hooked: Project) -> None:
+    """R-RUN-3: a hook can run what the task wrote."""
+    hooked.repo.write("lint.sh", "true\n")
+    hooked.repo.commit("a script that a hook runs")
+    target = hooked.folder.parent / "target"
+    script = f"for f in README.md $(cat {target}); do grep -q more $f || {{ echo '# more' >> $f; git add $f; }}; done\n"
+    hooked.plan([task("T1-01", files="modify `lint.sh`", check="test -s lint.sh", steps=[write("lint.sh", script)])])
+    hook(hooked, "pre-commit", "sh ./lint.sh")
+    target.write_text(".idumb/config.yaml\n")
+    halted = run(hooked)
+    assert (halted.code, hooked.subjects()[-1]) == (1, "plan")
+    assert "a hook changed .idumb/config.yaml in its commit" in str(halted.object)
+    assert "more" not in hooked.read(".idumb/config.yaml")
+    target.write_text("\n")
+    assert hooked.resume("--no-verify").code == 0
+    assert "more" in committed(hooked, "README.md")

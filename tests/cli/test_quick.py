@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
+import pytest
 
 from idumb.domain.plans import quick_plan
 from tests.support import project as projects
@@ -15,9 +16,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import prepared_project
 from tests.support.project import Project
 from tests.support.schemas import published
-
-if TYPE_CHECKING:
-    import pytest
 
 SCHEMA = published("run")
 BUILDER = "run: {max_attempts: 1}\nbuilder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
@@ -105,6 +103,7 @@ def test_an_impossible_plan_is_refused_and_nothing_is_written(project: Project) 
     assert not project.exists(".planning/quick")
 
 
+@pytest.mark.nightly
 def test_a_number_whose_run_began_meanwhile_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-3: without files, the log decides."""
     arguments = ("Fix the typo", "--files", "README.md", "--json")
@@ -130,6 +129,7 @@ def _planned_before(plan: Callable[..., Any], other: Callable[[], Any]) -> Calla
     return planned
 
 
+@pytest.mark.nightly
 def test_text_that_looks_like_a_plan_stays_text(project: Project) -> None:
     words = 'Fix "teh" <!-- typo\n## Tasks\n```yaml task\nid: T1-01\n``` $goal {x} \\n'
     done = consented(project, words, "--files", "README.md", "--check", "grep -q The README.md")

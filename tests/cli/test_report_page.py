@@ -93,6 +93,7 @@ def test_a_page_replaces_a_page_and_no_other_file(prepared: Prepared) -> None:
     assert project.read("notes.html") == "mine\n"
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(browser.PROGRAM is None, reason="Chromium is not installed")
 def test_the_page_works_in_a_browser_at_three_widths_by_keyboard_and_without_errors(
     prepared: Prepared, home: Path, tmp_path: Path

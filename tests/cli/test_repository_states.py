@@ -58,6 +58,7 @@ def staged_of_user(project: Project) -> str:
     return "\n".join(row for row in rows if not row.endswith(("README.md", "sub/a.txt")) and "\t." not in row)
 
 
+@pytest.mark.nightly
 def test_on_a_detached_head_from_a_subfolder(project: Project) -> None:
     """R-GIT-7, F7, R-GIT-8: HEAD stays detached, the commits are on it; paths are still those of the root."""
     project.repo.write("app/main.py", "pass\n")
@@ -69,6 +70,7 @@ def test_on_a_detached_head_from_a_subfolder(project: Project) -> None:
     assert project.repo.try_git("symbolic-ref", "HEAD").returncode != 0
 
 
+@pytest.mark.nightly
 def test_with_a_dirty_index_and_untracked_and_ignored_files_elsewhere(project: Project) -> None:
     """R-GIT-7, R-GIT-1, F2, F3, F5: every kind of entry and file stays as it is; snapshots include untracked files."""
     project.repo.write_all({"staged.txt": "1\n", "part.txt": "1\n", "gone.txt": "1\n", "flag.txt": "1\n"})
@@ -92,6 +94,7 @@ def test_with_a_dirty_index_and_untracked_and_ignored_files_elsewhere(project: P
     assert project.repo.try_git("rev-parse", "refs/stash").returncode != 0
 
 
+@pytest.mark.nightly
 def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
     """R-GIT-7, F10: its own branch and owner; the other working tree is unchanged."""
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
@@ -110,6 +113,7 @@ def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
     assert set(project.statuses().values()) == {"completed"}
 
 
+@pytest.mark.nightly
 def test_without_a_commit_yet(sandbox: GitSandbox) -> None:
     """R-GIT-7, F8: the first commit is the first task's, and rollback to the start works."""
     project = projects.create(sandbox, commit=False)

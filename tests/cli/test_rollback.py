@@ -19,6 +19,14 @@ from tests.support.project import Project, making, task, write
 
 if TYPE_CHECKING:
     import pytest
+import shlex
+
+import pytest
+
+from tests.support import ended_runs
+from tests.support.plans import PLAN
+from tests.support.prepared import Prepared
+from tests.support.project import shell
 
 ROLLBACK = ("rollback", "1", "--to", "start")
 
@@ -174,3 +182,63 @@ def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_fi
     assert done.quick(*ROLLBACK, "--yes").code == 0
     assert done.repo.status() == []
     assert len(done.trailers("Idumb-Rollback")) == 1
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["gone", "half edited"])
+def test_rollback_and_undo_need_no_present_plan(prepared: Prepared, *, broken: bool) -> None:
+    """R-GIT-3."""
+    project = prepared.get(ended_runs.done)
+    if broken:
+        project.repo.write(PLAN, "---\ntype: plan\n")
+    else:
+        (project.folder / PLAN).unlink()
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("a.txt")
+    assert project.quick(*project.undoing()).code == 0
+    assert project.exists("a.txt")
+
+
+def test_show_uses_the_plan_that_ran_if_the_present_one_is_gone(prepared: Prepared) -> None:
+    """R-GIT-3, R-LOG-6."""
+    project = prepared.get(ended_runs.done)
+    (project.folder / PLAN).unlink()
+    shown = project.json("show", "T1-01").data
+    assert (shown["id"], shown["status"]) == ("T1-01", "completed")
+    assert "+" in project.json("show", "T1-01", "--diff").data["diff"]
+    assert "T1-01" in project.json("show", "T1-01", "--plan").data["text"]
+    assert project.json("status").data["next"]["command"] == "idumb check-plan 1"
+
+
+# -- failures that a person fixes ---------------------------------------------------------------------------------
+
+
+def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(prepared: Prepared) -> None:
+    """R-RUN-12: the refusal names the next step; `ended_runs.replaced` goes on to the end."""
+    project = prepared.get(ended_runs.done)
+    project.plan([making("T1-01", "a.txt", "other\n")])
+    refused = project.execute()
+    assert (refused.code, refused.error["code"]) == (4, "plan.done-changed")
+    assert "idumb rollback 1 --to start" in refused.error["hint"]
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("a.txt")
+
+
+def test_show_prints_the_files_of_a_killed_attempt(project: Project, tmp_path: Path) -> None:
+    """R-LOG-6, R-GIT-2: they are in no tree of the user's, and the next attempt starts without them."""
+    note = tmp_path / "again"
+    kill = shell(f"[ -e {note} ] || {{ touch {note}; kill -9 $PPID; }}")
+    steps = [shell("echo half >> README.md"), kill, shell("echo more >> README.md")]
+    project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
+    before = project.read("README.md")
+    assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == -9
+    assert project.read("README.md") == before
+    assert project.resume("--no-verify").code == 0
+    assert project.read("README.md") == f"{before}half\nmore\n"
+    killed = project.quick("show", "T1-01", "--json").data["attempts"][0]
+    assert project.repo.git(*shlex.split(killed["kept"][0])[1:]) == f"{before}half"
+
+
+# -- people -------------------------------------------------------------------------------------------------------
+
+
+# -- hooks, policies, places --------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ def answer(project: Project, choice: str) -> None:
     assert project.quick("decide", question["id"], choice).code == 0
 
 
+@pytest.mark.nightly
 def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(sandbox: GitSandbox) -> None:
     """The tag is irreversible: it needs its own acceptance, and a person reads the changes first."""
     project = created(sandbox, {"CHANGELOG.md": CHANGES, "VERSION": "1.0.0\n"})

@@ -36,14 +36,6 @@ def failed(sandbox: GitSandbox) -> Project:
     return project
 
 
-def completed(sandbox: GitSandbox) -> Project:
-    """A verified run of two steps."""
-    project = with_page(sandbox)
-    put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
-    assert execute(project, verify=True).code == 0
-    return project
-
-
 def put(project: Project, *steps: dict[str, Any], path: str = PLAN, commit: bool = True, **more: Any) -> None:
     """Write a step plan; as YAML it has one step a line."""
     place = project.folder / path
@@ -219,6 +211,7 @@ def test_an_invalid_step_plan_file_is_refused_with_the_next_step(project: Projec
         assert refused.error["hint"]
 
 
+@pytest.mark.nightly
 def test_idumb_amends_no_step_plan(prepared: Prepared) -> None:
     """R-PLAN-7, R-LOCK-8: it never writes one; a changed plan is approved and run again, and what is done is kept."""
     project = prepared.get(failed)

@@ -1,18 +1,23 @@
-"""`idumb stop --after-task`: a run ends between two tasks, and waits until it is resumed (R-RUN-9, R-RUN-12)."""
+"""A run ends between two tasks; Ctrl-C before a run; whose the working tree is (R-RUN-9, R-RUN-12)."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.support import project as projects
 from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import prepared_project
-from tests.support.project import Project, shell, task
+from tests.support.project import Project, making, shell, task, write
 
 WAYS = ["replan", "go-on", "start-fresh"]
 WHY = "the plan is\x1b[31m out\nof date"
@@ -84,3 +89,65 @@ def test_a_stopped_run_adopts_the_changed_plan_and_continues_with_resume_alone(s
 def test_a_command_that_runs_no_tasks_is_stopped_only_now(project: Project) -> None:
     assert project.json("stop", "--after-task").data["ended"] == "nothing ran"
     assert project.json("stop", "--after-task", "--force").code == 2
+
+
+# Presses Ctrl-C at the moment that a module is asked for: a place in the command that is the same each time.
+WORDS = (130, "", ["idumb: interrupted [run.interrupted]", "  next: to see the state of the run: idumb status"])
+
+PRESSING = """
+import os, signal, sys
+moment, sys.argv = sys.argv[1], ["idumb", *sys.argv[2:]]
+class Pressing:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Pressing())
+from idumb.__main__ import main
+main()
+"""
+
+
+@pytest.fixture
+def small(sandbox: GitSandbox) -> Project:
+    small = projects.create(sandbox)
+    small.plan([making("T1-01", "a.txt")])
+    return small
+
+
+def test_ctrl_c_during_a_command_exits_with_130_and_one_line(small: Project) -> None:
+    """The handling is that of the command line; each command has it."""
+    assert interrupted(small, "idumb.app.upkeep.doctor", "doctor") == WORDS
+
+
+def interrupted(small: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:
+    """Return exit code, output and the visible text; a blank line only ends the one in which the terminal shows ^C."""
+    process = subprocess.run(
+        [sys.executable, "-c", PRESSING, moment, *arguments],
+        cwd=small.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return process.returncode, process.stdout, process.stderr.lstrip("\n").splitlines()
+
+
+@pytest.mark.nightly
+def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Project) -> None:
+    """R-RUN-9: also in the view that an earlier command kept."""
+    gate = project.folder.parent / "gate"
+    os.mkfifo(gate)
+    steps = [write("a.txt", "a\n"), shell(f"cat {gate}")]
+    project.plan([task("T1-01", files="create `a.txt`", steps=steps)])
+    with project.beside("execute-phase", "1", "--approve", project.approval(), "--no-verify") as run:
+        with gate.open("w"):  # the builder has begun
+            owners = [project.json("status").data["owner"] for _ in range(2)]
+            words = project.quick("next").out
+        assert run.wait().code == 0
+    for owner in owners:
+        assert (owner["pid"], owner["command"], owner["standing"]) == (run.pid, "execute-phase", "running")
+    assert re.search(
+        rf"In use by process {run.pid} on .*, since [0-9-]+ [0-9:]+ UTC: execute-phase$", words, re.MULTILINE
+    )
+    assert project.json("status").data["owner"] is None
+    assert "In use" not in project.quick("status").out

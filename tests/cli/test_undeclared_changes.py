@@ -1,9 +1,17 @@
-"""Attempts whose changes, checks or conditions do not match the plan."""
+"""What changes besides the declared files: by tasks, tools, checks, validators, links and commits (R-GIT-5)."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support import seed
+from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.project import Project, failing_task, making, task, write
+from tests.support.project import Project, edit, failing_task, making, shell, task, write
 
 
 def straying() -> list[str]:
@@ -92,3 +100,186 @@ def test_conditions_and_invariants_are_checked(project: Project) -> None:
         ["precondition 1: file exists nowhere.txt (failed)"],
     )
     assert "INV-1" in {row["id"]: row["reason"] for row in answer.data["tasks"]}["T1-04"]
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    place = tmp_path / "outside.txt"
+    place.write_text("hello\n", encoding="ascii")
+    return place
+
+
+def linking(project: Project, command: str, path: str = "greeting.txt") -> None:
+    check = f"grep -q hello {path}"
+    project.plan([task("T1-01", files=f"create `{path}`", check=check, steps=[shell(command)])])
+
+
+def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(project: Project, outside: Path) -> None:
+    linking(project, f"ln -s {outside} greeting.txt")
+    answer = run(project, "--max-attempts", "1")
+    assert answer.code == 1
+    reason = answer.data["tasks"][0]["reason"]
+    assert f"greeting.txt is a link that leads out of the working tree, to {outside}" in reason
+    assert project.events("--kind", "evidence.recorded") == []
+    assert "Task T1-01" not in project.subjects()
+
+
+def test_existing_links_and_links_that_stay_inside_are_accepted(project: Project, outside: Path) -> None:
+    project.repo.link("old", str(outside))
+    project.repo.commit("a link", "old")
+    steps = [write("said.txt", "hello\n"), shell("ln -s said.txt greeting.txt; ln -s not-yet later.txt")]
+    files = "create `greeting.txt`, `said.txt`, `later.txt`"
+    project.plan([task("T1-01", files=files, check="grep -q hello greeting.txt old", steps=steps)])
+    assert run(project, "--no-verify").code == 0
+
+
+HIDES = "mkdir -p helper; echo check.sh > helper/.gitignore; echo 'test -s a.txt' > helper/check.sh; echo a > a.txt"
+ROOT = "echo helper > .gitignore; mkdir -p helper; echo exit > helper/check.sh; echo a > a.txt"
+
+
+@pytest.fixture
+def ignoring(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "one\n"})
+
+
+def configure(ignoring: Project, script: str, settings: str = "run: {max_attempts: 1}\n") -> None:
+    place = ignoring.folder.parent / "actor"
+    place.write_text(f"{script}\nexit 0\n")
+    binding = f"bindings:\n  b: {{adapter: command, argv: [sh, {json.dumps(str(place))}]}}\n"
+    ignoring.configure(f"builder: b\n{settings}{binding}")
+
+
+def undeclared(ignoring: Project) -> list[str]:
+    (ended,) = ignoring.events("1", "--kind", "attempt.finished")
+    return [row["path"] for row in ended["payload"]["ledger"] if row["status"] == "undeclared"]
+
+
+@pytest.mark.parametrize(
+    "script", seed.one_on_a_push([HIDES, ROOT, f"{HIDES}; git add a.txt; git commit -qm x"], "hidden files")
+)
+def test_files_hidden_by_new_rules_are_undeclared_changes(ignoring: Project, script: str) -> None:
+    ignoring.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
+    configure(ignoring, script)
+    ended = run(ignoring, "--no-verify")
+    assert ended.code in {1, 5}, ended
+    assert undeclared(ignoring) == [".gitignore" if script == ROOT else "helper/.gitignore", "helper/check.sh"]
+    assert [words for words in ended.object["warnings"] if "git ignores, because of" in words], ended
+
+
+def test_an_ignored_file_that_only_a_pattern_declares_is_not_overwritten(project: Project) -> None:
+    """R-GIT-1: it is in no tree."""
+    project.repo.write(".git/info/exclude", "own/\n")
+    project.repo.write("own/key", "mine\n")
+    step = write("own/key", "theirs\n")
+    project.plan([task("T1-01", files="modify `own/**`", check="grep -q theirs own/key", steps=[step])])
+    answer = project.execute("--max-attempts", "1", "--no-verify")
+    assert answer.code == 1, answer.out
+    assert project.read("own/key") == "mine\n"
+
+
+LEAVES = (
+    "mkdir -p __pycache__ .venv/src; echo $$ > __pycache__/a.pyc; test -e .venv/pipe || mkfifo .venv/pipe;"
+    " git init -q .venv/src/pkg; echo > .venv/src/pkg/x"
+)
+
+
+@pytest.mark.parametrize("commits", seed.one_on_a_push([":", "git add -- *.py; git commit -qm work"], "tool files"))
+def test_builders_and_checks_leave_them_and_the_run_ends_well(ignoring: Project, commits: str) -> None:
+    check = "mkdir -p __pycache__; date +%N > __pycache__/a.pyc; touch .coverage; test -s {}"
+    ignoring.plan(
+        [
+            task("T1-01", files="create `a.py`", check=check.format("a.py")),
+            task("T1-02", files="create `b.py`", check=check.format("b.py"), after="T1-01"),
+        ],
+        tail=f"\n## Success criteria\n\n- [ ] it works — check: `{check.format('b.py')}`\n",
+    )
+    configure(ignoring, f"{LEAVES}; test -e a.py && echo b > b.py; echo a > a.py; {commits}")
+    ended = run(ignoring)
+    assert ended.code == 0, ended
+    assert ended.object["warnings"] == []
+    tracked = ignoring.repo.git("ls-files").split()
+    assert {"a.py", "b.py"} <= set(tracked)
+    assert not [path for path in tracked if path.startswith(("__pycache__", ".venv", ".coverage"))]
+    assert not ignoring.exists("__pycache__")
+
+
+PASS = '{"verdict": "PASS", "evidence": [], "findings": []}'
+
+
+@pytest.fixture
+def validated(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "# A project\n", "theirs.txt": "theirs\n"})
+
+
+def judged_by(validated: Project, place: Path, script: str) -> None:
+    """A task whose check passes, and a validator that runs a script first."""
+    program = place / "judge"
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n", encoding="utf-8")
+    program.chmod(0o755)
+    validated.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: [{program}]}}\n")
+    validated.plan([making("T1-01", "a.txt")])
+
+
+def test_what_a_validator_changes_is_removed_and_none_of_it_is_yours(validated: Project, tmp_path: Path) -> None:
+    """R-GIT-2: neither in the work nor in an edit of the user's that no commit has. It sees what was proven."""
+    validated.repo.write("theirs.txt", "theirs, and not committed\n")
+    changes = "echo broken > a.txt; echo broken > theirs.txt; rm README.md; echo new > new.txt"
+    judged_by(validated, tmp_path, f"test -s a.txt && grep -qx theirs theirs.txt || exit 1; {changes}; echo '{PASS}'")
+    before = validated.repo.ledger()
+    answer = validated.execute("--no-verify")
+    assert answer.code == 0, answer
+    assert validated.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt"]
+    assert projects.user_bytes(before, validated.repo.ledger()) == ["a.txt"]
+
+
+TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+
+
+@pytest.fixture
+def committing(sandbox: GitSandbox) -> Project:
+    """The agent of the first task commits, that of the second does not."""
+    committing = projects.create(sandbox)
+    own = f"echo a > a.txt; git add a.txt; git commit -qm first; git commit -q --allow-empty -m 'feat: an a {TOKEN}'"
+    steps = [shell(f"{own}; echo b > b.txt")]
+    first = task("T1-01", files="create `a.txt`, create `b.txt`", check="test -s a.txt && test -s b.txt", steps=steps)
+    committing.plan([first, task("T1-02", files="create `c.txt`", after="T1-01", steps=[shell("echo c > c.txt")])])
+    return committing
+
+
+def test_its_files_are_in_the_task_s_commit_and_its_messages_are_shown_without_secrets(committing: Project) -> None:
+    answer = committing.execute("--no-verify")
+    assert answer.data["tasks"][0]["files"] == ["a.txt", "b.txt"], answer
+    assert committing.subjects()[-3:-1] == ["Task T1-01", "Task T1-02"]
+    messages = committing.json("show", "T1-01").data["attempts"][0]["messages"]
+    assert (messages[0], messages[1][:10], TOKEN in messages[1]) == ("first", "feat: an a", False)
+    assert "its commit: first" in committing.quick("show", "T1-01").out
+    assert "messages" not in committing.events("1", "--kind", "attempt.finished")[1]["payload"]
+
+
+@pytest.fixture
+def modifying(sandbox: GitSandbox) -> Project:
+    modifying = projects.create(sandbox, files={"app.txt": "one\ntwo\n", ".gitignore": "*.log\n"})
+    modifying.plan(
+        [task("T1-01", files="modify `app.txt`", check="grep -q TWO app.txt", steps=[edit("app.txt", "two", "TWO")])]
+    )
+    return modifying
+
+
+def leave_out(modifying: Project) -> None:
+    """An ignored file and a nested repository."""
+    modifying.repo.write_all({"debug.log": "l", ".idumb/brain/execution/9/progress.json": "{}"})
+    GitSandbox.create(modifying.folder / "inner").write("a", "a")
+
+
+NAMED = ("ignored by git): debug.log", "a repository of its own): inner")
+
+
+@pytest.mark.nightly
+def test_files_outside_all_snapshots_are_in_the_warnings(modifying: Project) -> None:
+    leave_out(modifying)
+    answer = modifying.execute()
+    assert answer.code == 0, answer
+    warnings = "\n".join(answer.object["warnings"])
+    assert [words for words in NAMED if words not in warnings] == []
+    assert ".idumb" not in warnings
+    assert modifying.resume().object["warnings"] == []

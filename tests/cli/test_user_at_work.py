@@ -87,9 +87,8 @@ def test_a_save_of_the_file_that_the_task_makes_is_not_overwritten(project: Proj
     assert len(project.events("1", "--kind", "attempt.started")) == 2
 
 
-@pytest.mark.parametrize(
-    ("choice", "there"), seed.one_on_a_push([("mine", "mine"), ("task", "made")], "a chosen version")
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("choice", "there"), [("mine", "mine"), ("task", "made")])
 def test_after_a_save_the_version_counts_that_the_user_chooses(project: Project, choice: str, there: str) -> None:
     """R-GIT-6: his own is proven and committed with the task; otherwise it is in a snapshot."""
     run(project, "echo mine > b.txt")
@@ -150,7 +149,8 @@ def answered(project: Project, choice: str) -> Answer:
     return project.resume("--no-verify")
 
 
-@pytest.mark.parametrize("staged", seed.one_on_a_push([((),), (("d/src.txt",),)], "what is staged"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("staged", [(), ("d/src.txt",)])
 def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:
     """R-GIT-6: also if he staged it; otherwise his next commit would undo the work. A rollback leads back to it."""
     begun(project)
@@ -177,6 +177,7 @@ def test_a_save_between_the_answer_and_the_delivery_is_a_question_again(project:
     assert project.read("d/src.txt") == "three\n"
 
 
+@pytest.mark.nightly
 def test_a_run_waits_for_the_commit_that_the_user_wants_to_make_first(project: Project) -> None:
     begun(project)
     waits = answered(project, "commit")

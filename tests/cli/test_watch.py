@@ -103,6 +103,7 @@ def test_without_any_run_there_is_nothing_to_watch(project: Project) -> None:
     assert project.json("watch", "--once").error["code"] == "run.none"
 
 
+@pytest.mark.nightly
 def test_without_a_terminal_the_lines_of_another_process_come_until_its_run_ends(
     project: Project, tmp_path: Path
 ) -> None:

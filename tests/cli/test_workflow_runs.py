@@ -93,6 +93,7 @@ def reported(project: Project) -> None:
     assert "n1 -->|false| n3" in project.read(".planning/workflows/001-w/001-w-SUMMARY.md")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("settings", one_on_a_push(["", "git: {commit: none}\n"], "commits of workflows"))
 def test_a_workflow_is_proven_rolled_back_repeated_and_undone(sandbox: GitSandbox, settings: str) -> None:
     """R-PLAN-8: under each policy of commits; the branch is chosen again the same."""

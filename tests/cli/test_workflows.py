@@ -402,6 +402,7 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
     assert typed.error["code"] == "consent.missing", "what you give counts"
 
 
+@pytest.mark.nightly
 def test_a_handoff_of_work_that_was_rolled_back_or_done_again_is_refused(project: Project) -> None:
     """R-HAND-1: a stale handoff starts nothing; the one of the repeated step does."""
     define(project, HANDING, "first")

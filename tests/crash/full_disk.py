@@ -279,7 +279,7 @@ def _meets(scene: str, state: State) -> bool:
 
 
 PROGRAMME = Programme(
-    "T5", "a disk without room, or that may not be written", 12, None, run, (*ENDING, TRACEBACK), divides=True, push=2
+    "T5", "a disk without room, or that may not be written", 12, None, run, (*ENDING, TRACEBACK), divides=True
 )
 
 

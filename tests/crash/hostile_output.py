@@ -247,4 +247,4 @@ def _read(handle: int) -> bytes:
         return b""
 
 
-PROGRAMME = Programme("T15", "hostile output", 28, 10_000, run, push=2, least={"cases": 31})
+PROGRAMME = Programme("T15", "hostile output", 28, 10_000, run, least={"cases": 31})

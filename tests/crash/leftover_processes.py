@@ -252,6 +252,4 @@ def _strangers(place: Path, pids: dict[str, list[int]]) -> list[tuple[int, str]]
     return strangers
 
 
-PROGRAMME = Programme(
-    "T14", "ways to leave a process behind", 11, None, run, (LEFT_PROCESS,), push=2, least={"cases": 301}
-)
+PROGRAMME = Programme("T14", "ways to leave a process behind", 11, None, run, (LEFT_PROCESS,), least={"cases": 301})

@@ -1,7 +1,7 @@
 """A programme makes the same kind of fault at many points and counts what came of it.
 
-`make test` has one case for each kind of fault, at points that the commit chooses; `make nightly` a sample with a fixed
-seed, and `make torture` the whole. All go through `carry_out`.
+`make test` has one case for each kind of fault of most programmes, at points that the commit chooses; `make nightly` a
+sample with a fixed seed, and `make torture` the whole. All go through `carry_out`.
 """
 
 from __future__ import annotations

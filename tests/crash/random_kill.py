@@ -54,6 +54,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         shutil.rmtree(scene.folder)
 
 
-PROGRAMME = Programme(
-    "T2", "kill -9 at random moments, also while recovering", 14, 2000, run, ENDING, push=2, least=LEAST
-)
+PROGRAMME = Programme("T2", "kill -9 at random moments, also while recovering", 14, 2000, run, ENDING, least=LEAST)

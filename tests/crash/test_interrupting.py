@@ -7,7 +7,6 @@ import signal
 import pytest
 
 from tests.crash import harness
-from tests.support import seed
 
 CASES = [
     (0.02, signal.SIGINT), (0.2, signal.SIGTERM), (0.45, signal.SIGHUP), (0.7, signal.SIGINT), (0.95, signal.SIGTERM)
@@ -19,7 +18,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> harness.Scene:
     return harness.Scene(tmp_path_factory.mktemp("interrupted"))
 
 
-@pytest.mark.parametrize(("chance", "number"), seed.one_on_a_push(CASES, "a signal"))
+@pytest.mark.nightly
+@pytest.mark.parametrize(("chance", "number"), CASES)
 def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: harness.Scene, chance: float, number: int) -> None:
     """R-RUN-9."""
     project = scene.copy()

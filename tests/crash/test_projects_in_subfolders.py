@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash import harness
-from tests.support import seed, subfolders
+from tests.support import subfolders
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.subfolders import SubProject, unchanged
@@ -69,7 +69,7 @@ def _killed_and_interleaved(api: SubProject, web: SubProject, at: int) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("at", seed.one_on_a_push((4, 13, 16, 21, 30, 36), "a killed run"))
+@pytest.mark.parametrize("at", [4, 13, 16, 21, 30, 36])
 def test_a_killed_run_ends_as_if_undisturbed_after_its_neighbour_ran(
     both: tuple[SubProject, SubProject], at: int
 ) -> None:
@@ -77,8 +77,9 @@ def test_a_killed_run_ends_as_if_undisturbed_after_its_neighbour_ran(
     _killed_and_interleaved(*both, at)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("at", seed.one_on_a_push((3, 6, 8, 10), "a killed rollback"))
+@pytest.mark.parametrize("at", [3, 6, 8, 10])
 def test_a_killed_rollback_leaves_the_neighbour_alone_and_can_be_run_again(
     both: tuple[SubProject, SubProject], at: int
 ) -> None:

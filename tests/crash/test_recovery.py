@@ -154,6 +154,7 @@ def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: 
     assert sandbox.git("cat-file", "blob", f"{snapshot.commit}:worktree/a") == "1"
 
 
+@pytest.mark.nightly
 def test_a_commit_that_a_hook_changed_is_proven_after_a_kill(sandbox: GitSandbox) -> None:
     """The kill comes after the commit and before its delivery: nobody saw yet what the hook committed."""
     project = projects.create(sandbox)

@@ -6,7 +6,6 @@ import pytest
 
 from tests.crash import harness
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, making, task, write
@@ -49,7 +48,8 @@ def _edited(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.parametrize("point", seed.one_on_a_push(POINTS, "a point of a rollback"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("point", POINTS)
 def test_a_rollback_killed_at_any_point_is_finished_by_the_same_command(prepared: Prepared, point: str) -> None:
     """R-GIT-3, R-LOG-6: docs/design/restore.md lists the points."""
     project = prepared.get(_edited)
@@ -78,7 +78,8 @@ UNDO_POINTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("point", seed.one_on_a_push(UNDO_POINTS, "a point of an undo"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("point", UNDO_POINTS)
 def test_an_undo_killed_at_any_point_is_finished_by_the_same_command(prepared: Prepared, point: str) -> None:
     """R-GIT-3."""
     project = prepared.get(_rolled_back)
@@ -109,6 +110,7 @@ def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: P
     assert ran.repo.status() == ["?? mine.txt"]
 
 
+@pytest.mark.nightly
 def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_undo(ran: Project) -> None:
     """R-GIT-3: undo restores the earlier state, and that was the user's."""
     ran.repo.remove("b.txt")

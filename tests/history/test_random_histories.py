@@ -19,6 +19,7 @@ _COMMITS = 4
 SEEDS = [pytest.param(seed, marks=pytest.mark.torture) for seed in range(1000, 1060)]
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("seed", [pytest.param(commit_seed(), id="of this commit"), *SEEDS])
 def test_a_random_history_is_executed_and_rolled_back_exactly(tmp_path: Path, seed: int) -> None:

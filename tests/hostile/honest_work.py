@@ -24,7 +24,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 
 MODES = ("guided", "strict")
-_SAMPLE = ("a hook that reformats", "names beyond ASCII", "a shallow clone")
 _STRICT = "mode: strict\nrequirements: {REQ-1: it works}\nnon_goals: [{id: N-1, text: nothing else}]\n"
 _FIELDS = "- **Requirements:** REQ-1\n- **Change:** {}\n"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 
+import pytest
+
 from idumb.domain.errors import InputError
 from idumb.markdown.importers import registry
 from idumb.markdown.plans import plan_parser
@@ -29,6 +31,7 @@ def attempt(data: bytes) -> None:
             continue
 
 
+@pytest.mark.nightly
 def test_no_accident_makes_reading_fail() -> None:
     chance = random.Random(7)
     for _ in range(60):

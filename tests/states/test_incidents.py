@@ -62,6 +62,7 @@ def test_a_rollback_deletes_no_untracked_output_that_the_agent_did_not_change(ca
     assert repo.read("out/more.txt") == "made since\n"
 
 
+@pytest.mark.nightly
 def test_rolled_back_ignore_rules_delete_no_file(case: Case, repo: GitSandbox) -> None:
     """F4: a restore reverted .gitignore, then removed files that were no longer ignored."""
     repo.write(".gitignore", "*.log\nbuild/\n.secret\ndata/\n")
@@ -75,6 +76,7 @@ def test_rolled_back_ignore_rules_delete_no_file(case: Case, repo: GitSandbox) -
     assert repo.read("data/model.bin") == "precious\n"
 
 
+@pytest.mark.nightly
 def test_an_agent_that_changes_ignore_rules_hides_and_loses_nothing(case: Case, repo: GitSandbox) -> None:
     """F4: uncovered files are not the task's, and none of them is changed."""
     before = ledgers.record(repo)
@@ -130,6 +132,7 @@ def test_a_task_s_commit_deletes_no_file_that_the_task_did_not_change(case: Case
     assert repo.tree()["first.txt"]
 
 
+@pytest.mark.nightly
 def test_names_in_another_case_write_or_delete_nothing_outside(case: Case, repo: GitSandbox) -> None:
     """F18: a path that differed by case led out of the workspace and was deleted there."""
     outside = case.scene.outside
@@ -169,6 +172,7 @@ def test_files_that_a_builder_puts_into_its_git_folder_are_never_run(case: Case,
     ledgers.kept(before, ledgers.record(repo))
 
 
+@pytest.mark.nightly
 def test_a_folder_that_becomes_a_link_during_the_run_leads_no_write_outside(case: Case, repo: GitSandbox) -> None:
     """F19: a builder put a link in the place of a folder; going back must not follow it."""
     before = ledgers.record(repo)
@@ -183,6 +187,7 @@ def test_a_folder_that_becomes_a_link_during_the_run_leads_no_write_outside(case
     assert list(case.scene.outside.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_a_file_emptied_by_a_power_cut_is_named_and_not_overwritten(case: Case, repo: GitSandbox) -> None:
     """M3, F31: it is named, and not overwritten before a person has examined it."""
     ran(case, repo)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -38,10 +37,10 @@ class Browser:
         for domain in ("Page", "Runtime", "Log"):
             self._send(f"{domain}.enable")
 
-    def open(self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False) -> None:
+    def open(self, path: Path, *, width: int = 1200, height: int = 900) -> None:
         """Load a file and wait for it."""
         self._send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        scheme = {"name": "prefers-color-scheme", "value": "light"}
         self._send("Emulation.setEmulatedMedia", features=[scheme])
         self._send("Page.navigate", url=path.as_uri())
         while self._message().get("method") != "Page.loadEventFired":
@@ -58,10 +57,6 @@ class Browser:
         answer = self._send("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
-
-    def picture(self, path: Path) -> None:
-        """Write what the page shows as PNG."""
-        path.write_bytes(base64.b64decode(self._send("Page.captureScreenshot")["data"]))
 
     def _send(self, method: str, **parameters: Any) -> Any:
         self._number += 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 
-from tests.support.project import Project, task, write
+from tests.support.project import Project, task
 from tests.support.schemas import published
 
 BUILDER = """#!/bin/sh
@@ -27,10 +27,6 @@ def rewrite(program: Path, text: str) -> None:
 
 def built(id: str, after: str = "none", **more: Any) -> str:
     return task(id, files=f"create `{id}.txt`", check=f"test -s {id}.txt", after=after, **more)
-
-
-def failing(id: str, check: str) -> str:
-    return task(id, files="create `b.txt`", check=check, after="T1-01", steps=(write("b.txt", "b\n"),))
 
 
 def shown(project: Project, task: str, *arguments: str) -> dict[str, Any]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.project import Project, making, shell, task
 
@@ -52,15 +48,3 @@ def versions(project: Project) -> list[dict[str, Any]]:
 
 def run_id(project: Project) -> str:
     return str(project.quick("check-plan", "1", "--diff", "--json").data["since"]["run"])
-
-
-def die_before(function: Mapping[str, str]) -> None:
-    """In the process of a command, before it starts: put the end of the process in the place of a function."""
-    setattr(importlib.import_module(function["module"]), function["name"], lambda *_, **__: os._exit(137))
-
-
-def run_killed_before(project: Project, function: Callable[..., Any], *arguments: str) -> None:
-    """A command whose process ends, as by a kill, just before it calls this function by the name of its module."""
-    place = {"module": function.__module__, "name": function.__name__}
-    done = warm.run(project.start, *arguments, hook=f"{__name__}:die_before", given=place)
-    assert done.code == 137, done
