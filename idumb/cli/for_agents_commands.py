@@ -120,6 +120,6 @@ def fake_model_command(script: str | None, port: int, log: str | None) -> None:
 
     def ready(address: str) -> None:
         data = {"address": address, "script": script, "log": log}
-        output.show("fake-model", data, "for_agents.serving", as_json=options.flag("as_json"))
+        output.finish("fake-model", Result(data), "for_agents.serving", as_json=options.flag("as_json"))
 
     server.serve(Script() if script is None else model_script.load(script), port, log, ready)

@@ -116,12 +116,6 @@ class Session:
         """End the open attempt without its work. Saves the work in a snapshot, then restores the files."""
         return await self._idumb("give-up", f"--why={why}", "--", task)
 
-    async def verify_phase(self) -> Answer:
-        """Verify the session's phase again, after you corrected what failed."""
-        if self.phase is None:
-            return _not_begun("verify-work")
-        return await self._idumb("verify-work", "--", self.phase)
-
     async def ask_person(self, task: str) -> Answer:
         """List what only a person can decide about a failed or waiting task, with the command of each choice.
 
@@ -142,6 +136,12 @@ class Session:
         mine = {choice["command"] for choice in (*choices, *(c for q in questions for c in q["choices"]))}
         ways = [way for way in (*shown["ways"], *listed["ways"]) if way["command"] in mine]
         return {**shown, "data": {**task_data, "choices": choices, "decisions": questions}, "ways": ways}
+
+    async def verify_phase(self) -> Answer:
+        """Verify the session's phase again, after you corrected what failed."""
+        if self.phase is None:
+            return _not_begun("verify-work")
+        return await self._idumb("verify-work", "--", self.phase)
 
     async def status(self) -> Answer:
         """Show the state of every phase, what waits for a person, and the next command."""
@@ -179,22 +179,10 @@ class Session:
         return answer
 
     @property
-    def tools(self) -> tuple[Callable[..., Awaitable[Answer]], ...]:
-        return (
-            self.begin_session,
-            self.next_task,
-            self.submit_task,
-            self.show_task,
-            self.show_changes,
-            self.retry_task,
-            self.give_up_task,
-            self.ask_person,
-            self.verify_phase,
-            self.status,
-            self.verify_workspace_integrity,
-            self.generate_attestation_bundle,
-            self.end_session,
-        )
+    def tools(self) -> list[Callable[..., Awaitable[Answer]]]:
+        """The public methods."""
+        names = (name for name, each in vars(Session).items() if inspect.iscoroutinefunction(each))
+        return [getattr(self, name) for name in names if not name.startswith("_")]
 
 
 def _still_open(attempt: Answer, command: str = "next") -> Answer:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import click
+
+from idumb.domain import errors, finding
 
 
 class Mistyped(click.UsageError):
@@ -34,13 +36,11 @@ class Group(click.Group):
         word, place = args[0], ctx.command_path.partition(" ")[2]
         message = f"No such command '{f'{place} {word}'.strip()}'."
         if word in self.elsewhere:
-            from idumb.domain import errors
-
             named = itertools.takewhile(lambda each: not each.startswith("-"), args[1:])  # options differ
             hint = self.elsewhere[word].format(shlex.join(named) or ("W1" if place else "")).rstrip()
             raise errors.UsageError("usage", message, hint=hint)
         longer = (name for name in names if len(word) > 2 and name.startswith(word))
-        raise Mistyped(message, next(longer, None) or nearest_of(word, names), ctx)
+        raise Mistyped(message, next(longer, None) or finding.nearest(word, names), ctx)
 
 
 def option(problem: click.NoSuchOption) -> Mistyped:
@@ -49,13 +49,7 @@ def option(problem: click.NoSuchOption) -> Mistyped:
     shown = [p for p in ctx.command.get_params(ctx) if isinstance(p, click.Option) and not p.hidden] if ctx else []
     # Without their dashes, which all have: `--reason` would otherwise resemble `--json`.
     names = {n.lstrip("-"): n for candidate in shown for n in (*candidate.opts, *candidate.secondary_opts)}
-    return Mistyped(f"No such option {word!r}.", names.get(nearest_of(word.lstrip("-"), names) or ""), ctx)
-
-
-def nearest_of(word: str, names: Iterable[str]) -> str | None:
-    from idumb.domain import finding
-
-    return finding.nearest(word, names)
+    return Mistyped(f"No such option {word!r}.", names.get(finding.nearest(word.lstrip("-"), names) or ""), ctx)
 
 
 def suggest(message: str, nearest: str | None) -> str:

@@ -15,6 +15,7 @@ from idumb.domain.errors import IdumbError, Interrupted, Refusal
 from idumb.domain.notice import Notify
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.git import discover
+from idumb.markdown.settings import user_file
 
 
 @contextlib.contextmanager
@@ -25,7 +26,7 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
     """
     if progress and sys.platform == "win32":
         raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")
-    notify = _notify() if progress else None
+    notify = user_file.notify() if progress else None
     container = Container(
         os.getcwd(),
         lambda: _asker(container, as_json=as_json or events),
@@ -80,12 +81,6 @@ def _change_setting(container: Container, name: str, value: str) -> None:
     from idumb.cli import configuring
 
     configuring.change(container, name, value)
-
-
-def _notify() -> Notify | None:
-    from idumb.markdown.settings import user_file
-
-    return user_file.notify()
 
 
 def _reporter(container: Container, notify: Notify | None, *, as_json: bool, events: bool, progress: bool) -> Reporter:

@@ -68,16 +68,6 @@ def finish(command: str, result: Result, text: str, *, as_json: bool, quiet: boo
     return result.exit_code
 
 
-def show(command: str, data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
-    """Print the data of a command that succeeded."""
-    if as_json:
-        print_object(command, data)
-    else:
-        from idumb.views import answer
-
-        write(sys.stdout, answer.render(text, data))
-
-
 def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
     """Print an error and return its exit code."""
     findings = [finding.as_dict() for finding in getattr(problem, "findings", ())]

@@ -10,6 +10,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import main, mistyped, options
+from idumb.domain import finding
 from idumb.domain.action import Action
 from idumb.domain.errors import UsageError
 from idumb.domain.hosts import BY_NAME
@@ -231,7 +232,7 @@ def schema_command(name: str | None) -> Result:
     if name == SNIPPETS:
         return Result({"name": name, "document": shipped_files.snippets()})
     if name not in schemas:
-        nearest = mistyped.nearest_of(name, [SNIPPETS, *schemas])
+        nearest = finding.nearest(name, [SNIPPETS, *schemas])
         message = mistyped.suggest(f"There is no schema {name!r}.", nearest)
         raise UsageError("usage", message, hint=Action("schema", (nearest,) if nearest else ()))
     return Result({"name": name, "document": schemas[name]})
@@ -261,7 +262,7 @@ def _text(pages: dict[str, str], topic: str) -> str:
     command = main.group.get_command(ctx, topic)
     if command is not None:
         return command.get_help(click.Context(command, info_name=topic, parent=ctx.parent)) + "\n"
-    nearest = mistyped.nearest_of(topic, [*pages, *main.COMMANDS])
+    nearest = finding.nearest(topic, [*pages, *main.COMMANDS])
     raise UsageError(
         "usage",
         mistyped.suggest(f"No help on {topic!r}.", nearest),

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from idumb import __version__
 from idumb.agents import registry
@@ -107,15 +107,15 @@ class Container:
         self._closing = contextlib.ExitStack()
 
     def _event_log(self) -> SqliteEventLog:
-        return SqliteEventLog(
-            self.repository.common_dir,
-            self.worktree,
-            self.clock,
-            owner=self.repository.worktree_id,
+        return self._log(
             kept_refs=lambda: bool(discover.listed(self.repository.common_dir, discover.PREFIX)),
             may_create=partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
-            redactor=lambda: self.redaction,
         )
+
+    def _log(self, **more: Any) -> SqliteEventLog:
+        worktree, owner = self.worktree, self.repository.worktree_id
+        redactor = lambda: self.redaction  # noqa: E731
+        return SqliteEventLog(self.repository.common_dir, worktree, self.clock, owner=owner, redactor=redactor, **more)
 
     @cached_property
     def toolchain(self) -> LocalToolchain:
@@ -416,11 +416,4 @@ class RehearsalContainer(Container):
         self._closing.callback(self.log.database.close)
 
     def _event_log(self) -> SqliteEventLog:
-        return SqliteEventLog(
-            self.repository.common_dir,
-            self.worktree,
-            self.clock,
-            owner=self.repository.worktree_id,
-            redactor=lambda: self.redaction,
-            backed_up=False,
-        )
+        return self._log(backed_up=False)

@@ -90,12 +90,6 @@ def choices(question: Data) -> list[str]:
     return lines
 
 
-def counts(numbers: Mapping[str, int], most: Sequence[str]) -> str:
-    """Return `2 completed, 1 failed`: first the statuses in `most`, then the others."""
-    order = [*most, *(status for status in numbers if status not in most)]
-    return ", ".join(f"{numbers[s]} {s}" for s in order if numbers.get(s) and s != "total")
-
-
 def last_lines(text: str, most: int, indent: str) -> list[str]:
     """Return the last lines of an output, after a line that counts the omitted ones."""
     lines = text.rstrip("\n").split("\n")

@@ -144,8 +144,9 @@ def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
     """Return the number of self-check answers, and each question answered no."""
     if not answers:
         return []
-    counted = {word: sum(1 for answer in answers if answer["answer"] == word) for word in ("yes", "no", "not judged")}
-    lines = [f"  self-check: {phrases.counts(counted, ('yes', 'no', 'not judged'))}"]
+    given = [answer["answer"] for answer in answers]
+    counted = [f"{given.count(word)} {word}" for word in ("yes", "no", "not judged") if word in given]
+    lines = [f"  self-check: {', '.join(counted)}"]
     negative = (each for each in answers if each["answer"] == "no")
     return [*lines, *(f"    no: {each['question']} {wording.listed(each['evidence'], 1)}" for each in negative)]
 

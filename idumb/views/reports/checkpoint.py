@@ -1,4 +1,4 @@
-"""The checkpoint of a task as Markdown: fields in the front matter, proof in the body."""
+"""The checkpoint of a task as Markdown: fields in the front matter, iDumb's ten first; proof in the body."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
 from idumb.domain.runs.run import INTERRUPTED, RunState
 from idumb.domain.runs.task_state import Checkpoint, TaskState
-from idumb.views import markup, quantities
+from idumb.views import quantities
 from idumb.views.reports import rendering
 from idumb.views.reports.rendering import Recorded
 
@@ -32,50 +32,22 @@ def render(
     kept = task_state.checkpoint
     if kept is None:
         raise ValueError(f"{task.id} has no checkpoint")
+    verdict = _verdict(task_state, kept, evidence, ledger or ())
+    of_agents = task_state.attempt.adapter not in {"", *spending.FREE}
     return rendering.render(
         "checkpoint.md",
-        fields=_fields(task_state, kept, state.id, _verdict(task_state, kept, evidence, ledger or ())),
+        run=state.id,
         task=task,
+        state=task_state,
         kept=kept,
-        carried_from=task_state.carried_from,
+        status=_status(kept.status),
+        verdict=verdict,
+        validation={None: "skipped", outcome.PASS: "pass"}.get(verdict, "fail"),
+        used=quantities.spent(task_state.progress.spent) if of_agents else {},
         evidence=evidence,
         ledger=ledger,
         recorded=symbols.RECORDED,
-        work=task_state.work,
     )
-
-
-def _fields(
-    task_state: TaskState, kept: Checkpoint, run: str, verdict: str | None
-) -> dict[str, markup.Scalar | Sequence[markup.Scalar]]:
-    """Return iDumb's ten fields in its order, then idumb's."""
-    return {
-        "id": f"checkpoint-{task_state.id}",
-        "timestamp": kept.at,
-        "task_id": task_state.id,
-        "status": _status(kept.status),
-        "git_hash": kept.git_hash or "no-git",
-        "files_modified": kept.files,
-        "validation_result": {None: "skipped", outcome.PASS: "pass"}.get(verdict, "fail"),
-        "retry_count": max(0, task_state.progress.attempts - 1),
-        "error_message": kept.error,
-        "duration_seconds": round(kept.seconds, 3),
-        "run": run,
-        "attempt": kept.attempt,
-        "verdict": verdict,
-        "snapshot": kept.snapshot,
-        "tree": kept.tree,
-        "commit": kept.commit,
-        "accepted_paths": task_state.work.accepted_paths,
-        "symbols": task_state.work.symbols,
-        **_used(task_state),
-    }
-
-
-def _used(task_state: TaskState) -> dict[str, markup.Scalar]:
-    """Return the usage of the task's agents; empty for builders without usage."""
-    spent = task_state.progress.spent
-    return {} if task_state.attempt.adapter in {"", *spending.FREE} else dict(quantities.spent(spent))
 
 
 def _status(status: str) -> str:

@@ -154,22 +154,14 @@ class Display(Protocol):
     def resume(self) -> None: ...
 
 
-_displays: list[Display] = []  # those of this process, which has one terminal
-
-
-def register_display(display: Display) -> None:
-    _displays.append(display)
-
-
-def remove_display(display: Display) -> None:
-    if display in _displays:
-        _displays.remove(display)
+displays: set[Display] = set()
+"""Those of this process, which has one terminal."""
 
 
 @contextlib.contextmanager
 def displays_paused() -> Iterator[None]:
     """Pause all displays while a question is on the terminal."""
-    paused = list(_displays)
+    paused = list(displays)
     for display in paused:
         display.pause()
     try:

@@ -105,7 +105,7 @@ class LiveProgress:
     def stop(self) -> None:
         """Stop and leave the last board on the screen."""
         self._end()
-        ask.remove_display(self)
+        ask.displays.discard(self)
 
     def frame(self) -> None:
         """Print the board as it is now."""
@@ -124,7 +124,7 @@ class LiveProgress:
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
-            ask.register_display(self)
+            ask.displays.add(self)
             self._live.start()
 
     def _end(self) -> None:

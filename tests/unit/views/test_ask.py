@@ -126,11 +126,11 @@ class _Display:
 
 def test_the_display_pauses_during_a_question() -> None:
     display = _Display()
-    ask.register_display(display)
+    ask.displays.add(display)
     try:
         _ask("run\n")
     finally:
-        ask.remove_display(display)
+        ask.displays.discard(display)
     assert display.seen == ["pause", "resume"]
     _ask("run\n")
     assert display.seen == ["pause", "resume"]

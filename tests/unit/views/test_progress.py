@@ -141,7 +141,7 @@ def test_the_live_table_pauses_for_a_question_and_disappears_when_stopped(monkey
         assert stream.getvalue() == still
     assert "nothing is drawn now" in stream.getvalue()
     live.stop()
-    assert not ask._displays
+    assert not ask.displays
 
 
 def test_what_is_expected_of_a_run_is_read_once_and_again_after_an_answer() -> None:
