@@ -69,11 +69,6 @@ def schema_of(request: AgentRequest) -> Mapping[str, Any] | None:
     return VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
 
 
-def missing(answer: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the required keys of a schema that an object lacks; callers check the values."""
-    return tuple(key for key in schema.get("required", ()) if key not in answer)
-
-
 def judged(text: str) -> tuple[str, str, str | None]:
     """Return (outcome, message, failure) of a validator that only answers in text. An unclear verdict is none."""
     answer = reply.answer(text, "verdict")
@@ -162,13 +157,8 @@ def one_line(words: str, longest: int = _LONGEST_LINE) -> str:
 
 def last_line(errors: bytes) -> str:
     """Return the last non-empty line of standard error."""
-    lines = _lines(errors)
-    return lines[-1] if lines else ""
-
-
-def _lines(errors: bytes) -> list[str]:
-    text = _COLOUR.sub("", errors.decode("utf-8", "replace"))
-    return [one_line(line) for line in text.splitlines() if line.strip()]
+    lines = _COLOUR.sub("", errors.decode("utf-8", "replace")).splitlines()
+    return next((one_line(line) for line in reversed(lines) if line.strip()), "")
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

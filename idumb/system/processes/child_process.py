@@ -42,7 +42,7 @@ class Finished:
     """How a process ended. `exit_code` is None if a signal ended it, `signal` is None if it exited.
 
     `errors` is None unless standard error was captured separately. `limit` is the expired limit (`wall`, `idle`, or ""
-    for none) and `allowed` its length in seconds. `cause` is one of `stalls.CLASSES` if the process did not end by
+    for none) and `allowed` its length in seconds. `cause` is the kind of a `stalls.Cause` if the process did not end by
     itself and it is known, and `why` the observations behind it. `sandbox` is the level that was in force, "" if none
     was configured.
     """
@@ -178,8 +178,8 @@ def run(
         time.monotonic() - started,
         limit,
         {"": None, stalls.IDLE: idle_timeout, stalls.WALL: timeout}[limit],
-        cause.kind if cause else None,
-        cause.words if cause else "",
+        cause.kind,
+        cause.words,
     )
 
 

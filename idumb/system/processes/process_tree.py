@@ -307,7 +307,7 @@ def end_program(child: Program | None, cookie: str, before: frozenset[int] | Non
     elif before is None:
         end(lambda: _carriers(cookie, folder), grace)
     elif _strays(cookie, before):  # adopted before the program itself can be seen as ended
-        end(lambda: _living(cookie, before), grace, lambda: _collect(cookie, before))
+        end(lambda: _left(cookie, before), grace, lambda: _collect(cookie, before))
 
 
 def _end_child(child: Program, grace: float) -> None:
@@ -338,12 +338,12 @@ def end_strays(before: frozenset[int] | None = None) -> tuple[int, ...] | None:
     if not adopt_orphans():
         return None
     if before is not None:
-        return end(lambda: _living("", before), GRACE, lambda: _collect("", before))
+        return end(lambda: _left("", before), GRACE, lambda: _collect("", before))
 
     def find() -> list[int]:
-        return [pid for pid in _living("", frozenset()) if variable(pid, _COOKIE) is not None]
+        return [pid for pid in _left("", frozenset()) if variable(pid, _COOKIE) is not None]
 
-    return end(find, GRACE, lambda: _reap(_dead("", frozenset())))
+    return end(find, GRACE, lambda: reap("", frozenset()))
 
 
 def _carriers(cookie: str, folder: str) -> list[int]:
@@ -380,23 +380,20 @@ def _belongs_to(pid: int, cookies: set[bytes]) -> bool:
     return cookie in cookies
 
 
-def _living(cookie: str, before: frozenset[int]) -> list[int]:
-    return [pid for pid in _strays(cookie, before) if is_alive(pid)]
-
-
-def _dead(cookie: str, before: frozenset[int]) -> list[int]:
-    return [pid for pid in _strays(cookie, before) if not is_alive(pid)]
+def _left(cookie: str, before: frozenset[int], *, alive: bool = True) -> list[int]:
+    """Return those of the strays that are alive, or those that have ended."""
+    return [pid for pid in _strays(cookie, before) if is_alive(pid) is alive]
 
 
 def reap(cookie: str, before: frozenset[int]) -> None:
     """Collect orphans of a program that ended while it runs: it may wait until their ids are gone."""
     if adopt_orphans():
-        _reap(_dead(cookie, before))
+        _reap(_left(cookie, before, alive=False))
 
 
 def _collect(cookie: str, before: frozenset[int]) -> None:
     """Collect zombies, and end processes that continued in a child of their own."""
-    dead = _dead(cookie, before)
+    dead = _left(cookie, before, alive=False)
     end_groups(dead)
     _reap(dead)
 

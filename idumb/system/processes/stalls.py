@@ -14,7 +14,6 @@ RESOURCES = "resources"
 DEADLOCK = "deadlock"
 MODEL_STALL = "model-stall"
 EXTERNAL = "external"
-CLASSES = (RESOURCES, DEADLOCK, MODEL_STALL, EXTERNAL)
 
 WALL = "wall"
 IDLE = "idle"
@@ -26,10 +25,10 @@ _LEAST_FREE = 0.01  # share of the machine's memory
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`kind` is one of CLASSES, None if it is unknown."""
+    """`kind` is RESOURCES, DEADLOCK, MODEL_STALL or EXTERNAL, None if it is unknown; `words` are what was observed."""
 
-    kind: str | None
-    words: str
+    kind: str | None = None
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +82,10 @@ def of_limit(limit: str, *, busy: bool | None, agent: bool, silence: float | Non
     return Cause(None, "hardly any CPU used, recent output" if busy is False else speech)
 
 
-def of_signal(number: int) -> Cause | None:
+def of_signal(number: int) -> Cause:
     """Explain a signal that idumb did not send. A shell turns that of its last program into 128 plus its number."""
     words = _BY_SIGNAL.get(number)
-    return Cause(RESOURCES, words) if words else None
+    return Cause(RESOURCES, words) if words else Cause()
 
 
 _BY_SIGNAL = {

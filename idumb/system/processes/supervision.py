@@ -132,14 +132,14 @@ def captures(child: Program, sink: Sink | None, talking: Talking | None) -> list
 
 
 class TimeLimits:
-    """`expired` is the limit that expired, "" for none, and `cause` why.
+    """`expired` is the limit that expired, "" for none, and `cause` why it did.
 
     Moments are on the monotonic clock, spans in seconds; None means no limit.
     """
 
     def __init__(self, started: float, timeout: float | None, idle_timeout: float | None, *, agent: bool) -> None:
         self.expired = ""
-        self.cause: stalls.Cause | None = None
+        self.cause = stalls.Cause()
         self._deadline = None if timeout is None else started + timeout
         self._idle = idle_timeout
         self._worked = started
