@@ -46,7 +46,11 @@ class StepGates:
     def judge(self, inputs: Inputs) -> list[tuple[str, Judged]]:
         """Return each gate that concerns the change, by the name of its setting, with its result."""
         judged = [(gate.name, self._judged(gate, inputs)) for gate in GATES if gate.applies(inputs)]
-        judged += [(name, _project_gates()(name, inputs)) for name in inputs.asked if _is_own(name, inputs)]
+        for name in inputs.asked:
+            if name not in levels.KNOWN and _runs(name, inputs):
+                from idumb.gates.project import own
+
+                judged.append((name, own.judge(name, inputs)))
         return [(name, result) for name, result in judged if result is not None]
 
     def _judged(self, gate: StepGate, inputs: Inputs) -> Judged | None:
@@ -65,18 +69,8 @@ class StepGates:
         return python_source.definitions(path, data)
 
 
-def _is_own(name: str, inputs: Inputs) -> bool:
-    return name not in levels.KNOWN and _runs(name, inputs)
-
-
 def _runs(name: str, inputs: Inputs) -> bool:
     return name in inputs.asked and inputs.run is not None and bool(inputs.changes)
-
-
-def _project_gates() -> Callable[[str, Inputs], Judged | None]:
-    from idumb.gates.project import own
-
-    return own.judge
 
 
 def _has_limits(inputs: Inputs) -> bool:
@@ -98,10 +92,6 @@ def _asked_or_strict(name: str, inputs: Inputs) -> bool:
     return name in inputs.asked or inputs.plan.mode == STRICT
 
 
-def _declares_class(inputs: Inputs) -> bool:
-    return inputs.task.change is not None
-
-
 GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.NON_GOALS, _has_non_goals, "non_goals"),
     StepGate(gate_table.SYNTAX, _has_parsed_files, "syntax"),
@@ -110,5 +100,5 @@ GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.SIZE, _has_limits, "size"),
     StepGate(gate_table.SPECIFICATION, partial(_asked_or_strict, gate_table.SPECIFICATION), "specification"),
     StepGate(gate_table.DESIGN, partial(_asked_or_strict, gate_table.DESIGN), "design"),
-    StepGate(gate_table.CHANGE_CLASS, _declares_class, "change_class"),
+    StepGate(gate_table.CHANGE_CLASS, lambda inputs: inputs.task.change is not None, "change_class"),
 )

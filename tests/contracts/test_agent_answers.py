@@ -11,12 +11,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from idumb.agents import registry
-from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import Conflict
 from idumb.domain import agent, contract, outcome
@@ -27,24 +25,26 @@ from idumb.domain.settings import Binding, Settings
 from tests.support import acp_agent, chat_server, preset_stand_in
 from tests.support.cases import every
 from tests.support.chat_server import ChatServer, Response
+from tests.support.equipment import equipped
 
 TASK = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
 SECRET = "sk-very-secret"
 
 
-class Kind(Protocol):
+class Kind:
     """How the suite makes an adapter answer with a text, or not at all."""
 
     name: str
 
-    def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding: ...
+    def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
+        raise NotImplementedError
 
     def answer(self, root: Path, says: str | None) -> None:
         """Called after the first call of the adapter, if the answer comes later."""
 
 
 @dataclasses.dataclass
-class Served:
+class Served(Kind):
     """A model behind a server; None is a server that is silent."""
 
     name: str
@@ -56,22 +56,16 @@ class Served:
         options = {"base_url": server.url, "output": "native"}
         return Binding("one", self.name, options=options, model=self.model)
 
-    def answer(self, root: Path, says: str | None) -> None:
-        pass
 
-
-class Acp:
+class Acp(Kind):
     name = "acp"
 
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
         script = ("hang",) if says is None else ("say", says)
         return Binding("one", "acp", (sys.executable, acp_agent.__file__, *script))
 
-    def answer(self, root: Path, says: str | None) -> None:
-        pass
 
-
-class Handoff:
+class Handoff(Kind):
     name = "handoff"
 
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
@@ -83,18 +77,15 @@ class Handoff:
             requests.with_name(f"{requests.stem}.answer.md").write_text(text, encoding="utf-8")
 
 
-class Replay:
+class Replay(Kind):
     name = "replay"
 
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
         return Binding("one", "replay", options={"run": "r" if says is not None else "gone"})
 
-    def answer(self, root: Path, says: str | None) -> None:
-        pass
-
 
 @dataclasses.dataclass
-class Reporting:
+class Reporting(Kind):
     """A command-line agent whose stand-in reports as the real one was recorded; None is one that never ends.
 
     One that `leaks` has a secret where the id of its conversation stands; one that does not end is killed before the
@@ -117,9 +108,6 @@ class Reporting:
             report.write_bytes(b"".join(report.read_bytes().splitlines(keepends=True)[:-1]))
             program.write_text(f"{program.read_text(encoding='utf-8')}kill -9 $$\n", encoding="utf-8")
         return Binding("one", self.name, (str(program),))
-
-    def answer(self, root: Path, says: str | None) -> None:
-        pass
 
 
 EXCEPT = {
@@ -179,17 +167,9 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 def build(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
     (root / "work").mkdir(exist_ok=True)
     settings = Settings(bindings={"one": kind.binding(root, says, stack)}, environment=("PATH",))
-    agents = registry.build(
-        Equipment(
-            settings,
-            str(root / "work"),
-            lambda _, __: (False, "no patch"),
-            lambda text: text.replace(SECRET, "[secret]"),
-            recordings=OneRecording(),
-            handoffs=str(root / "handoffs"),
-        )
-    )
-    return agents.get("one")
+    redact = lambda text: text.replace(SECRET, "[secret]")  # noqa: E731 - one word
+    more = {"recordings": OneRecording(), "handoffs": str(root / "handoffs")}
+    return registry.build(equipped(root / "work", settings=settings, redact=redact, **more)).get("one")
 
 
 def ask(kind: Kind, root: Path, says: str | None, stack: ExitStack, request: AgentRequest) -> AgentResult:

@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
@@ -18,7 +18,6 @@ from typing import Protocol
 import pytest
 
 from idumb.agents import registry
-from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
@@ -27,6 +26,7 @@ from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import process_tree, signals
 from tests.support import preset_stand_in
 from tests.support.cases import every
+from tests.support.equipment import equipped
 from tests.support.patience import patient
 
 ALLOWED = ("PATH", "HOME", "LANG")
@@ -50,17 +50,13 @@ def a_request(root: Path, *, steps: tuple[plan.Step, ...] = ()) -> AgentRequest:
     )
 
 
-def no_patch(_: str, __: Callable[[str], str | None]) -> tuple[bool, str]:
-    return False, "no patch expected"
-
-
 def redact(text: str) -> str:
     return text.replace(SECRET, "[secret]")
 
 
 def adapters(settings: Settings, root: Path) -> registry.AgentRegistry:
     allowed = dataclasses.replace(settings, environment=ALLOWED)
-    return registry.build(Equipment(allowed, str(root), no_patch, redact))
+    return registry.build(equipped(root, settings=allowed, redact=redact))
 
 
 class Steps:

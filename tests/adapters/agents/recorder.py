@@ -27,8 +27,9 @@ from idumb.agents.preset_agent import PresetAgent
 from idumb.agents.program import installed_version
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.settings import Binding
 from tests.support import gemini_protocol
+from tests.support.equipment import equipped
 from tests.support.fake_model import serving
 
 PLACE = Path(__file__).parent / "recorded"
@@ -113,13 +114,7 @@ def _run(name: str, program: str, scene: str, place: Path) -> tuple[AgentResult,
         address = served.address if scene != "closed-port" else "http://127.0.0.1:9"
         environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables(name, address)}
         binding = Binding("it", name, (program,), model=MODELS.get(name, "fake-model"))
-        equipment = Equipment(
-            Settings(),
-            str(work),
-            lambda *_: (False, ""),
-            str,
-            environment=lambda _: environment,
-        )
+        equipment = equipped(work, environment=lambda _: environment)
         request = AgentRequest(
             BUILDER, plan.Task("T1-01", "Greet"), PROMPT, str(work), ("greeting.txt",), deadline=90, idle_timeout=45
         )

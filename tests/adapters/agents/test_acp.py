@@ -13,7 +13,6 @@ import pytest
 
 from idumb.agents import acp, registry
 from idumb.agents.acp_client import LONGEST_LINE, Client, ToolCall
-from idumb.agents.adapter import Equipment
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
@@ -21,6 +20,7 @@ from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import process_tree
 from tests.support import acp_agent
 from tests.support.cases import every
+from tests.support.equipment import equipped
 from tests.support.patience import patient
 from tests.support.seed import one_on_a_push
 
@@ -31,7 +31,7 @@ def ask(root: Path, *script: str, role: str = BUILDER, options: Any = (), **more
     binding = Binding("editor", "acp", argv, options=dict(options))
     settings = Settings(bindings={"editor": binding}, environment=("PATH", "HOME"))
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
-    agents = registry.build(Equipment(settings, str(root), lambda *_: (False, ""), redact))
+    agents = registry.build(equipped(root, settings=settings, redact=redact))
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
     request = AgentRequest(role, task, "the prompt", str(root), ("a.txt", "src/**"), deadline=20.0, run_id="r")
     return agents.get("editor").run(dataclasses.replace(request, **more))
@@ -79,13 +79,9 @@ def permission(client: Client, kind: str, *choices: str, **call: Any) -> Any:
     return json.loads(client.heard(json.dumps(message).encode() + b"\n"))["result"]["outcome"]
 
 
-def equipment(root: Path) -> Equipment:
-    return Equipment(Settings(), str(root), lambda *_: (False, ""), str)
-
-
 def held_to(root: Path, *, shell: bool = False) -> Client:
     """A client with the vetoes of a builder of `a.txt`."""
-    editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"shell": shell}), equipment(root))
+    editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"shell": shell}), equipped(root))
     request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "p", str(root), ("a.txt",), deadline=1.0)
     return Client(str(root), "x", functools.partial(editor._refused, request))
 
@@ -123,8 +119,8 @@ def test_the_version_is_that_of_the_agent_s_package(tmp_path: Path) -> None:
     program = tmp_path / "node_modules/agent/run"
     program.write_text("#!/bin/sh\ntouch started\n", encoding="utf-8")
     program.chmod(0o755)
-    assert acp.AcpAgent(Binding("a", "acp", (str(program),)), equipment(tmp_path / "work")).version == "1 1.2.3"
-    assert acp.AcpAgent(Binding("a", "acp", ("no-such-program",)), equipment(tmp_path / "work")).version == "1"
+    assert acp.AcpAgent(Binding("a", "acp", (str(program),)), equipped(tmp_path / "work")).version == "1 1.2.3"
+    assert acp.AcpAgent(Binding("a", "acp", ("no-such-program",)), equipped(tmp_path / "work")).version == "1"
 
 
 def test_other_roles_write_nothing(tmp_path: Path) -> None:

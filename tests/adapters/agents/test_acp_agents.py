@@ -20,6 +20,7 @@ from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, SandboxSettings, Settings
 from tests.support import acp_agent
 from tests.support.cases import every
+from tests.support.equipment import equipped
 
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", (), deadline=30.0, run_id="r")
 
@@ -36,21 +37,13 @@ def as_one(name: str, folder: Path, *script: str, role: str = BUILDER, **of_requ
     program.chmod(0o755)
     (folder / "work").mkdir(exist_ok=True)
     return acp.AcpAgent(
-        Binding("it", name, (str(program),), options={"shell": True}, model="big"), equipped(folder)
+        Binding("it", name, (str(program),), options={"shell": True}, model="big"), equipment(folder)
     ).run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
 
 
-def equipped(folder: Path) -> Equipment:
-    work = str(folder / "work")
+def equipment(folder: Path) -> Equipment:
     seen = {"PATH": os.environ["PATH"]}
-    return Equipment(
-        Settings(),
-        work,
-        lambda *_: (False, ""),
-        str,
-        environment=lambda _: seen,
-        unpacked=str(folder / "unpacked"),
-    )
+    return equipped(folder / "work", environment=lambda _: seen, unpacked=str(folder / "unpacked"))
 
 
 def test_the_registry_names_every_row() -> None:
@@ -114,6 +107,6 @@ def test_homes_share_what_copilot_unpacks(tmp_path: Path) -> None:
 @every("role, folder", [(BUILDER, "copilot"), (VALIDATOR, "copilot-judging")])
 def test_in_a_sandbox_judging_roles_unpack_apart_from_builders(tmp_path: Path, role: str, folder: str) -> None:
     """What a builder changed there would judge its own work."""
-    equipment = dataclasses.replace(equipped(tmp_path), settings=Settings(sandbox=SandboxSettings()))
-    shared = acp.AcpAgent(Binding("it", "copilot"), equipment)._shared(dataclasses.replace(REQUEST, role=role))
+    in_sandbox = dataclasses.replace(equipment(tmp_path), settings=Settings(sandbox=SandboxSettings()))
+    shared = acp.AcpAgent(Binding("it", "copilot"), in_sandbox)._shared(dataclasses.replace(REQUEST, role=role))
     assert [os.path.basename(place) for place in shared.values()] == [folder]

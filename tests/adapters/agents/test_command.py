@@ -7,22 +7,21 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from idumb.agents import registry, transcript
-from idumb.agents.adapter import Equipment
 from idumb.agents.command import CommandAgent
 from idumb.agents.program import resolve
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.settings import Binding
 from idumb.system.redaction import Redactor
 from tests.support.cases import every
+from tests.support.equipment import equipped
 
 PATH = os.environ["PATH"]
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt: é", "", ())
@@ -30,11 +29,8 @@ REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt: é", ""
 
 def agent(root: Path, *argv: str, prompt: str = "stdin", path: str = PATH) -> CommandAgent:
     binding = Binding("it", "command", argv, prompt)
-    return CommandAgent(binding, equipped(root, lambda text: text.replace("s3cret", "[redacted]"), path))
-
-
-def equipped(root: Path, redact: Callable[[str], str], path: str = PATH) -> Equipment:
-    return Equipment(Settings(), str(root), lambda *_: (False, ""), redact, environment=lambda _: {"PATH": path})
+    redact = lambda text: text.replace("s3cret", "[redacted]")  # noqa: E731 - one word
+    return CommandAgent(binding, equipped(root, redact=redact, environment=lambda _: {"PATH": path}))
 
 
 def run(root: Path, script: str, **fields: object) -> AgentResult:
@@ -64,15 +60,8 @@ def test_inputs_are_in_their_folder_and_those_of_a_killed_executor_are_removed(t
     """S14: private files of idumb's own folder; a killed executor could not remove them."""
     papers = tmp_path / "state" / "papers"
     (papers / "idumb-left").mkdir(parents=True)
-    builder = registry.build(
-        Equipment(
-            Settings(bindings={"it": Binding("it", "command", ("cat", "{prompt_file}"), "file")}),
-            str(tmp_path / "work"),
-            lambda *_: (False, ""),
-            str,
-            inputs=str(papers),
-        )
-    )
+    binding = Binding("it", "command", ("cat", "{prompt_file}"), "file")
+    builder = registry.build(equipped(tmp_path / "work", binding, inputs=str(papers)))
     assert not papers.exists()
     (tmp_path / "work").mkdir()
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"))
@@ -100,9 +89,8 @@ def test_long_output_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -
     """R-RUN-2."""
     redactor = Redactor({"KEY": "s3cret-key"})
     binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 4000000; printf '\\nlast \\377'"))
-    equipment = dataclasses.replace(
-        equipped(tmp_path, redactor.redact), transcripts=str(tmp_path / "kept/run-1"), stream=redactor.stream
-    )
+    kept_in = str(tmp_path / "kept/run-1")
+    equipment = equipped(tmp_path, redact=redactor.redact, transcripts=kept_in, stream=redactor.stream)
     builder = CommandAgent(binding, equipment)
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path), attempt=2)
     result = builder.run(request)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from idumb.agents import registry
-from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest
 from idumb.domain.plans import plan
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.settings import Binding
 from idumb.system.redaction import Redactor
 from tests.support.cases import every
+from tests.support.equipment import equipped
 
 EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "%s", "content": "x\\n", "intent": "make"}]}\n```'
 TICKET = "5f0c"
@@ -23,17 +24,13 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
 def away(root: Path, **options: Any) -> Agent:
+    return answering(root, lambda text: text.replace("sk-secret", "[key]"), options)
+
+
+def answering(root: Path, redact: Callable[[str], str], options: Mapping[str, Any]) -> Agent:
     binding = Binding("away", "handoff", options=options)
-    agents = registry.build(
-        Equipment(
-            Settings(bindings={"away": binding}),
-            str(root / "work"),
-            lambda _, __: (False, "no patch expected"),
-            lambda text: text.replace("sk-secret", "[key]"),
-            handoffs=str(root / "handoffs"),
-        )
-    )
-    return agents.get("away")
+    equipment = equipped(root / "work", binding, redact=redact, handoffs=str(root / "handoffs"))
+    return registry.build(equipment).get("away")
 
 
 def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
@@ -187,16 +184,7 @@ def test_a_handoff_contains_no_secret_and_only_its_owner_can_read_it(tmp_path: P
     """R-ADAPT-2."""
     request = a_request(tmp_path)
     (tmp_path / "work/a.txt").write_text(f"{TOKEN} a\n", encoding="utf-8")
-    agents = registry.build(
-        Equipment(
-            Settings(bindings={"away": Binding("away", "handoff")}),
-            str(tmp_path / "work"),
-            lambda *_: (False, ""),
-            Redactor().redact,
-            handoffs=str(tmp_path / "handoffs"),
-        )
-    )
-    assert agents.get("away").run(request).outcome == outcome.WAITING
+    assert answering(tmp_path, Redactor().redact, {}).run(request).outcome == outcome.WAITING
     (paper,) = (tmp_path / "handoffs").iterdir()
     assert paper.stat().st_mode & 0o777 == 0o600
     text = paper.read_text(encoding="utf-8")

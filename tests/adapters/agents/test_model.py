@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from idumb.agents import registry
-from idumb.agents.adapter import Equipment
 from idumb.agents.models import model_agent, model_tools
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.settings import Binding
 from idumb.system.redaction import Redactor
 from tests.support import chat_server
 from tests.support.cases import every
 from tests.support.chat_server import ChatServer, Response
+from tests.support.equipment import equipped
 
 INSTALLED = importlib.util.find_spec("pydantic_ai") is not None
 needs_extra = pytest.mark.skipif(
@@ -43,14 +43,7 @@ def bound(root: Path, url: str, **options: Any) -> registry.AgentRegistry:
     )
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
     stream = Redactor({"MODEL_KEY": "sk-secret"}).stream
-    settings = Settings(bindings={"model": binding})
-    return registry.build(
-        Equipment(settings, str(root), lambda *_: (False, ""), redact, transcripts=f"{root}-kept", stream=stream)
-    )
-
-
-def no_patch(*_: object) -> tuple[bool, str]:
-    return False, ""
+    return registry.build(equipped(root, binding, redact=redact, transcripts=f"{root}-kept", stream=stream))
 
 
 def ask(
@@ -332,11 +325,7 @@ def test_without_the_extra_the_error_has_the_install_command(tmp_path: Path, mon
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)  # as if it were not installed
     who = bound(tmp_path, "https://models.example").get("model")
     with pytest.raises(AdapterError, match="requires pydantic-ai") as caught:
-        registry.build(
-            Equipment(
-                Settings(bindings={"m": Binding("m", "model", model="a:b")}), str(tmp_path), lambda *_: (False, ""), str
-            )
-        ).get("m").describe()
+        registry.build(equipped(tmp_path, Binding("m", "model", model="a:b"))).get("m").describe()
     assert caught.value.hint is not None
     assert "pip install 'idumb[models]'" in caught.value.hint
     request = AgentRequest(PLANNER, None, "", str(tmp_path), (), about="x")

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from idumb.agents import registry
-from idumb.agents.adapter import Equipment
 from idumb.agents.known_agent import Call
 from idumb.agents.preset_agent import PresetAgent
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.settings import Binding
 from tests.support.cases import every
+from tests.support.equipment import equipped
 
 PATH = os.environ["PATH"]
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", (), model="big", run_id="r")
@@ -36,20 +36,10 @@ def claude(folder: Path, script: str, environment: dict[str, str] | None = None,
     (folder / "work").mkdir(exist_ok=True)
     passed = {"PATH": f"{program.parent}:{PATH}", "HOME": "/home/me", **(environment or {})}
     places = ("CLAUDE_CONFIG_DIR",)
-    equipment = Equipment(
-        Settings(),
-        str(folder / "work"),
-        lambda *_: (False, ""),
-        lambda text: text.replace("s3cret", "[redacted]"),
-        environment=lambda names: dict.fromkeys(names, "named") if names == places else passed,
-    )
+    redact = lambda text: text.replace("s3cret", "[redacted]")  # noqa: E731 - one word
+    seen = lambda names: dict.fromkeys(names, "named") if names == places else passed  # noqa: E731 - for one use
+    equipment = equipped(folder / "work", redact=redact, environment=seen)
     return PresetAgent(Binding("it", "claude", options=options), equipment)
-
-
-def equipped(folder: Path, environment: dict[str, str] | None = None) -> Equipment:
-    passed = {"PATH": PATH, **(environment or {})}
-    work = str(folder / "work")
-    return Equipment(Settings(), work, lambda *_: (False, ""), str, environment=lambda _: passed)
 
 
 def run(folder: Path, script: str, role: str = BUILDER, **fields: Any) -> AgentResult:
@@ -129,8 +119,8 @@ def as_one(
     program.write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
     program.chmod(0o755)
     (folder / "work").mkdir(exist_ok=True)
-    equipment = equipped(folder, environment)
-    builder = PresetAgent(Binding("it", name, (str(program),)), equipment)
+    passed = {"PATH": PATH, **(environment or {})}
+    builder = PresetAgent(Binding("it", name, (str(program),)), equipped(folder / "work", environment=lambda _: passed))
     return builder.run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
 
 
@@ -214,8 +204,8 @@ def test_each_preset_is_built_from_a_binding_and_shows_its_command(name: str, tm
     program.write_text("#!/bin/sh\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{PATH}")
-    settings = Settings(bindings={"it": Binding("it", name, (name, "--more"), model="m")})
-    builder = registry.build(Equipment(settings, str(tmp_path / "work"), lambda *_: (False, ""), str)).get("it")
+    binding = Binding("it", name, (name, "--more"), model="m")
+    builder = registry.build(equipped(tmp_path / "work", binding)).get("it")
     shown = builder.describe()
     assert (shown[0], shown[-1]) == (str(program), "--more")
     assert builder.name == name

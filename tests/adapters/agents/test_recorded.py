@@ -9,14 +9,14 @@ from pathlib import Path
 
 from idumb.agents import acp, registry
 from idumb.agents.acp_client import Client
-from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report
 from idumb.agents.known_agent import Preset
 from idumb.domain import agent, outcome
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.settings import Binding
 from idumb.system.processes.child_process import Finished
 from idumb.system.processes.supervision import Captured
 from tests.support.cases import every
+from tests.support.equipment import equipped
 
 PLACE = Path(__file__).parent / "recorded"
 KINDS = {
@@ -59,7 +59,7 @@ def heard(name: str, messages: bytes) -> Report:
     client = Client("/home/me/project", "Write the greeting.", lambda _: "")
     client.begin()
     client.heard(messages)
-    made = acp.AcpAgent(Binding("it", name), Equipment(Settings(), "/nowhere", lambda *_: (False, ""), str))
+    made = acp.AcpAgent(Binding("it", name), equipped(PLACE))
     ended, words, failure = made._ending(
         client,
         Finished(0, None, timed_out=False, output=Captured(b"", b"", 0, ""), errors=None, seconds=1.0),

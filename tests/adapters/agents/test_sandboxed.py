@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import sandboxed
-from idumb.agents.adapter import Equipment
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs.sandbox import Fence, Support
 from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SandboxSettings, Settings
+from tests.support.equipment import equipped
 
 
 class Recorder:
@@ -52,14 +52,8 @@ def fence_of(
 ) -> tuple[str, list[str], list[str], list[str]]:  # fmt: skip
     """Return the level, and the names of what is writable, guarded and read-only."""
     machine, user = Recorder(support), root.parent / "user"
-    equipment = Equipment(
-        Settings(sandbox=SandboxSettings(level, write)),
-        str(user),
-        lambda *_: (False, ""),
-        str,
-        sandboxes=lambda: machine,
-        guarded=(str(user / ".git"),),
-    )
+    settings = Settings(sandbox=SandboxSettings(level, write))
+    equipment = equipped(user, settings=settings, sandboxes=lambda: machine, guarded=(str(user / ".git"),))
     request = AgentRequest(role, None, "", str(root), allowed, about="it")
     scratch = str(root.parent / "scratch")
     os.makedirs(scratch, exist_ok=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry, state_file
-from idumb.agents.adapter import Equipment
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import ReportingAgent
 from idumb.domain import outcome
@@ -20,6 +19,7 @@ from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import supervision
 from tests.support import preset_stand_in
 from tests.support.cases import every
+from tests.support.equipment import equipped
 
 SAY = 'say() { printf "%s" "$1" > "$IDUMB_STATE_FILE.new"; mv "$IDUMB_STATE_FILE.new" "$IDUMB_STATE_FILE"; }\n'
 HEARD = "until [ -e heard-$n ]; do sleep 0.02; done\n"
@@ -44,7 +44,7 @@ def run_agent(root: Path, adapter: str, script: str, **fields: object) -> tuple[
             "it", adapter, (str(preset_stand_in.write_program(root / "programs", adapter, SAY + script)),)
         )
     settings = Settings(bindings={"it": binding}, environment=("PATH",))
-    builder = registry.build(Equipment(settings, str(root / "work"), lambda *_: (False, ""), redact))
+    builder = registry.build(equipped(root / "work", settings=settings, redact=redact))
     claims: list[Claim] = []
 
     def hear(claim: Claim) -> None:

@@ -291,9 +291,7 @@ def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(
     proving = _Proving(tmp_path)
     proving.provided, proving.prepared, proving.cached = (".env",), ("node_modules",), ("target",)
     proving.missing = ("submodule lib: fetch it",)
-    judge = ShellChecks(
-        root=str(tmp_path), allowed=ALLOWED, shell=Shell(str), run_id="run-1", proving=proving, hints=Hints()
-    )
+    judge = checks(tmp_path, proving=proving, hints=Hints())
     passed, failed = (judge.command("AC-1", "it holds", text, timeout=30, tree="t" * 40) for text in ("true", "false"))
     assert passed.weaker == (
         "may use .env, which the commit does not hold (checkout.provide)",
@@ -329,15 +327,7 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     (tree / "out.log").touch()
     hints = Hints(ignored=lambda: ("data.log", "lib/build/", "node_modules/", "out.log", "x/__pycache__/"))
     with contextlib.closing(CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), ()))) as private:
-        judge = ShellChecks(
-            root=str(tmp_path),
-            allowed=ALLOWED,
-            shell=Shell(str),
-            run_id="run-1",
-            private=private,
-            proving=_Proving(tree),
-            hints=hints,
-        )
+        judge = checks(tmp_path, private=private, proving=_Proving(tree), hints=hints)
         failed, passed = (
             judge.command("AC-1", "", text, timeout=30, tree="t" * 40)
             for text in (f"{command} && false", f"true {command}")
