@@ -81,7 +81,7 @@ def test_a_flag_overrides_any_setting_that_a_variable_may_override(project: Proj
     shown = project.idumb(*command, "config", "get", "run.max_attempts", "--json", environment=above)
     assert [row["value"] for row in shown.data["settings"]] == ["1"]
     project.plan([failing_task("T1-01", "a.txt")])
-    consent = project.approval()
+    consent = project.idumb(*command, "check-plan", "1", "--json", environment=above).data["consent_hash"]
     assert project.idumb(*command, "execute-phase", "1", "--approve", consent, environment=above).code == 1
     assert len(project.events("--kind", "attempt.started")) == 1
     assert project.json("config", "get", "run.max_attempts").data["settings"][0]["value"] == "2"
