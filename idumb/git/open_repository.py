@@ -25,7 +25,6 @@ from idumb.system.files import file_systems, user_folders
 _FULL = 40
 _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
 UNREADABLE = "git.snapshot-unreadable"
-_LITTLE, _FEW = 1 << 20, 16
 _CODE, _HINT = "git.object-missing", "git fsck; idumb doctor"
 _MOST_LENDERS = 50
 _CACHE = 1 << 20
@@ -100,8 +99,7 @@ class CheckedRepository(pygit2.Repository):
         oid, folder = self.odb.write(kind, data), self.folders[0]
         # libgit2 sometimes reports success for an object that did not fit on the disk.
         if not os.path.exists(f"{folder}/{str(oid)[:2]}/{str(oid)[2:]}") and oid not in self.odb:
-            room = file_systems.room(folder)
-            if room.bytes < _LITTLE or (room.files is not None and room.files < _FEW):
+            if file_systems.nearly_full(folder):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
             raise unreadable(str(oid))
         return oid

@@ -7,6 +7,7 @@ the user's nor the system's configuration there: what counts of it is copied int
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ INDEX, EXCLUDE = "index", "info/exclude"
 RAW = b"* -text -eol -filter -ident -working-tree-encoding\n"
 """Attributes by which git stores and writes a file's bytes as they are."""
 _LOCK = "lock"
+_DIGEST = 20  # bytes
 _PAUSE = 0.1  # seconds
 _TRIES = 300
 
@@ -71,6 +73,11 @@ class OwnFolder:
     def stamp(self) -> tuple[int, ...] | None:
         """Return what shows that somebody wrote the index."""
         return guarded_files.stat_key(os.path.join(self.path, self.index))
+
+    def is_whole(self) -> bool:
+        """Return whether the index ends with the digest of its bytes. git does not look, and would overlook files."""
+        data = guarded_files.content(os.path.join(self.path, self.index))
+        return hashlib.sha1(data[:-_DIGEST], usedforsecurity=False).digest() == data[-_DIGEST:]
 
     def variables(self) -> dict[str, str]:
         """Return the variables by which git works in this folder, and in no other."""

@@ -134,8 +134,10 @@ class Shadow:
         with self._folder.alone():
             if self._tracking is None:
                 self._folder.put(self._folder.differing(own_folder.raw_files(self._folder.path, self._store)))
-            if self._folder.stamp() != self._index:  # another process scanned
+            if self._folder.stamp() != self._index:  # another process scanned, or its index is damaged
                 self._tree, self._users_index = "", ()
+                if self._tracking is None and not self._folder.is_whole():
+                    self._folder.remove(INDEX)
             began = clock.nanoseconds() - clock.TICK
             yield
             with contextlib.suppress(FileNotFoundError):

@@ -81,8 +81,10 @@ def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iter
     """Yield each pair that no command uses, locked; `held` is called with the process that uses one."""
     private_folders.make(_state(user), root=user.common_dir)
     for number in range(1, MOST + 1):
-        lock = _locked(user, number, held)
+        path = os.path.join(_state(user), f"{number}.lock")
+        lock = file_locks.take(path)
         if lock is None:
+            held(_read(path))
             continue
         try:
             os.ftruncate(lock, 0)
@@ -92,14 +94,6 @@ def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iter
             os.close(lock)
             raise
         yield Pair(user, place, number, lock)
-
-
-def _locked(user: Repository, number: int, held: Callable[[str], None]) -> int | None:
-    path = os.path.join(_state(user), f"{number}.lock")
-    lock = file_locks.take(path)
-    if lock is None:
-        held(_read(path))
-    return lock
 
 
 def prepare(user: Repository) -> str:
