@@ -125,15 +125,10 @@ def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None 
 
 
 def output(
-    root: str,
-    arguments: Sequence[str],
-    stdin: bytes = b"",
-    extra: Mapping[str, str] | None = None,
-    *,
-    cwd: str | None = None,
+    root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None, *, cwd: str | None = None
 ) -> bytes:
     """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
-    return _required(arguments, read(root, arguments, stdin, extra, cwd=cwd))
+    return _required(arguments, read(root, arguments, extra=extra, cwd=cwd))
 
 
 def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:

@@ -56,20 +56,19 @@ class Snapshots:
 
     def take(self, ref: str, reason: str, also: Iterable[str]) -> Snapshot:
         """Scan, and make a snapshot of all files and of the index. `also` are ignored paths to include."""
-        paths, last = tuple(also), None
-        for _ in range(_TRIES):
+        paths = tuple(also)
+        for left in reversed(range(_TRIES)):
             tree = self.shadow.scan(paths)
             try:
                 return self._take(ref, tree, reason)
             except errors.Refusal as refusal:
-                if refusal.code != open_repository.UNREADABLE:
+                if refusal.code != open_repository.UNREADABLE or not left:
                     raise
-                last = refusal
-            # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one
-            # that somebody wrote without fsync: write all of it again.
-            self._set_aside(str(last.details["object"]))
+                # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one
+                # that somebody wrote without fsync: write all of it again.
+                self._set_aside(str(refusal.details["object"]))
             self.forget()
-        raise last or AssertionError("there is at least one try")
+        raise AssertionError("there is at least one try")
 
     def _set_aside(self, oid: str) -> None:
         """Move a damaged object out of git's way: git does not write an object again whose file exists."""

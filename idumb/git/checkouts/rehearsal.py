@@ -18,7 +18,7 @@ from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE, RAW
 from idumb.git.restore import path_state
 from idumb.git.trees import GitTrees
-from idumb.system.files import private_folders
+from idumb.system.files import atomic_write, private_folders
 
 _COPY, _ATTRIBUTES = "work", "info/attributes"
 
@@ -65,10 +65,8 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     scanned = Repository(user.root, user.git_dir, copy.common_dir, places.REHEARSAL)
     tree = GitTrees(scanned, copy).scan(also)
     attributes = os.path.join(copy.git_dir, _ATTRIBUTES)
-    with open(attributes, "wb") as stream:
-        stream.write(RAW)
+    atomic_write.write(attributes, RAW, durable=False)
     git_program.change(root, ["read-tree", "--reset", "-u", tree])
-    with open(attributes, "wb") as stream:
-        stream.write(settings.files.get(_ATTRIBUTES, b""))
+    atomic_write.write(attributes, settings.files.get(_ATTRIBUTES, b""), durable=False)
     git_program.change(root, ["read-tree", head.commit or "--empty"])
     return copy

@@ -15,7 +15,7 @@ from tests.support.gitrepo import GitSandbox
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to see what a process reads from")
 def test_git_gets_all_its_input_before_it_starts(sandbox: GitSandbox) -> None:
     """F30, R-GIT-2: of a pipe whose writer is killed git reads the end, and commits the paths it has, even none."""
-    output = git_program.output(str(sandbox.root), ["-c", "alias.x=!readlink /proc/self/fd/0; cat", "x"], b"a\0b\0")
+    output = git_program.read(str(sandbox.root), ["-c", "alias.x=!readlink /proc/self/fd/0; cat", "x"], b"a\0b\0").out
     source, _, given = output.partition(b"\n")
     assert not source.startswith(b"pipe:")
     assert given == b"a\0b\0"
@@ -23,7 +23,7 @@ def test_git_gets_all_its_input_before_it_starts(sandbox: GitSandbox) -> None:
 
 def test_large_input_and_output_do_not_deadlock(sandbox: GitSandbox) -> None:
     data = b"x" * (1 << 20)
-    assert git_program.output(str(sandbox.root), ["-c", "alias.x=!cat", "x"], data) == data
+    assert git_program.read(str(sandbox.root), ["-c", "alias.x=!cat", "x"], data).out == data
 
 
 def test_a_git_program_inside_the_repository_is_skipped(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,17 +31,6 @@ def test_restore_skips_a_path_that_already_matches(sandbox: GitSandbox, trees: G
     assert place.stat().st_mtime_ns == stamp
 
 
-def test_a_file_emptied_by_a_crash_is_reported_as_emptied(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """M3."""
-    sandbox.write("a", "1")
-    base = trees.scan()
-    sandbox.write("a", "2")
-    after = trees.scan()
-    sandbox.write("a", "")
-    (conflict,) = trees.restore(base, after, ["a"])
-    assert "crash" in conflict.why
-
-
 @pytest.mark.parametrize("mode", [0o600, 0o640])
 def test_permission_bits_that_git_does_not_store_stay_and_a_private_file_is_private_from_its_first_moment(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, mode: int
@@ -62,17 +51,31 @@ def test_permission_bits_that_git_does_not_store_stay_and_a_private_file_is_priv
     assert stat.S_IMODE(place.stat().st_mode) == mode
 
 
-def test_a_mode_change_alone_is_a_conflict_and_can_be_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_mode_change_alone_can_be_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "1", mode=0o644)
     base = trees.scan()
     place.chmod(0o755)
     assert trees.restore(base, trees.scan(), ["a"]) == ()
     assert stat.S_IMODE(place.stat().st_mode) == 0o644
-    sandbox.write("a", "2")
+
+
+def test_a_conflict_says_what_is_there(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """M3."""
+    sandbox.write_all(dict.fromkeys(("emptied", "mode", "pipe"), "1"))
+    base = trees.scan()
+    sandbox.write_all(dict.fromkeys(("emptied", "mode", "pipe"), "2"))
     after = trees.scan()
-    place.chmod(0o755)
-    (conflict,) = trees.restore(base, after, ["a"])
-    assert conflict == Conflict("a", "has another mode than expected")
+    sandbox.write("emptied", "")
+    (sandbox.root / "mode").chmod(0o755)
+    sandbox.remove("pipe")
+    os.mkfifo(sandbox.root / "pipe")
+    pipe = Conflict("pipe", "is no longer a file or a link")
+    assert trees.restore(base, after, ["emptied", "mode", "pipe"]) == (
+        Conflict("emptied", "is empty now; a crash may have cut it"),
+        Conflict("mode", "has another mode than expected"),
+        pipe,
+    )
+    assert trees.restore(base, after, ["pipe"], force=True) == (pipe,)
 
 
 def test_a_new_file_gets_the_mode_of_the_umask(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -148,14 +151,6 @@ def test_emptied_folders_are_removed_and_others_stay(sandbox: GitSandbox, trees:
     assert trees.restore(base, after, ["keep/new", "made/by/task", "mixed/task"]) == ()
     assert sorted(os.listdir(sandbox.root)) == [".git", ".gitignore", "keep", "mixed"]
     assert os.listdir(sandbox.root / "mixed") == ["own.log"]
-
-
-def test_a_fifo_in_place_of_a_file_is_a_conflict(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("a", "1")
-    base = trees.scan()
-    sandbox.remove("a")
-    os.mkfifo(sandbox.root / "a")
-    assert trees.restore(base, base, ["a"], force=True) == (Conflict("a", "is no longer a file or a link"),)
 
 
 def test_a_submodule_is_a_conflict(sandbox: GitSandbox, trees: GitTrees) -> None:
