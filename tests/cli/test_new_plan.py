@@ -15,7 +15,7 @@ from tests.support.project import Project
 PLAN = ".planning/phases/1/01-PLAN.md"
 GREET = ("--task", "Greet the reader", "create hello.txt", "grep -q hello hello.txt")
 PART = ("--task", "Say farewell", "bye.txt, modify hello.txt", "grep -q `echo bye` bye.txt")
-LOCATION = PhaseLocation("1", ".planning/phases/1", exists=False, title="First")
+LOCATION = PhaseLocation("1", ".planning/phases/1", title="First")
 
 
 def test_each_template_gives_a_plan_without_findings(project: Project) -> None:

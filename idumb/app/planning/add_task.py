@@ -10,7 +10,7 @@ from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
-from idumb.app.planning import new_plan
+from idumb.app.planning import draft_plan, new_plan
 from idumb.app.planning.new_plan import Read, Shipped
 from idumb.app.review import amend, check_plan
 from idumb.app.session import operation
@@ -121,7 +121,7 @@ def _written(
     changed = services.plans.amended(before, plan.path, (Amendment(amendment.ADD, None, text),))
     data["findings"] = [finding.as_dict() for finding in _new_findings(services, contract, plan.path, changed)]
     if any(row["severity"] == ERROR for row in data["findings"]):
-        return new_plan.illegal(data, f"The phase would not be valid with the new task; {plan.path} was not changed.")
+        return draft_plan.illegal(data, f"The phase would not be valid with the new task; {plan.path} was not changed.")
     was_approved = _end_approval(services, request, contract, data["tasks"])
     contract_versions.require_file(services, plan.path, contract.phase)
     with operation.owned(services, "plan add-task") as owned:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions
+from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain import whole_numbers, wording
 from idumb.domain.decision import Choice
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import EXIT_INVALID, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.plans.plan import Plan
 from idumb.lazy_dataclass import dataclass
 
 BACKUP_FOLDER = "drafts"
-# The draft was not written, so check-plan could not check it.
-CORRECT = {
-    "choices": actions.rows(
-        (Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal"),)
-    )
-}
+
 _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
 
 
@@ -57,7 +53,7 @@ class Draft:
 def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
     """Return the id of the phase's next plan (`01` for the first) and its path."""
     numbers: list[str] = []
-    for path, _ in services.plans.plans(where.folder) if where.exists else ():
+    for path, _ in services.plans.plans(where.folder):
         match = _NUMBER.search(path)
         numbers.append(match[1] if match else str(len(numbers) + 1))
     identity = f"{whole_numbers.next_free(numbers):02d}"
@@ -80,11 +76,10 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
 def judge(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Draft:
     """Check a plan as `check-plan` would once it is written; write nothing."""
     data = text.encode("utf-8", "surrogateescape")
-    existing = services.plans.plans(where.folder) if where.exists else ()
-    sources = [*(source for source in existing if source[0] != path), (path, data)]
+    sources = [*(source for source in services.plans.plans(where.folder) if source[0] != path), (path, data)]
     parsed = [(name, services.plans.parse(each, name)) for name, each in sources]
     plan = parsed[-1][1].plan
-    misnamed = _naming_findings(services, where, identity, plan) if plan is not None else []
+    misnamed = [] if plan is None else [*_naming_findings(services, where, identity, plan)]
     loaded = loading.assemble(
         where.phase, where.folder, parsed, services.settings, sources, misnamed, policy=services.policy
     )
@@ -94,23 +89,25 @@ def judge(services: Services, where: PhaseLocation, identity: str, path: str, te
     return Draft(path, text, _relevant(plan_checks.findings(services, loaded), path), loaded)
 
 
+def illegal(data: Mapping[str, object], message: str) -> Result:
+    """Return the answer of a command whose plan has errors, which `data` lists. `check-plan` cannot check it."""
+    failure = ("plan.invalid", message, "Correct the findings above, then run the command again")
+    correct = Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal")
+    details = {"choices": actions.rows((correct,))}
+    return Result({**data, "written": False, "next": []}, EXIT_INVALID, (), failure, details)
+
+
 def _relevant(findings: Sequence[Finding], path: str) -> tuple[Finding, ...]:
     """Return the errors of the whole phase and the warnings of the new plan; other warnings are old."""
     return tuple(sorted((f for f in findings if f.path == path or f.severity == ERROR), key=lambda f: (f.path, f.line)))
 
 
-def _naming_findings(services: Services, where: PhaseLocation, identity: str, plan: Plan) -> list[Finding]:
-    """Return findings if the plan does not state the phase and id of its path."""
-    findings = []
+def _naming_findings(services: Services, where: PhaseLocation, identity: str, plan: Plan) -> Iterator[Finding]:
+    """Yield findings if the plan does not state the phase and id of its path."""
     if not services.plans.same_phase(plan.phase, where.phase):
-        findings.append(_misnamed(plan, "phase", plan.phase, where.phase))
+        yield plan.finding("plan.other-name", "phase", plan.phase, accepted=where.phase)
     if plan.plan != identity:
-        findings.append(_misnamed(plan, "plan", plan.plan, identity))
-    return findings
-
-
-def _misnamed(plan: Plan, key: str, stated: str, required: str) -> Finding:
-    return plan.finding("plan.other-name", key, stated, accepted=required)
+        yield plan.finding("plan.other-name", "plan", plan.plan, accepted=identity)
 
 
 def write(services: Services, draft: Draft) -> None:

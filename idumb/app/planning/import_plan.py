@@ -114,7 +114,7 @@ def _written(services: Services, request: Request, source: SourcePlan) -> Result
 def _taken(services: Services, where: PhaseLocation) -> list[str]:
     """Return the ids that plans of the phase use."""
     ids: list[str] = []
-    for path, data in services.plans.plans(where.folder) if where.exists else ():
+    for path, data in services.plans.plans(where.folder):
         parsed = services.plans.parse(data, path)
         plan = parsed.plan or parsed.draft
         ids += [task.id for task in plan.tasks] if plan is not None else []
@@ -135,7 +135,7 @@ def _location(services: Services, request: Request, source: SourcePlan) -> Phase
         return where
     last = max((int(match[0]) for number in numbers if (match := re.match(r"\d+", number))), default=0)
     phase = request.phase or str(last + 1)
-    return PhaseLocation(phase, f".planning/phases/{phase}", exists=False, title=source.title)
+    return PhaseLocation(phase, f".planning/phases/{phase}", source.title)
 
 
 def _require_readable(services: Services, draft: Draft, source: SourcePlan) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from idumb.app.core.result import Result
@@ -16,7 +16,7 @@ from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.documents import new_task
 from idumb.domain.documents.new_task import NewTask
-from idumb.domain.errors import EXIT_INVALID, InputError, Refusal
+from idumb.domain.errors import InputError, Refusal
 from idumb.lazy_dataclass import dataclass
 
 Read = Callable[[str, str, str], str | None]
@@ -79,7 +79,7 @@ def create(services: Services, request: Request, shipped: Shipped, read: Read | 
         "findings": [finding.as_dict() for finding in draft.findings],
     }
     if not draft.legal:
-        return illegal(data, f"The plan would not be valid, so {path} was not written.")
+        return draft_plan.illegal(data, f"The plan would not be valid, so {path} was not written.")
     with operation.owned(services, "plan new") as owned:
         owned.record()
         draft_plan.write(services, draft)
@@ -103,12 +103,6 @@ def template(services: Services, name: str, shipped: Shipped) -> str:
 def _next(where: PhaseLocation, draft: Draft) -> list[Action]:
     commands = [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)]
     return commands[::-1] if not draft.findings else commands
-
-
-def illegal(data: Mapping[str, object], message: str) -> Result:
-    """Return the answer of a command whose plan has errors, which `data` lists."""
-    failure = ("plan.invalid", message, "Correct the findings above, then run the command again")
-    return Result({**data, "written": False, "next": []}, EXIT_INVALID, (), failure, draft_plan.CORRECT)
 
 
 def _completed(services: Services, request: Request, where: PhaseLocation, read: Read | None) -> Request:

@@ -27,11 +27,10 @@ OWN = "written by hand"
 
 @dataclass(frozen=True, slots=True)
 class PhaseLocation:
-    """A phase as folder or roadmap spell it: its folder, whether that exists, and its title in the roadmap."""
+    """A phase as folder or roadmap spell it: its folder, which may not exist, and its title in the roadmap."""
 
     phase: str
     folder: str
-    exists: bool
     title: str
 
     def path(self, kind: str) -> str:
@@ -95,9 +94,7 @@ def locate(services: Services, phase: str) -> PhaseLocation:
                 f"There is no phase {phase}: it is neither in {ROADMAP} nor a folder of .planning/phases.",
                 hint="idumb roadmap lists the phases; idumb roadmap --add TITLE adds one",
             ) from problem
-        return PhaseLocation(
-            roadmap_number, f".planning/phases/{roadmap_number}", exists=False, title=titles[roadmap_number]
-        )
+        return PhaseLocation(roadmap_number, f".planning/phases/{roadmap_number}", titles[roadmap_number])
     if step_plan.path_in(folder) is not None:
         raise InputError(
             "phase.step-plan",
@@ -106,7 +103,7 @@ def locate(services: Services, phase: str) -> PhaseLocation:
         )
     number = next((n for n, known in services.plans.phases() if known == folder), phase)
     roadmap_number = next((n for n in titles if services.plans.same_phase(n, number)), None)
-    return PhaseLocation(number, folder, exists=True, title=titles[roadmap_number] if roadmap_number else "")
+    return PhaseLocation(number, folder, titles[roadmap_number] if roadmap_number else "")
 
 
 def gather(services: Services, where: PhaseLocation) -> PhaseContext:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
 
 from idumb.app.consent import needs
 from idumb.app.core.result import Result
@@ -33,50 +35,43 @@ def research(
     `again` asks even if the research is current; `approve` is consent to the agent. `ask` shows the researcher's
     prompt; `offered` is a finished report to take instead.
     """
-    location = phase_context.locate(services, phase)
-    context = phase_context.gather(services, location)
-    path = location.path("RESEARCH")
-    data = {
-        "phase": location.phase,
-        "path": path,
-        "digest": context.digest,
-        "next": [Action.of("plan-phase", location.phase)],
-    }
+    context = phase_context.gather(services, phase_context.locate(services, phase))
+    where, path = context.location, context.location.path("RESEARCH")
+    command = Action.of("plan", "research", where.phase)
     if context.research_state == phase_context.OWN:
         raise Refusal(
             "research.own",
             f"idumb did not write {path}, so it does not replace it.",
-            hint=f"idumb plan-phase {location.phase} uses it as it is; to research the phase, rename your file first",
-            details={"phase": location.phase},
+            hint=f"idumb plan-phase {where.phase} uses it as it is; to research the phase, rename your file first",
+            details={"phase": where.phase},
         )
-    unchanged = {"written": False, "standing": context.research_state, "kept": None, "binding": None}
+    data: dict[str, Any] = {
+        "phase": where.phase,
+        "path": path,
+        "digest": context.digest,
+        "written": False,
+        "standing": context.research_state,
+        "kept": None,
+        "binding": None,
+        "next": [Action.of("plan-phase", where.phase)],
+    }
     if ask:
-        take_command = Action.of("plan", "research", location.phase, "--from", "FILE")
-        return Result(
-            {**data, **unchanged, "prompt": role_calls.prompt(services, _role_request(context)), "next": [take_command]}
-        )
-    if offered is not None:
-        if not offered.strip():
-            raise InputError("research.empty", "The report is empty.", hint=Action.of("plan", "research", "--help"))
-        with operation.owned(services, "research") as owned:
-            owned.record()
-            written = _write(services, context, offered, None, None)
-        return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
-    if context.research_state == phase_context.CURRENT and not again:
-        return Result({**data, **unchanged})
-    role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
+        take = replace(command, arguments=(*command.arguments, "--from", "FILE"))
+        return Result({**data, "prompt": role_calls.prompt(services, _role_request(context)), "next": [take]})
+    if offered is None:
+        if context.research_state == phase_context.CURRENT and not again:
+            return Result(data)
+        role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
+    elif not offered.strip():
+        raise InputError("research.empty", "The report is empty.", hint=Action.of("plan", "research", "--help"))
     with operation.owned(services, "research") as owner:
         owner.record()
-        tell(ASKING)
-        outcome_of_call = ask_and_write(services, context, owner)
-    if isinstance(outcome_of_call, AgentResult):
-        return Result(
-            {**data, **unchanged},
-            EXIT_FAILED,
-            (),
-            failure_report(services, outcome_of_call, agent.RESEARCHER, Action.of("plan", "research", location.phase)),
-        )
-    return Result({**data, "written": True, "standing": phase_context.CURRENT, **outcome_of_call})
+        if offered is None:
+            tell(ASKING)
+        written = ask_and_write(services, context, owner) if offered is None else _write(services, context, offered)
+    if isinstance(written, AgentResult):
+        return Result(data, EXIT_FAILED, (), role_calls.no_answer(services, agent.RESEARCHER, written, command))
+    return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
 
 
 def _role_request(context: PhaseContext) -> RoleRequest:
@@ -94,7 +89,7 @@ def ask_and_write(services: Services, context: PhaseContext, owner: Owned) -> Ag
 
 
 def _write(
-    services: Services, context: PhaseContext, body: str, binding: str | None, model: str | None
+    services: Services, context: PhaseContext, body: str, binding: str | None = None, model: str | None = None
 ) -> dict[str, str | None]:
     where = context.location
     fields = {
@@ -112,15 +107,3 @@ def _write(
         kept = services.backups.keep(BACKUP_FOLDER, path.rsplit("/", 1)[-1], data)
     services.reports.write(path, services.documents.research(fields, body))
     return {"binding": binding, "model": model, "kept": kept}
-
-
-def failure_report(services: Services, result: AgentResult, role: str, go_on: Action) -> tuple[str, str, str]:
-    """Return code, message and hint for an agent that failed. `go_on` is the command that asks it again."""
-    failure = role_calls.failure_message(services, role, result, str(go_on))
-    if failure is not None:
-        return f"role.{failure.kind}", f"The {role} did not answer: {failure.message}", failure.next_step
-    completed = result.outcome == outcome.COMPLETED
-    code = agent.MALFORMED if completed else result.outcome.replace("_", "-")
-    words = result.message or ("it answered nothing" if completed else result.outcome)
-    hint = f"{go_on} asks again; idumb doctor checks the agents"
-    return f"role.{code}", f"The {role} did not answer: {words}", hint

@@ -24,7 +24,7 @@ from idumb.domain import agent, wording
 from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
 from idumb.domain.documents import plan_replies
-from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
+from idumb.domain.errors import EXIT_FAILED, EXIT_WAITING, Refusal
 from idumb.lazy_dataclass import dataclass
 
 _CLOSED = "passed"
@@ -96,17 +96,14 @@ def _prepared(services: Services, request: Request, goal: Goal) -> Result:
     """Return the planner's prompt; run and write nothing."""
     where = goal.context.location
     role_request = RoleRequest(agent.PLANNER, goal.about, planning_rounds.planner_values(services, goal, Round()))
-    data = _data(where, None, rounds=0, written=False)
-    take_command = f"{_command(request, where)} --from FILE"
-    return Result(
-        {**data, "path": goal.path, "prompt": role_calls.prompt(services, role_request), "next": [take_command]}
-    )
+    facts = {"path": goal.path, "prompt": role_calls.prompt(services, role_request)}
+    return Result({**_data(where, None), **facts, "next": [f"{_command(request, where)} --from FILE"]})
 
 
 def _gaps(services: Services, where: PhaseLocation) -> str:
     """Return the verification report of the phase; Refusal without a report or an open gap."""
     path = where.path("VERIFICATION")
-    text = services.reports.read(path) if where.exists else None
+    text = services.reports.read(path)
     if text is None:
         raise Refusal(
             "plan.no-verification",
@@ -138,7 +135,7 @@ def _refresh_research(
     tell(phase_research.ASKING)
     result = phase_research.ask_and_write(services, context, owner)
     if isinstance(result, AgentResult):
-        message = phase_research.failure_report(services, result, agent.RESEARCHER, Action("plan-phase"))[1]
+        message = role_calls.no_answer(services, agent.RESEARCHER, result, Action("plan-phase"))[1]
         return [f"{message}; planning continues without research."], context
     return [], phase_context.gather(services, context.location)
 
@@ -154,9 +151,10 @@ def _finish(
         return _written(services, where, draft, state.number, warnings)
     command, again = _command(replace(request, research=True), where), _command(request, where)
     take = [replace(command, arguments=(*command.arguments, "--from", state.kept))] if state.kept else []
-    data = _data(where, draft, rounds=state.number, written=False, kept=state.kept, objections=state.objections)
+    facts = {"rounds": state.number, "kept": state.kept, "objections": list(state.objections)}
+    data = {**_data(where, draft), **facts}
     if state.failed is not None:
-        failure = phase_research.failure_report(services, state.failed, agent.PLANNER, again)
+        failure = role_calls.no_answer(services, agent.PLANNER, state.failed, again)
         return Result({**data, "next": take}, EXIT_FAILED, tuple(warnings), failure)
     question = plan_questions.question(journal, goal, state, again)
     answer = services.asker.ask(question)
@@ -194,9 +192,7 @@ def _take_offered(services: Services, where: PhaseLocation, identity: str, path:
         plans = plan_replies.plans_in(text)
         text = plans[0] if len(plans) == 1 else text
     draft = draft_plan.judge(services, where, identity, path, text)
-    words = f"The plan is not legal; {path} was not written."
-    failure = ("plan.invalid", words, "Correct the findings above, then run the command again")
-    return _written_if_legal(services, where, draft, failure)
+    return _written_if_legal(services, where, draft, f"The plan is not legal; {path} was not written.")
 
 
 def _from_template(services: Services, where: PhaseLocation, identity: str, path: str, template: str) -> Result:
@@ -207,15 +203,12 @@ def _from_template(services: Services, where: PhaseLocation, identity: str, path
     values = {"phase": where.phase, "title": title, "goal": goal, "roadmap": context.roadmap or title}
     values["builder"] = services.settings.builder or "human"
     draft = draft_plan.judge(services, where, identity, path, services.documents.first_plan(template, values))
-    return _written_if_legal(services, where, draft, ("plan.invalid", "The filled template is not legal.", None))
+    return _written_if_legal(services, where, draft, "The filled template is not legal.")
 
 
-def _written_if_legal(
-    services: Services, where: PhaseLocation, draft: Draft, failure: tuple[str, str, str | None]
-) -> Result:
+def _written_if_legal(services: Services, where: PhaseLocation, draft: Draft, words: str) -> Result:
     if not draft.legal:
-        data = _data(where, draft, rounds=0, written=False)
-        return Result(data, EXIT_INVALID, (), failure, draft_plan.CORRECT)
+        return draft_plan.illegal(_data(where, draft), words)
     with operation.owned(services, "plan-phase") as owned:
         owned.record()
         return _written(services, where, draft, 0, ())
@@ -223,27 +216,22 @@ def _written_if_legal(
 
 def _written(services: Services, where: PhaseLocation, draft: Draft, rounds: int, warnings: Sequence[str]) -> Result:
     draft_plan.write(services, draft)
-    return Result(_data(where, draft, rounds=rounds, written=True), warnings=tuple(warnings))
+    ways = [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)]
+    data = {**_data(where, draft), "rounds": rounds, "written": True, "next": ways}
+    return Result(data, warnings=tuple(warnings))
 
 
-def _data(
-    where: PhaseLocation,
-    draft: Draft | None,
-    *,
-    rounds: int,
-    written: bool,
-    kept: str | None = None,
-    objections: Sequence[str] = (),
-) -> dict[str, Any]:
+def _data(where: PhaseLocation, draft: Draft | None) -> dict[str, Any]:
+    """Return the answer about a plan that is not written."""
     plan = draft.plan if draft is not None else None
     return {
         "phase": where.phase,
         "path": draft.path if draft is not None else None,
-        "written": written,
-        "rounds": rounds,
+        "written": False,
+        "rounds": 0,
         "tasks": len(plan.tasks) if plan is not None else 0,
         "findings": [f.as_dict() for f in draft.findings] if draft is not None else [],
-        "objections": list(objections),
-        "kept": kept,
-        "next": [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)] if written else [],
+        "objections": [],
+        "kept": None,
+        "next": [],
     }

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
@@ -139,40 +138,34 @@ def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
     if newest.get(id) is not None:
         raise Refusal("decision.answered", f"{id} is already answered.", hint=question["go_on"])
     if services.reports.exists(question["path"]):
-        raise _void(id, f"{question['path']} exists now", Action.of("check-plan", question["phase"]))
+        raise void(id, f"{question['path']} exists now", Action.of("check-plan", question["phase"]))
     if id not in newest:
-        raise _void(id, "a later question replaced it", Action("decisions"))
+        raise void(id, "a later question replaced it", Action("decisions"))
     return question
 
 
-def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer) -> Result:
-    """Do what the answer chose, and record it."""
+def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer) -> list[Any]:
+    """Do what the answer chose, and record it; return the next commands."""
     draft = _draft(services, question) if answer.choice == TAKE else None
     with operation.owned(services, "decide") as owned:
         journal = owned.record()
         if draft is not None:
             draft_plan.write(services, draft)
         journal.write(journal.answer_event(answer))
-    next_commands = {
-        TAKE: [Action.of("check-plan", question["phase"]), Action.of("execute-phase", question["phase"])],
-        AGAIN: [question["go_on"]],
-    }
-    data = {"decision": answer.decision, "choice": answer.choice, "verification": None}
-    return Result({**data, "version": None, "next": next_commands.get(answer.choice, [Action("next")])})
+    if answer.choice == TAKE:
+        return [Action.of("check-plan", question["phase"]), Action.of("execute-phase", question["phase"])]
+    return [question["go_on"]] if answer.choice == AGAIN else [Action("next")]
 
 
 def _draft(services: Services, question: Mapping[str, Any]) -> Draft:
     if not _whole(question):
         kept = Action.of("plan-phase", question["phase"], "--from", question["kept"])
-        raise _void(
-            str(question["id"]), "the log does not contain the draft, because the draft contains a secret", kept
-        )
+        raise void(question["id"], "the log does not contain the draft, because the draft contains a secret", kept)
     where = phase_context.locate(services, question["phase"])
     identity, path = draft_plan.next_path(services, where)
     if path != question["path"]:
-        raise _void(
-            str(question["id"]), f"the next plan of the phase is now {path}", Action.of("plan-phase", question["phase"])
-        )
+        following = Action.of("plan-phase", question["phase"])
+        raise void(question["id"], f"the next plan of the phase is now {path}", following)
     draft = draft_plan.judge(services, where, identity, path, question["draft"])
     if not draft.legal:
         raise InputError(
@@ -185,5 +178,6 @@ def _draft(services: Services, question: Mapping[str, Any]) -> Draft:
     return draft
 
 
-def _void(id: str, why: str, hint: Action) -> Refusal:
+def void(id: str, why: str, hint: Action | str) -> Refusal:
+    """Return the refusal of an answer to a question that is none any more."""
     return Refusal("decision.void", f"{id} is void: {why}. Nothing was recorded.", hint=hint)

@@ -114,18 +114,16 @@ def planner_values(services: Services, goal: Goal, state: Round) -> dict[str, st
         **context.values(),
         "plan": goal.plan,
         **_ids(services, context.location),
-        "existing": "\n\n".join(_present_plans(services, context.location)),
+        "existing": "\n\n".join(
+            wording.fenced(wording.truncate(data.decode("utf-8", "replace")), "markdown")
+            for _, data in services.plans.plans(context.location.folder)
+        ),
         "gaps": wording.fenced(wording.truncate(goal.gaps), "markdown"),
         "draft": draft,
         "feedback": wording.fenced(state.feedback, "text"),
         "builder": builder and f"{builder}; known are {builders}",
         "no_builder": "" if builder else builders,
     }
-
-
-def _present_plans(services: Services, where: PhaseLocation) -> list[str]:
-    plans = services.plans.plans(where.folder) if where.exists else ()
-    return [wording.fenced(wording.truncate(data.decode("utf-8", "replace")), "markdown") for _, data in plans]
 
 
 def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:

@@ -16,10 +16,10 @@ from idumb.app.roles import role_consent
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import git_files
-from idumb.domain import canonical_json, failures
-from idumb.domain.agent import AgentRequest, AgentResult, Budget, capabilities
+from idumb.domain import canonical_json, failures, outcome
+from idumb.domain.action import Action
+from idumb.domain.agent import MALFORMED, AgentRequest, AgentResult, Budget, capabilities
 from idumb.domain.errors import Refusal
-from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import levels
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import NewEvent
@@ -67,15 +67,19 @@ def ask(
         return _call(services, journal, role_request, filled, remaining)
 
 
-def failure_message(services: Services, role: str, result: AgentResult, go_on: str) -> FailureMessage | None:
-    """Return why the agent of a role failed, and the fix; None if it did not. `go_on` is the command to continue."""
-    filled = services.settings.role(role)
-    binding = services.settings.bindings.get(filled.binding or "")
-    if result.failure is None:
-        return None
-    return failures.failure_message(
-        result.failure, filled.binding or role, binding.argv if binding else (), result.message, go_on
-    )
+def no_answer(services: Services, role: str, result: AgentResult, go_on: Action) -> tuple[str, str, str]:
+    """Return code, message and hint for an agent that gave no answer. `go_on` is the command that asks it again."""
+    if result.failure is not None:
+        filled = services.settings.role(role)
+        binding = services.settings.bindings.get(filled.binding or "")
+        argv = binding.argv if binding else ()
+        why = failures.failure_message(result.failure, filled.binding or role, argv, result.message, str(go_on))
+        return f"role.{why.kind}", f"The {role} did not answer: {why.message}", why.next_step
+    completed = result.outcome == outcome.COMPLETED
+    code = MALFORMED if completed else result.outcome.replace("_", "-")
+    words = result.message or ("it answered nothing" if completed else result.outcome)
+    hint = f"{go_on} asks again; idumb doctor checks the agents"
+    return f"role.{code}", f"The {role} did not answer: {words}", hint
 
 
 def _remaining_ceiling(services: Services, role_request: RoleRequest, filled: ResolvedRole, run: RunState) -> Ceiling:

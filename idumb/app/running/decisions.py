@@ -81,7 +81,7 @@ def decide(services: Services, answer: Answer) -> Result:
     of_plan = plan_questions.require_open(services, answer.decision)
     if of_plan is not None:
         _check_choice(of_plan, answer.choice)
-        return plan_questions.apply_answer(services, of_plan, answer)
+        return Result(_answered(answer, plan_questions.apply_answer(services, of_plan, answer)))
     state = _run_that_asked(services, answer.decision)
     question, phase = state.decisions[answer.decision], state.phase
     _check_choice(question, answer.choice)
@@ -107,10 +107,15 @@ def decide(services: Services, answer: Answer) -> Result:
             from idumb.app.verify import verify_work  # only this question needs it
 
             verified, warnings = verify_work.apply_answer(services, journal, contract)
-    data: dict[str, Any] = {"decision": answer.decision, "choice": answer.choice}
-    data |= {"verification": verified, "next": [_after(question, phase, verified)]}
-    data["version"] = state.contract.version if state.contract.version != version else None
-    return Result(data, warnings=warnings)
+    added = state.contract.version if state.contract.version != version else None
+    following = [_after(question, phase, verified)]
+    return Result(_answered(answer, following, version=added, verification=verified), warnings=warnings)
+
+
+def _answered(answer: Answer, following: list[Any], *, version: int | None = None, **more: Any) -> dict[str, Any]:
+    """Return the answer of `decide`. `version` is that of the contract with the answer, if the plan has it."""
+    said = {"decision": answer.decision, "choice": answer.choice, "verification": None}
+    return {**said, "version": version, "next": following, **more}
 
 
 def _require_answerable(services: Services, state: RunState, question: Mapping[str, Any]) -> None:
@@ -132,11 +137,7 @@ def _require_answerable(services: Services, state: RunState, question: Mapping[s
     elif question["id"] not in {row["id"] for row in next_steps.pending(state)}:
         why, hint = "nothing waits for it any more", Action("decisions")
     if why:
-        raise _void(question["id"], why, hint)
-
-
-def _void(id: str, why: str, hint: Action | str) -> Refusal:
-    return Refusal("decision.void", f"{id} is void: {why}. Nothing was recorded.", hint=hint)
+        raise plan_questions.void(question["id"], why, hint)
 
 
 def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], answer: Answer) -> Result:
@@ -144,22 +145,20 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
     if not questions.is_current(state, question) or question["id"] in state.answers:
         task = state.tasks.get(str(question["task"]))
         status = "no longer in the plan" if task is None else f"now {task.status}"
-        raise _void(question["id"], f"{question['task']} is {status}", Action.of("show", question["task"]))
+        raise plan_questions.void(
+            question["id"], f"{question['task']} is {status}", Action.of("show", question["task"])
+        )
     return _effect(services, state, answer, _carry_out(services, state, str(question["task"]), answer))
 
 
 def _effect(services: Services, state: RunState, answer: Answer, effect: Result | None) -> Result:
     """Return the result of an answer that took effect at once; with no `effect`, `resume` uses it."""
-    version = run_lookup.require_run(services, state.phase).contract.version
-    data: dict[str, Any] = {
-        "decision": answer.decision,
-        "choice": answer.choice,
-        "verification": None,
-        "version": version if version != state.contract.version else None,
-        "result": None if effect is None else effect.data,
-        "next": [Action.of("resume", state.phase)] if effect is None else list(effect.data["next"]),
-    }
-    return Result(data, warnings=() if effect is None else effect.warnings)
+    version: int | None = run_lookup.require_run(services, state.phase).contract.version
+    version = version if version != state.contract.version else None
+    if effect is None:
+        return Result(_answered(answer, [Action.of("resume", state.phase)], version=version, result=None))
+    data = _answered(answer, list(effect.data["next"]), version=version, result=effect.data)
+    return Result(data, warnings=effect.warnings)
 
 
 def _rolled_back(services: Services, state: RunState, task: str, answer: Answer) -> Result:
@@ -205,19 +204,13 @@ def _answer_consent(services: Services, kept: Kept, answer: Answer) -> Result:
     why = ask_consent.why_void(services, kept)
     if why:
         services.consent.forget_question(answer.decision)
-        raise _void(answer.decision, why, f"{kept.command} asks again")
+        raise plan_questions.void(answer.decision, why, f"{kept.command} asks again")
     _check_choice(kept.question.row(), answer.choice)
     agreed = answer.choice == asking.YES
     if agreed:
         phase_grants.record(services, kept.phase, kept.parts, how=asking.DECIDE, need=kept.question.subject)
     services.consent.forget_question(answer.decision)
-    data = {
-        "decision": answer.decision,
-        "choice": answer.choice,
-        "next": [kept.command] if agreed else [],
-        "version": None,
-    }
-    return Result(data)
+    return Result(_answered(answer, [kept.command] if agreed else []))
 
 
 def _append_to_plan(services: Services, journal: Journal) -> Contract | None:
