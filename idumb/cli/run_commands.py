@@ -34,10 +34,10 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
         clashing = flags["force"] or flags["rehearsal"] or flags["branch"] or flags["approve"]
         if clashing or options.flag("events"):
             raise click.UsageError("--ask runs nothing; it allows only --json.")
-        from idumb.app.editor import ask_mode
+        from idumb.app.reading import next_task
 
         with options.services() as services:
-            return ask_mode.prepare(services, options.phase_id(phase, services.root))
+            return next_task.prepare(services, options.phase_id(phase, services.root))
     from idumb.app.running import dry_run, execute_phase, resume
     from idumb.app.running.run_request import Request
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 from idumb.app.core import actions
@@ -98,11 +98,14 @@ def named_run(services: Services, name: str) -> RunState:
     return require_run(services, recorded_phase(services, name) or name)
 
 
-def attempting_run(services: Services, state: RunState, task: str) -> RunState:
-    """Return the run with the attempts of a task. For a carried task, this is an earlier run."""
+def attempting_run(
+    services: Services, state: RunState, task: str, load: Callable[[str], RunState] | None = None
+) -> RunState:
+    """Return the run with the attempts of a task. For a carried task, this is an earlier run, which `load` reads."""
     task_state = state.tasks.get(task)
     while task_state is not None and task_state.carried_from is not None and task not in state.attempted:
-        state = run_of(services, task_state.carried_from)
+        run = task_state.carried_from
+        state = run_of(services, run) if load is None else load(run)
         task_state = state.tasks.get(task)
     return state
 

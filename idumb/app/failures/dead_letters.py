@@ -113,8 +113,9 @@ def _of_task(services: Services, state: RunState, task: TaskState, tree: str) ->
     finished = [*services.log.events(run=state.id, task=task.id, kind="attempt.finished")]
     last: Mapping[str, Any] = finished[-1].payload if finished else {}
     builder: Mapping[str, Any] = last.get("builder") or {}
-    started = services.log.events(run=state.id, task=task.id, kind="attempt.started", newest_first=True, limit=1)
-    failed = next(iter(services.log.events(run=state.id, task=task.id, kind="task.failed", newest_first=True, limit=1)))
+    started = run_lookup.last_event(services, "attempt.started", state.id, task.id)
+    failed = run_lookup.last_event(services, "task.failed", state.id, task.id)
+    assert failed is not None  # noqa: S101 - a task is failed since this event
     return _letter(
         services,
         state,
@@ -122,7 +123,7 @@ def _of_task(services: Services, state: RunState, task: TaskState, tree: str) ->
         task.id,
         reason=failed.payload.get("reason") or task.reason,
         attempts=len({e.attempt for e in finished if replay.counts(e.payload)}),  # one that waited ends twice
-        agent=next((e.payload["builder"] for e in started), None),
+        agent=None if started is None else started.payload["builder"],
         cause=last.get("cause"),
         failure=builder.get("failure"),
         at=failed.at,

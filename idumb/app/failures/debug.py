@@ -136,11 +136,9 @@ def _changes(
 def _difference(services: Services, old: str, new: str) -> dict[str, Any]:
     """Return the differences between two trees, cut to a limit, without idumb's own files and known secrets."""
     changed = [c.path for c in services.trees.changes(old, new) if not paths.matches_any(c.path, paths.OWN_FILES)]
-    counts = services.trees.line_counts(old, new) if changed else {}
     text = services.trees.diff(old, new, changed[:MOST_PATHS]) if changed else ""
-    files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in changed]
     return {
-        "files": files[:MOST_PATHS],
+        "files": show.files_of(services, old, new, changed[:MOST_PATHS]),
         "more": max(0, len(changed) - MOST_PATHS),
         "diff": wording.truncate(services.redaction.redact_output(text), MOST_DIFF),
     }

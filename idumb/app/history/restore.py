@@ -76,29 +76,17 @@ def confirm(services: Services, target: Target, word: Confirmation) -> None:
     """Require confirmation, by option or at the terminal. Refusal `rollback.not-confirmed`."""
     if word.yes:
         return
-    question = _question(target, word)
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "rollback.not-confirmed",
-            f"Nothing was changed: {target.words}{f', {word.operation},' if word.operation else ''}"
-            " needs your confirmation.",
-            hint=word.command,
-            details={
-                "paths": list(target.paths),
-                "tasks": list(target.tasks),
-                "facts": list(word.facts),
-                **({"operation": word.operation} if word.operation else {}),
-            },
-        )
-
-
-def _question(target: Target, word: Confirmation) -> Decision:
-    operation = (word.operation,) if word.operation else ()
-    evidence = (*operation, *word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths))
+    what, details = target.words, dict[str, Any](paths=[*target.paths], tasks=[*target.tasks], facts=[*word.facts])
+    evidence = (*word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths))
+    if word.operation:
+        what, evidence = f"{target.words}, {word.operation},", (word.operation, *evidence)
+        details["operation"] = word.operation
     why = "Files return to an earlier state. A snapshot of the present is kept, and `idumb undo` restores it."
     yes = Choice("yes", "restore them", "these files change, and a new commit records it", word.command)
     no = ("change nothing", "nothing changes")
-    return Decision.confirmation("confirm", "rollback", target.words, why, evidence, yes, *no)
+    question = Decision.confirmation("confirm", "rollback", target.words, why, evidence, yes, *no)
+    words = f"Nothing was changed: {what} needs your confirmation."
+    question.require(services.asker.ask(question), "rollback.not-confirmed", words, details)
 
 
 def keep_present(services: Services, journal: Journal, target: Target) -> Snapshot:

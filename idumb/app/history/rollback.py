@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,6 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.proof.evidence import BROKEN
 from idumb.domain.runs.event import Event, NewEvent
-from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import START, RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -208,28 +208,17 @@ def _position(order: Sequence[tuple[int, TaskState]], task: str) -> int:
 
 
 def first_attempts(services: Services, state: RunState) -> list[tuple[int, TaskState]]:
-    """Return (sequence number of the first attempt, task) for each task, oldest first."""
-    states_by_run: dict[str, RunState] = {}
+    """Return (sequence number of the first attempt, task) for each task, oldest first.
+
+    A carried task was attempted in the run that executed it.
+    """
+    load = functools.cache(functools.partial(run_lookup.run_of, services))
     rows = [(seq, state.tasks[task]) for task, seq in state.attempted.items()]
     for task, task_state in state.tasks.items():
         if task_state.carried_from and task_state.checkpoint is not None and task not in state.attempted:
-            origin = _origin(services, task_state, states_by_run)
-            if origin is not None:
-                rows.append(origin)
+            origin = run_lookup.attempting_run(services, state, task, load)
+            rows += [(origin.attempted[task], origin.tasks[task])] if task in origin.attempted else []
     return sorted(rows, key=lambda item: item[0])
-
-
-def _origin(services: Services, task_state: TaskState, seen: dict[str, RunState]) -> tuple[int, TaskState] | None:
-    """Return the first attempt of a carried task, in the run that executed it."""
-    while task_state.carried_from is not None:
-        run = task_state.carried_from
-        if run not in seen:
-            seen[run] = replay(services.log.events(run=run))
-        earlier = seen[run]
-        if task_state.id in earlier.attempted:
-            return earlier.attempted[task_state.id], earlier.tasks[task_state.id]
-        task_state = earlier.tasks[task_state.id]
-    return None
 
 
 def _touched_paths(task_state: TaskState) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.documents import new_task
 from idumb.domain.documents.new_task import NewTask, Placed
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.plans.plan import Plan
 from idumb.lazy_dataclass import dataclass
@@ -161,11 +161,8 @@ def _end_approval(services: Services, request: Request, contract: Contract, task
         "do not change the plan",
         "the approval stays valid",
     )
-    if request.yes or question.agreed(services.asker.ask(question)):
-        return True
-    raise Refusal(
-        "plan.approved",
-        f"Phase {phase} is approved, and adding {names} would end the approval. Nothing was written.",
-        hint=command,
-        details={"phase": phase, "command": command},
-    )
+    if not request.yes:
+        words = f"Phase {phase} is approved, and adding {names} would end the approval. Nothing was written."
+        details = {"phase": phase, "command": command}
+        question.require(services.asker.ask(question), "plan.approved", words, details)
+    return True

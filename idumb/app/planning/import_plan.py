@@ -203,13 +203,10 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
         "source.change", "plan", what, "Nothing else changes.", wording.truncate(data["diff"]).split("\n"),
         Choice("yes", "write it", "the file changes as shown", agreeing), "write nothing", "nothing changes",
     )  # fmt: skip
-    if not (request.yes or question.agreed(services.asker.ask(question))):
-        raise Refusal(
-            "import.not-confirmed",
-            "Nothing was written: the change needs your confirmation.",
-            hint=agreeing,
-            details={"diff": data["diff"], "command": agreeing},
-        )
+    if not request.yes:
+        words, details = "Nothing was written: the change needs your confirmation.", {"diff": data["diff"]}
+        details["command"] = agreeing
+        question.require(services.asker.ask(question), "import.not-confirmed", words, details)
     ways = [Action.of("check-plan", plan.phase)]
     if state is None:
         _write(services, plan, earlier.text, text)

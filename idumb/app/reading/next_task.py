@@ -1,8 +1,9 @@
-"""The next task of a phase, with its builder's brief, and why the other tasks wait."""
+"""The next task of a phase, with its builder's brief: why the other tasks wait, or which agent would be asked."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from idumb.app.contract import loading
 from idumb.app.core import actions, open_attempt, run_lookup
@@ -11,7 +12,11 @@ from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
 from idumb.app.session import next_steps
 from idumb.app.worktree import preconditions, rewritten
+from idumb.domain import contract as contracts
 from idumb.domain import outcome
+from idumb.domain.action import Action
+from idumb.domain.agent import BUILDER, capabilities_of
+from idumb.domain.errors import AdapterError
 
 
 def view(services: Services, phase: str) -> Result:
@@ -45,3 +50,43 @@ def view(services: Services, phase: str) -> Result:
             "next": list(actions.available(situation)) or [actions.NEXT],
         }
     )
+
+
+def prepare(services: Services, phase: str) -> Result:
+    """Return what the builder of the next task would get; if none can start, that of the first one that failed.
+
+    Runs and records nothing. InputError if the plan cannot run.
+    """
+    contract = loading.runnable(services, loading.load_phase(services, phase))
+    _, current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
+    unfinished = [task for task in contract.order if statuses[task] not in outcome.ENDED]
+    ready = [task for task in unfinished if statuses[task] in (outcome.READY, outcome.RUNNING)]
+    failed = [task for task in unfinished if statuses[task] == outcome.FAILED]
+    prepared = []
+    for task in (ready or failed)[:1]:
+        brief = task_brief.in_run(services, contract, current, task)
+        builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
+        prompt = brief["prompt"] if capabilities_of(builder or "").reads_prompt else ""
+        prepared.append({**brief, "prompt": prompt, "status": statuses[task], "agent": _agent(services, builder)})
+    return Result(
+        {
+            "run": None,
+            "phase": contract.phase,
+            "outcome": "prepared",
+            "contract_hash": contract.hash,
+            "total": len(contract.tasks),
+            "prepared": prepared,
+            "next": [Action.of("execute-phase", contract.phase)] if unfinished else [actions.NEXT],
+        }
+    )
+
+
+def _agent(services: Services, builder: str | None) -> dict[str, Any]:
+    """Return the agent that would start, and its command line, or the `problem` that prevents it."""
+    filled = services.settings.role(BUILDER, builder)
+    row: dict[str, Any] = {"binding": builder, "model": filled.model, "timeout": filled.timeout}
+    try:
+        described = services.adapters.get(builder).describe() if builder is not None else ()
+    except AdapterError as problem:
+        return {**row, "argv": [], "problem": problem.message}
+    return {**row, "argv": list(described), "problem": None}

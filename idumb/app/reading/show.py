@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import shlex
+from collections.abc import Collection
 from typing import Any
 
 from idumb.app.contract import loading
@@ -185,9 +186,13 @@ def change_of(services: Services, task_state: TaskState) -> dict[str, Any]:
         changed = (change.path for change in services.trees.changes(base, tree))
         names = dict.fromkeys(path for path in changed if not paths.matches_any(path, paths.OWN_FILES))
     text = services.trees.diff(base, tree, tuple(names)) if names else ""
-    counts = services.trees.line_counts(base, tree) if names else {}
-    files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in names]
-    return {"base": base, "tree": tree, "files": files, "diff": text}
+    return {"base": base, "tree": tree, "files": files_of(services, base, tree, names), "diff": text}
+
+
+def files_of(services: Services, old: str, new: str, names: Collection[str]) -> list[dict[str, Any]]:
+    """Return a row for each file, with the lines that were added and removed between two trees."""
+    counts = services.trees.line_counts(old, new) if names else {}
+    return [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in names]
 
 
 def transcript(services: Services, task: str, attempt: int | None = None) -> Result:

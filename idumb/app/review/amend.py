@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
@@ -223,65 +224,46 @@ def _confirm(
     overlaps: Sequence[Overlap],
 ) -> None:
     """Require your agreement to this outcome: by hash, by --yes, or at the terminal."""
-    new = next_version.contract
+    new, phase = next_version.contract, request.phase
     if STRICT in (difference.state.mode, new.mode):
-        _require_approval(services, request, new)
+        if not request.from_file:  # it must be approved as it is in the file
+            raise Refusal(
+                "amend.strict",
+                f"Phase {phase} is strict: it runs only plans that were approved as they are in their files.",
+                hint=f"Edit the plan, then idumb approve {phase} and idumb amend {phase} --from-file",
+                details={"phase": phase},
+            )
+        phase_grants.require_approval(services, new)
+    changes = list(next_version.changes)
     if request.agreed is not None and request.agreed != new.hash:
         raise Refusal(
             "amend.other-contract",
             f"--hash names {request.agreed[:16]}, but the amended contract is {new.hash[:16]}.",
             hint=f"{again(services)} shows what changes",
-            details={"command": again(services), "expected": new.hash, "lines": list(next_version.changes)},
+            details={"command": again(services), "expected": new.hash, "lines": changes},
         )
     if request.yes or request.agreed is not None:
         return
-    question = _question(services, request, difference, next_version, overlaps)
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "amend.not-confirmed",
-            f"Nothing was written: the amendment of phase {request.phase} needs your confirmation.",
-            hint=again(services, "--hash", new.hash),
-            details={
-                "contract_hash": new.hash,
-                "lines": list(next_version.changes),
-                "evidence": list(question.evidence),
-                "choices": actions.rows(question.choices),
-            },
-        )
-
-
-def _require_approval(services: Services, request: Request, contract: Contract) -> None:
-    """Refuse to amend a strict plan by flags: it must be approved as it is in the file."""
-    if not request.from_file:
-        raise Refusal(
-            "amend.strict",
-            f"Phase {request.phase} is strict: it runs only plans that were approved as they are in their files.",
-            hint=f"Edit the plan, then idumb approve {request.phase} and idumb amend {request.phase} --from-file",
-            details={"phase": request.phase},
-        )
-    phase_grants.require_approval(services, contract)
-
-
-def _question(
-    services: Services,
-    request: Request,
-    difference: ChangesSinceLock,
-    next_version: NextVersion,
-    overlaps: Sequence[Overlap],
-) -> Decision:
-    """Return the question, with every change of the plan, then every new command and path."""
     locked_lines = set(consent_lines.lines(services, difference.contract, {}))
-    runs = [line for line in consent_lines.lines(services, next_version.contract, {}) if line not in locked_lines]
-    resets = [f"{task} can be retried" for task in next_version.reset]
-    words, new = (overlap.words for overlap in overlaps), (f"new: {line.strip()}" for line in runs)
-    means = f"the plan is written, consent is recorded for contract {next_version.contract.hash[:16]}"
-    return Decision.confirmation(
-        f"amend.{next_version.contract.hash[:12]}",
+    runs = [line for line in consent_lines.lines(services, new, {}) if line not in locked_lines]
+    evidence = (
+        *changes,
+        *(overlap.words for overlap in overlaps),
+        *(f"new: {line.strip()}" for line in runs),
+        *(f"{task} can be retried" for task in next_version.reset),
+    )
+    means = f"the plan is written, consent is recorded for contract {new.hash[:16]}"
+    question = Decision.confirmation(
+        f"amend.{new.hash[:12]}",
         "consent",
-        f"Amend phase {request.phase} to version {difference.state.contract.version + 1} of its contract",
+        f"Amend phase {phase} to version {difference.state.contract.version + 1} of its contract",
         "The run continues under the version that you agree to. Completed work stays as it is, and nothing runs now.",
-        (*next_version.changes, *words, *new, *resets),
-        Choice("amend", "write it and lock it", means, again(services, "--hash", next_version.contract.hash)),
+        evidence,
+        Choice("amend", "write it and lock it", means, again(services, "--hash", new.hash)),
         "do not change the plan",
         "nothing happens",
     )
+    words = f"Nothing was written: the amendment of phase {phase} needs your confirmation."
+    details: dict[str, Any] = {"contract_hash": new.hash, "lines": changes, "evidence": list(evidence)}
+    details["choices"] = actions.rows(question.choices)
+    question.require(services.asker.ask(question), "amend.not-confirmed", words, details)

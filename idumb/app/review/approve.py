@@ -310,13 +310,9 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
         "do not approve it",
         "nothing happens",
     )
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "approval.not-given",
-            f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
-            hint=question.choices[0].command,
-            details=actions.details(question, contract_hash=contract.hash),
-        )
+    words = f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved."
+    details = actions.details(question, contract_hash=contract.hash)
+    question.require(services.asker.ask(question), "approval.not-given", words, details)
 
 
 def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:

@@ -7,8 +7,7 @@ Tasks for people, and tasks with effects outside their files, are not rehearsed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import record
@@ -27,7 +26,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import SECRET, STOPPED, UNDECLARED, Choice
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import step_plan
-from idumb.domain.plans.plan import REVERSIBLE, Task
+from idumb.domain.plans.plan import REVERSIBLE
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
@@ -64,10 +63,16 @@ def rehearse(services: Services, request: Request) -> Result:
     services.forget_consent()
     contract, newest = _prepared(services, request)
     run = Action.of(request.command, step_plan.path_of(contract.phase) or contract.phase)
-    named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
-    with services.open_rehearsal(sorted(named_paths)) as copy, _again(services):
-        rehearsal = _run(copy, contract, newest, request, sorted(named_paths))
-        return _answer(rehearsal, services.settings.git.commit, run)
+    named_paths = sorted({path for task in contract.tasks.values() for path in ledger.named_paths(task.files)})
+    try:
+        with services.open_rehearsal(named_paths) as copy:
+            rehearsal = _run(copy, contract, newest, request, named_paths)
+            return _answer(rehearsal, services.settings.git.commit, run)
+    except IdumbError as problem:
+        problem.step = again(services)
+        words = "run the dry run again", "nothing of it remains that could continue"
+        problem.details["choices"] = actions.rows((Choice("again", *words, again(services)),))
+        raise
 
 
 def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
@@ -97,18 +102,6 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
         accepted = request.accept_changed
         run_lock.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
     return contract, newest
-
-
-@contextmanager
-def _again(services: Services) -> Iterator[None]:
-    """Name the dry run as the next command of each problem in the copy: nothing of it remains that could continue."""
-    try:
-        yield
-    except IdumbError as problem:
-        problem.step = again(services)
-        words = "run the dry run again", "nothing of it remains that could continue"
-        problem.details["choices"] = actions.rows((Choice("again", *words, again(services)),))
-        raise
 
 
 def _run(
@@ -147,18 +140,14 @@ def _carry_over(journal: Journal, contract: Contract, newest: RunState | None) -
 
 def _skip_unrehearsable(journal: Journal, contract: Contract, earlier: frozenset[str]) -> dict[str, str]:
     """Skip the tasks that cannot be rehearsed; return each with the reason."""
-    reasons = {t: _unrehearsable(contract.tasks[t]) for t in contract.order if t not in earlier}
-    held = {t: why for t, why in reasons.items() if why}
+    held: dict[str, str] = {}
+    for task in (contract.tasks[id] for id in contract.order if id not in earlier):
+        if task.is_human:
+            held[task.id] = "a person does it"
+        elif task.rollback.kind != REVERSIBLE:
+            held[task.id] = f"its effects are not in files alone ({task.rollback.kind})"
     journal.write(*(journal.event("task.skipped", t, reason=f"not rehearsed: {why}") for t, why in held.items()))
     return held
-
-
-def _unrehearsable(task: Task) -> str:
-    if task.is_human:
-        return "a person does it"
-    if task.rollback.kind != REVERSIBLE:
-        return f"its effects are not in files alone ({task.rollback.kind})"
-    return ""
 
 
 def _answer(ended: _Rehearsal, policy: str, run: Action) -> Result:

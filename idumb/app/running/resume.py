@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
-from idumb.app.attempt import projections
 from idumb.app.contract import changed_contract, loading, plan_checks, run_lock
 from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -79,7 +78,10 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
         )
     if is_done and (state.verified or not request.verify):
         with operation.owned(services, "resume") as owned:
-            _finish_reports(services, owned, contract, state)
+            if not ended_run.has_reports(services, state, contract.folder):  # it was stopped before it wrote them
+                from idumb.app.verify import verify_work  # it loads the checks, and mostly the reports are written
+
+                verify_work.publish(services, owned.journal(state), contract, state.verification)
         return ended_run.complete(state)
     from idumb.app.running import run_lifecycle  # it loads the engine, and often there is nothing to do
 
@@ -99,18 +101,6 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
 def _has_work(task: TaskState) -> bool:
     """Return whether the last attempt changed files."""
     return task.work.base is not None and task.work.left_tree not in (None, task.work.base)
-
-
-def _finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
-    """Write the reports of a completed run that was stopped before it wrote them, and commit them."""
-    if ended_run.has_reports(services, state, contract.folder):
-        return
-    reports = projections.ending(services, contract, state)
-    if state.verification is not None:
-        from idumb.app.verify import verify_work  # it loads the checks, and mostly the reports are written
-
-        reports = (*reports, verify_work.write_report(services, contract, state, state.verification))
-    projections.record_reports(services, owned.journal(state), reports)
 
 
 def _reset(services: Services, journal: Journal, contract: Contract, again: Retry, on_deviation: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,11 +57,16 @@ def build(
         "next": sorted(following, key=lambda action: action.verb != "show"),
     }
     if word == "complete":
-        complete = _complete(data, verification, warnings, contract)
-        if verification is None or complete.failure is None:
-            return complete
-        return dataclasses.replace(
-            complete, details=failure_report.of_verification(services, state, contract, verification)
+        if verification is None or verification["status"] == "passed":
+            return Result(data, errors.EXIT_DONE, warnings)
+        status = verification["status"]
+        words = f"verify-work says {status}: {verification['reason']}"
+        return Result(
+            data,
+            errors.EXIT_WAITING if status == "waiting" else errors.EXIT_FAILED,
+            warnings,
+            (f"verification.{status}", f"All tasks of phase {contract.phase} are done, but {words}", data["next"][0]),
+            failure_report.of_verification(services, state, contract, verification),
         )
     failed = next((t for t, s in statuses.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
     if ending.task is not None and statuses.get(ending.task) == outcome.FAILED:
@@ -98,20 +102,4 @@ def build(
             **({"choices": data["choices"]} if "choices" in data else {}),
             **({"decisions": [d["id"] for d in questions]} if questions else {}),
         },
-    )
-
-
-def _complete(
-    data: dict[str, Any], verification: Mapping[str, Any] | None, warnings: tuple[str, ...], contract: Contract
-) -> Result:
-    if verification is None or verification["status"] == "passed":
-        return Result(data, errors.EXIT_DONE, warnings)
-    waiting = verification["status"] == "waiting"
-    verdict_words = f"verify-work says {verification['status']}: {verification['reason']}"
-    words = f"All tasks of phase {contract.phase} are done, but {verdict_words}"
-    return Result(
-        data,
-        errors.EXIT_WAITING if waiting else errors.EXIT_FAILED,
-        warnings,
-        (f"verification.{verification['status']}", words, data["next"][0]),
     )

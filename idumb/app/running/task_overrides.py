@@ -74,13 +74,8 @@ def _confirm_skip(services: Services, contract: Contract, task: str, why: str, t
         "nothing changes",
         task=task,
     )
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "skip.not-confirmed",
-            f"Nothing was changed. {what}.",
-            hint=question.choices[0].command,
-            details=actions.details(question, tasks=list(blocked)),
-        )
+    details = actions.details(question, tasks=list(blocked))
+    question.require(services.asker.ask(question), "skip.not-confirmed", f"Nothing was changed. {what}.", details)
 
 
 def _override(

@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
-from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log, tasks_in_commits
+from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log
 from idumb.domain import health
 from idumb.domain.errors import EXIT_FAILED, IdumbError, Refusal, StoreError
 from idumb.domain.health import Check, CheckResult, Symptom
@@ -23,9 +23,8 @@ _LOG = "store.opens"
 
 def doctor(services: Services, room_checks: Sequence[Check], *, fix: bool) -> Result:
     """Run every check; with `fix`, fix what they found and check again. `room_checks` are those of other packages."""
-    from_log = (*doctor_log.checks(services), tasks_in_commits.check(services))
-    own = (*from_log, *doctor_files.checks(services), *doctor_agents.checks(services))
-    checks = [*room_checks, *own]
+    checks = [*room_checks, *doctor_log.checks(services)]
+    checks += (*doctor_files.checks(services), *doctor_agents.checks(services))
     results = _look(checks)
     fixed: list[str] = []
     warnings: tuple[str, ...] = ()

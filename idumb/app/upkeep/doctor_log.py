@@ -1,4 +1,4 @@
-"""Checks of `idumb doctor` that compare the event log with what git keeps."""
+"""Checks of `idumb doctor` that compare the event log with what git keeps: refs, the branch, and commits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.services import Services, run_ref
+from idumb.app.session import operation
 from idumb.app.worktree import rewritten
-from idumb.domain import health
+from idumb.domain import health, outcome
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
 
 _REFS = "refs/idumb/"
@@ -25,6 +27,7 @@ def checks(services: Services) -> tuple[Check, ...]:
         Check("snapshots.kept", "what idumb keeps of runs, and how to free it", look.kept),
         Check("log.refs", "every snapshot and checkpoint in the event log is kept", look.refs, look.keep),
         Check("log.branch", "the branch has the commit of every done task", look.lost),
+        Check("log.commits", "every task that a commit names as done is done", look.unknown, look.accept, alone=True),
     )
 
 
@@ -123,6 +126,48 @@ class Look:
             if commits:
                 words, fix = rewritten.words(state, commits), f"idumb resume {state.phase}"
                 yield health.warn(words, means="these tasks are not done any more", fix=fix)
+
+    def unknown(self) -> Iterator[Symptom]:
+        """Yield the tasks that commits name as done and a restored log does not know. Commits outlive the log."""
+        restored = any(self.services.log.events(kind="log.restored", limit=1))
+        for state in run_lookup.latest_runs(self.services) if restored else ():
+            for task, commit in _unrecorded(self.services, state).items():
+                yield health.warn(
+                    f"{task} is not done in the event log, and commit {commit[:12]} names it as done",
+                    means="resume would build it again",
+                    fixes=True,
+                    subject=f"{state.phase} {task}",
+                )
+
+    def accept(self, symptom: Symptom) -> str:
+        """Record as accepted work what a commit's trailers say, since its evidence is lost."""
+        phase, task = symptom.subject.split(" ")
+        with operation.owned(self.services, "doctor") as owned:
+            state = run_lookup.latest_run(self.services, phase)
+            commit = None if state is None else _unrecorded(self.services, state).get(task)
+            if state is None or commit is None:
+                return f"{task} was recorded meanwhile"
+            journal = owned.journal(state)
+            reason = f"commit {commit[:12]} names it as done; its events and evidence were lost with the event log"
+            journal.write(journal.event("task.accepted", task, reason=reason, by="idumb doctor", commit=commit))
+        return f"{task} is done: {reason}"
+
+
+def _unrecorded(services: Services, state: RunState) -> dict[str, str]:
+    """Return tasks of a run with their commits that no event names; what was rolled back since does not count."""
+    events = services.log.events(run=state.id)
+    known = {event.payload[name] for event in events for name in ("commit", "git_hash") if name in event.payload}
+    found: dict[str, str] = {}
+    for commit, trailers in services.history.trailers_since(state.base.commit):
+        if trailers.get("Idumb-Run") != state.id or commit in known:
+            continue
+        if "Idumb-Rollback" in trailers or "Idumb-Undo" in trailers:
+            break
+        name = trailers.get("Idumb-Task", "")
+        task = state.tasks.get(name)
+        if task is not None and task.status not in outcome.DONE and not task.attempt.running:
+            found.setdefault(name, commit)
+    return dict(reversed(found.items()))
 
 
 def _gone(kept: _Kept) -> Symptom:

@@ -59,15 +59,14 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     with operation.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
         record = judge(services, journal, contract, asks=bool(roles))
-        report = write_report(services, contract, journal.state, record)
-        reports = (report, *projections.ending(services, contract, journal.state))
-        warnings = (*projections.record_reports(services, journal, reports), *opinions.missing_opinions(record))
+        warnings = (*publish(services, journal, contract, record), *opinions.missing_opinions(record))
         plan = None
         if gaps:
             from idumb.app.verify import gap_plan  # every run ends with a verification, and few need a gap plan
 
             plan = gap_plan.write(services, contract, record)
         kept = journal.state.reports
+    report = projection_paths.report_path(contract.folder, "VERIFICATION")
     data = {"phase": contract.phase, "run": state.id, "report": report, "reports": kept, "gap_plan": plan, **record}
     if plan:
         data["next"] = [Action.of("check-plan", contract.phase), Action.of("execute-phase", contract.phase)]
@@ -204,11 +203,7 @@ def apply_answer(services: Services, journal: Journal, contract: Contract) -> tu
         )
     record = _overridden(record, answer["choice"], answer["by"])
     journal.write(journal.event("verification.recorded", **record))
-    reports = (
-        write_report(services, contract, journal.state, record),
-        *projections.ending(services, contract, journal.state),
-    )
-    return str(record["status"]), projections.record_reports(services, journal, reports)
+    return str(record["status"]), publish(services, journal, contract, record)
 
 
 def _overridden(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
@@ -239,6 +234,15 @@ def _question_id(services: Services, contract: Contract, state: RunState, record
     name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, record['causes']])[:8]}"
     ids = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 2)))
     return next((i for i in ids if state.answers.get(i, {}).get("choice") != questions.NO), ids[-1])
+
+
+def publish(
+    services: Services, journal: Journal, contract: Contract, record: Mapping[str, Any] | None
+) -> tuple[str, ...]:
+    """Write the reports of a phase and commit them; return warnings. Without a record, it was not judged."""
+    judged = () if record is None else (write_report(services, contract, journal.state, record),)
+    reports = (*judged, *projections.ending(services, contract, journal.state))
+    return projections.record_reports(services, journal, reports)
 
 
 def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
