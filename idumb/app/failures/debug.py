@@ -16,6 +16,7 @@ from idumb.app.core.services import Services
 from idumb.app.reading import show
 from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
+from idumb.app.session import operation
 from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.action import Action, plain
 from idumb.domain.consent import envelope as envelopes
@@ -167,7 +168,9 @@ def _diagnosis(services: Services, state: RunState, loaded: Loaded, bundle: Mapp
         "bundle": wording.fenced(wording.truncate(json.dumps(plain(facts), indent=1)), "json"),
         "plan": wording.truncate("\n\n".join(plans)),
     }
-    result = role_calls.ask(services, RoleRequest(agent.DEBUGGER, f"phase-{state.phase}", values), run=state)
+    request = RoleRequest(agent.DEBUGGER, f"phase-{state.phase}", values)
+    with operation.owned(services, f"{request.role} {request.about}") as owned:
+        result = role_calls.ask(services, request, owned.journal(run_lookup.run_of(services, state.id)))
     answered = result.outcome == outcome.COMPLETED and bool(result.reply.strip())
     return {
         "binding": role_calls.binding_of(services, agent.DEBUGGER),

@@ -104,7 +104,9 @@ def _new_questions(
     role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
     phase = f"phase {context.location.phase}"
     values = {**context.values(), "report": "", "discuss": phase}
-    result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))
+    request = RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA)
+    with operation.owned(services, f"{request.role} {request.about}") as owned:
+        result = role_calls.ask(services, request, owned.record())
     answer = reply.answer(result.reply or result.output, "questions")
     if result.outcome == outcome.COMPLETED and isinstance(answer, dict) and isinstance(answer["questions"], list):
         return [question for row in answer["questions"][:MOST] if (question := _question(row)) is not None], []

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from idumb.app.consent import needs
+from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
@@ -14,7 +15,6 @@ from idumb.app.planning.phase_context import PhaseContext
 from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
-from idumb.app.session.operation import Owned
 from idumb.domain import agent, outcome
 from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
@@ -64,11 +64,11 @@ def research(
         role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
     elif not offered.strip():
         raise InputError("research.empty", "The report is empty.", hint=Action.of("plan", "research", "--help"))
-    with operation.owned(services, "research") as owner:
-        owner.record()
+    with operation.owned(services, "research") as owned:
+        journal = owned.record()
         if offered is None:
             tell(ASKING)
-        written = ask_and_write(services, context, owner) if offered is None else _write(services, context, offered)
+        written = ask_and_write(services, context, journal) if offered is None else _write(services, context, offered)
     if isinstance(written, AgentResult):
         return Result(data, EXIT_FAILED, (), role_calls.no_answer(services, agent.RESEARCHER, written, command))
     return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
@@ -79,9 +79,9 @@ def _role_request(context: PhaseContext) -> RoleRequest:
     return RoleRequest(agent.RESEARCHER, f"phase-{context.location.phase}", values)
 
 
-def ask_and_write(services: Services, context: PhaseContext, owner: Owned) -> AgentResult | dict[str, str | None]:
+def ask_and_write(services: Services, context: PhaseContext, journal: Journal) -> AgentResult | dict[str, str | None]:
     """Ask the researcher and write its report; return the result if it failed. A replaced report is kept."""
-    result = role_calls.ask(services, _role_request(context), owner)
+    result = role_calls.ask(services, _role_request(context), journal)
     body = result.reply or result.output
     if result.outcome != outcome.COMPLETED or not body.strip():
         return result

@@ -19,7 +19,6 @@ from idumb.app.planning.planning_rounds import Goal, Round
 from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
-from idumb.app.session.operation import Owned
 from idumb.domain import agent, wording
 from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
@@ -71,12 +70,12 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     context = phase_context.gather(services, where)
     roles = _roles(services, context, request)
     role_consent.ensure(services, needs.of_roles(services, roles), approve=request.approve)
-    with operation.owned(services, "plan-phase") as owner:
-        journal = owner.record()
-        warnings, context = _refresh_research(services, context, request, owner, tell)
+    with operation.owned(services, "plan-phase") as owned:
+        journal = owned.record()
+        warnings, context = _refresh_research(services, context, request, journal, tell)
         first_round = _first_round(services, where, identity, path)
         goal = Goal(context, identity, path, gaps)
-        state = planning_rounds.run_rounds(services, goal, owner, warnings, tell, first_round)
+        state = planning_rounds.run_rounds(services, goal, journal, warnings, tell, first_round)
         return _finish(services, journal, request, goal, state, warnings)
 
 
@@ -124,7 +123,7 @@ def _roles(services: Services, context: PhaseContext, request: Request) -> list[
 
 
 def _refresh_research(
-    services: Services, context: PhaseContext, request: Request, owner: Owned, tell: Tell
+    services: Services, context: PhaseContext, request: Request, journal: Journal, tell: Tell
 ) -> tuple[list[str], PhaseContext]:
     """Update missing or stale research if a researcher is bound; return warnings and the context."""
     if context.research_state not in (phase_context.MISSING, phase_context.STALE) or not request.research:
@@ -133,7 +132,7 @@ def _refresh_research(
         stale = context.research_state == phase_context.STALE
         return [_STALE] if stale else [], context
     tell(phase_research.ASKING)
-    result = phase_research.ask_and_write(services, context, owner)
+    result = phase_research.ask_and_write(services, context, journal)
     if isinstance(result, AgentResult):
         message = role_calls.no_answer(services, agent.RESEARCHER, result, Action("plan-phase"))[1]
         return [f"{message}; planning continues without research."], context

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from idumb.app.contract import loading
+from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan
 from idumb.app.planning.draft_plan import Draft
@@ -15,7 +16,6 @@ from idumb.app.planning.phase_research import Tell
 from idumb.app.review import check_plan
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
-from idumb.app.session.operation import Owned
 from idumb.domain import agent, outcome, reply, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.documents import plan_replies
@@ -82,7 +82,9 @@ class Round:
         return "\n".join(text for text in (self.problem, findings, objections) if text)
 
 
-def run_rounds(services: Services, goal: Goal, owner: Owned, warnings: list[str], tell: Tell, state: Round) -> Round:
+def run_rounds(
+    services: Services, goal: Goal, journal: Journal, warnings: list[str], tell: Tell, state: Round
+) -> Round:
     """Run rounds until the plan is good, or the rounds are used up; append to `warnings`.
 
     `state` is the start: a draft that was sent back, or nothing.
@@ -90,14 +92,14 @@ def run_rounds(services: Services, goal: Goal, owner: Owned, warnings: list[str]
     for number in range(1, ROUNDS + 1):
         request = RoleRequest(agent.PLANNER, goal.about, planner_values(services, goal, state), attempt=number)
         tell(f"asking the planner, round {number} of up to {ROUNDS} …")
-        result = role_calls.ask(services, request, owner)
+        result = role_calls.ask(services, request, journal)
         state = Round(number, state.draft, state.objections, kept=state.kept)
         if result.outcome != outcome.COMPLETED and result.failure != agent.MALFORMED:
             state.failed = result
             return state
         _read(services, goal, result, state)
         if state.draft is not None and state.draft.legal and not state.problem:
-            warnings += _check(services, goal, state, owner, tell)
+            warnings += _check(services, goal, state, journal, tell)
         if state.good:
             break
         if state.draft is not None:
@@ -154,7 +156,7 @@ def _read(services: Services, goal: Goal, result: AgentResult, state: Round) -> 
     )
 
 
-def _check(services: Services, goal: Goal, state: Round, owner: Owned, tell: Tell) -> list[str]:
+def _check(services: Services, goal: Goal, state: Round, journal: Journal, tell: Tell) -> list[str]:
     """Ask the plan-checker about a legal plan, and keep its objections; return warnings."""
     if role_calls.binding_of(services, agent.PLAN_CHECKER) is None or state.draft is None:
         return []
@@ -165,7 +167,7 @@ def _check(services: Services, goal: Goal, state: Round, owner: Owned, tell: Tel
     }
     request = RoleRequest(agent.PLAN_CHECKER, goal.about, values, VERDICT, state.number)
     tell("asking the plan-checker …")
-    result = role_calls.ask(services, request, owner)
+    result = role_calls.ask(services, request, journal)
     verdict = reply.answer(result.reply or result.output, "verdict")
     if result.outcome == outcome.COMPLETED and isinstance(verdict, dict) and verdict["verdict"] in _VERDICTS:
         objections = _objections(verdict)

@@ -14,7 +14,6 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
-from idumb.app.session.operation import Owned
 from idumb.domain import outcome, reply, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.contract import Contract
@@ -22,7 +21,6 @@ from idumb.domain.errors import IdumbError
 from idumb.domain.proof import judgement
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Judgement, Opinion
-from idumb.domain.runs.run import RunState
 
 _OUTPUT = 1500
 
@@ -35,19 +33,18 @@ def ask(
     tree: str,
 ) -> tuple[Opinion, ...]:
     """Ask the verifier, then the skeptic, who also gets the verifier's answer. Failures become part of the opinion."""
-    owner = Owned(services, journal.operation, journal.fence, "verify-work")
     opinions: list[Opinion] = []
     for role in needs.bound_judges(services):
         values = {**_values(services, contract, journal, gathered), "said": _quotation(opinions)}
         request = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
-        opinions.append(_opinion(services, request, owner, journal.state, tree))
+        opinions.append(_opinion(services, request, journal, tree))
     return tuple(opinions)
 
 
-def _opinion(services: Services, request: RoleRequest, owner: Owned, run: RunState, tree: str) -> Opinion:
+def _opinion(services: Services, request: RoleRequest, journal: Journal, tree: str) -> Opinion:
     empty = Opinion(request.role, role_calls.binding_of(services, request.role) or "")
     try:
-        result = role_calls.ask(services, request, owner, run=run)
+        result = role_calls.ask(services, request, journal)
     except IdumbError as problem:
         if problem.code == "lock.lost":
             raise

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.attempt import agent_client, budget
 from idumb.app.consent import needs
-from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.roles import role_consent
-from idumb.app.session import operation
-from idumb.app.session.operation import Owned
 from idumb.app.worktree import git_files
 from idumb.domain import canonical_json, failures, outcome
 from idumb.domain.action import Action
@@ -51,20 +47,17 @@ def prompt(services: Services, role_request: RoleRequest) -> str:
     return services.documents.filled(filled.template, filled.prompt, role_request.values)
 
 
-def ask(
-    services: Services, role_request: RoleRequest, owner: Owned | None = None, *, run: RunState | None = None
-) -> AgentResult:
+def ask(services: Services, role_request: RoleRequest, journal: Journal) -> AgentResult:
     """Call the agent of a role and return its result. Its changes are dropped with its copy.
 
-    `owner` is the caller's ownership of the working tree, if it has it. `run` is the run that the call counts for:
-    its ceilings apply. Refusal `role.unbound`, `role.ceiling`, `consent.missing`, a reason why the agent cannot
-    start, or `role.changed-tree` if the agent changed the working tree itself.
+    The caller owns the working tree. If `journal` is that of a run, the call counts for it: its ceilings apply.
+    Refusal `role.unbound`, `role.ceiling`, `consent.missing`, a reason why the agent cannot start, or
+    `role.changed-tree` if the agent changed the working tree itself.
     """
     filled = needs.filling_of(services, role_request.role)
     role_consent.require(services, filled)
-    with _journal(services, role_request, owner, run) as journal:
-        remaining = _remaining_ceiling(services, role_request, filled, journal.state)
-        return _call(services, journal, role_request, filled, remaining)
+    run = journal.state if journal.state.id else RunState()
+    return _call(services, journal, role_request, filled, _remaining_ceiling(services, role_request, filled, run))
 
 
 def no_answer(services: Services, role: str, result: AgentResult, go_on: Action) -> tuple[str, str, str]:
@@ -187,16 +180,3 @@ def _limits(services: Services, filled: ResolvedRole) -> Mapping[str, int]:
     binding = services.settings.bindings.get(filled.binding or "")
     limits = binding.limits if binding is not None else None
     return (limits or services.settings.limits).chosen()
-
-
-@contextmanager
-def _journal(
-    services: Services, role_request: RoleRequest, owner: Owned | None, run: RunState | None
-) -> Iterator[Journal]:
-    """Open a journal, of the run if there is one, under the caller's operation or a new one."""
-    if owner is not None:
-        state = run or RunState()
-        yield Journal(services.log, services.reporter, operation=owner.operation, fence=owner.fence, state=state)
-        return
-    with operation.owned(services, f"{role_request.role} {role_request.about}") as owned:
-        yield owned.journal(run_lookup.run_of(services, run.id) if run is not None else RunState())

@@ -12,9 +12,11 @@ import pytest
 from idumb.app.consent import needs
 from idumb.app.review import approve
 from idumb.app.roles import role_calls, role_consent
+from idumb.app.session import operation
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
 from idumb.composition.sandboxes import LocalSandboxes
+from idumb.domain.agent import AgentResult
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.settings import Binding, RoleSettings, Settings
@@ -49,6 +51,11 @@ def ensure(services: Container, roles: Sequence[str], approve: Sequence[str] = (
     role_consent.ensure(services, needs.of_roles(services, roles), approve=approve)
 
 
+def asked(services: Container, request: role_calls.RoleRequest = ASKED) -> AgentResult:
+    with operation.owned(services, "plan-phase") as owned:
+        return role_calls.ask(services, request, owned.record())
+
+
 @pytest.fixture
 def services(sandbox: GitSandbox) -> Container:
     sandbox.write("kept.txt", "kept")
@@ -66,7 +73,7 @@ def test_a_role_runs_in_a_copy_that_is_removed_afterwards(services: Container, s
     """R-ADAPT-1."""
     digest = digest_of(services, ["planner"])
     ensure(services, ["planner"], approve=[digest])
-    result = role_calls.ask(services, ASKED)
+    result = asked(services)
     assert result.reply == "planner phase-2 kept Goal: win\n"
     assert result.outcome == "completed"
     assert not (sandbox.root / "made.txt").exists()
@@ -96,7 +103,7 @@ def test_transient_failures_are_retried_by_the_clock_and_recorded(services: Cont
     digest = digest_of(services, ["planner"])
     ensure(services, ["planner"], approve=[digest])
     before = clock.seconds
-    result = role_calls.ask(services, ASKED)
+    result = asked(services)
     assert (result.outcome, result.failure, result.usage.tokens_in) == ("completed", None, 6)
     assert clock.seconds - before >= 5 + 15
     retried = list(services.log.events(kind="call.retried"))
@@ -115,9 +122,9 @@ def test_a_role_is_not_called_beyond_its_ceiling(services: Container, sandbox: G
     path.write_text(text, encoding="utf-8")
     digest = digest_of(services, ["planner"])
     ensure(services, ["planner"], approve=[digest])
-    assert role_calls.ask(services, ASKED).outcome == "completed"
+    assert asked(services).outcome == "completed"
     with pytest.raises(Refusal) as caught:
-        role_calls.ask(services, ASKED)
+        asked(services)
     assert caught.value.code == "role.ceiling"
     assert "$0.50 of $0.50 used" in caught.value.message
 
@@ -126,7 +133,7 @@ def test_a_cloned_configuration_starts_no_unapproved_program(services: Container
     """R-ADAPT-1."""
     digest = digest_of(services, ["planner"])
     for attempt in (
-        lambda: role_calls.ask(services, ASKED),
+        lambda: asked(services),
         lambda: ensure(services, ["planner"], approve=()),
     ):
         with pytest.raises(Refusal) as caught:
@@ -136,7 +143,7 @@ def test_a_cloned_configuration_starts_no_unapproved_program(services: Container
     ensure(services, ["planner"], approve=[digest])
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     with pytest.raises(Refusal, match="need your consent"):
-        role_calls.ask(Container(str(sandbox.root), Nobody, Silent), ASKED)
+        asked(Container(str(sandbox.root), Nobody, Silent))
 
 
 @pytest.mark.parametrize("name", ["agent.py", "my agent.py"])
@@ -155,10 +162,10 @@ def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: G
     digest = digest_of(services, ["planner"])
     ensure(services, ["planner"], approve=[digest])
     log.write_text("it was asked", encoding="utf-8")
-    assert role_calls.ask(services, ASKED).reply == "one\n"
+    assert asked(services).reply == "one\n"
     script.write_text("print('two')", encoding="utf-8")
     with pytest.raises(Refusal) as caught:
-        role_calls.ask(services, ASKED)
+        asked(services)
     assert caught.value.code == "consent.missing"
     assert f"uses tools/{name}, sha256 " in caught.value.details["evidence"][0]
 
@@ -183,11 +190,11 @@ def test_consent_at_the_terminal_covers_the_script_that_was_shown(sandbox: GitSa
     services = Container(str(sandbox.root), Slow, Silent)
     ensure(services, ["planner"], approve=())
     with pytest.raises(Refusal) as caught:
-        role_calls.ask(services, ASKED)
+        asked(services)
     assert caught.value.code == "consent.missing"
     assert caught.value.details["evidence"][0].endswith("; changed since you agreed: planner (agent.py)")
     script.write_text("print('one')", encoding="utf-8")
-    assert role_calls.ask(services, ASKED).reply == "one\n"
+    assert asked(services).reply == "one\n"
 
 
 def test_a_hash_of_something_else_is_refused_with_the_hash_and_the_command(services: Container) -> None:
@@ -237,7 +244,7 @@ def test_consent_to_agents_can_be_revoked_like_consent_to_a_phase(services: Cont
     taken = approve.revoke(services, needs.ROLES, "me")
     assert taken.data["withdrawn"] == 1
     with pytest.raises(Refusal, match="need your consent"):
-        role_calls.ask(services, ASKED)
+        asked(services)
 
 
 def test_an_unbound_role_is_refused_with_the_configuration_to_write(services: Container) -> None:
@@ -245,7 +252,7 @@ def test_an_unbound_role_is_refused_with_the_configuration_to_write(services: Co
     assert role_calls.binding_of(services, "planner") == "thinker"
     assert role_calls.binding_of(services, "skeptic") is None
     with pytest.raises(Refusal) as caught:
-        role_calls.ask(services, role_calls.RoleRequest("skeptic", "phase-2", {}))
+        asked(services, role_calls.RoleRequest("skeptic", "phase-2", {}))
     assert caught.value.code == "role.unbound"
     assert "roles: {skeptic: {binding: NAME}}" in (caught.value.hint or "")
 
@@ -310,7 +317,7 @@ def test_a_role_in_a_sandbox_writes_only_in_scratch_and_its_level_is_printed_and
     services = Container(str(sandbox.root), Nobody, Noting)
     digest = digest_of(services, ["planner"])
     ensure(services, ["planner"], approve=[digest])
-    assert role_calls.ask(services, ASKED).reply == "kept out of made.txt\nwrote x\n"
+    assert asked(services).reply == "kept out of made.txt\nwrote x\n"
     event = next(iter(services.log.events(kind="role.asked")))
     assert event.payload["sandbox"] == "bwrap"
     assert notes == ["Sandbox of the planner: bwrap."]
@@ -324,5 +331,5 @@ def test_a_role_that_must_be_in_a_sandbox_does_not_start_without_one(services: C
     digest = digest_of(services, ["planner"])
     ensure(services, ["planner"], approve=[digest])
     with pytest.raises(Refusal, match="idumb cannot put thinker in a sandbox") as refused:
-        role_calls.ask(services, ASKED)
+        asked(services)
     assert refused.value.code == "agent.no-sandbox"
