@@ -12,7 +12,6 @@ from idumb.app.attempt import entry, pipeline, projections
 from idumb.app.contract import run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
-from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
@@ -61,8 +60,10 @@ def _begin(services: Services, task_name: str, by: str, flags: Request, *, retry
         begun = run_lifecycle.supervise(
             services, journal, contract, request, lambda context: _open(context, task, by, retry=retry, takes=takes)
         )
-        if isinstance(begun, Ending):
-            return _not_opened(services, journal, contract, request, task, begun)
+        if isinstance(begun, Ending):  # a precondition does not hold, or a question comes first
+            if begun.kind in (moves.READY.kind, "done"):
+                begun = Ending("halted", journal.state.tasks[task.id].reason, task.id)
+            return run_lifecycle.close(services, journal, contract, request, begun)
     return _opened(services, journal.state, contract, begun)
 
 
@@ -194,12 +195,3 @@ def _opened(services: Services, state: RunState, contract: Contract, attempt: At
             "next": [Action.of("submit", task.id), Action.of("give-up", task.id, "--why", REASON)],
         }
     )
-
-
-def _not_opened(
-    services: Services, journal: Journal, contract: Contract, request: Request, task: Task, ending: Ending
-) -> Result:
-    """Return the answer of a run that stops there: a precondition does not hold, or a question comes first."""
-    if ending.kind in (moves.READY.kind, "done"):
-        ending = Ending("halted", journal.state.tasks[task.id].reason, task.id)
-    return run_lifecycle.close(services, journal, contract, request, ending)

@@ -238,18 +238,12 @@ def _commit(
     changed = tuple(path for path in files if path not in unwanted)
     message = preconditions.message_of_run(services, state, intended["subject"])
     message += f"{intended['trailer']}\nIdumb-Operation: {intended['operation']}\n"
-    return _commit_files(services, state, changed, committable, message)
-
-
-def _commit_files(
-    services: Services, state: RunState, changed: Sequence[str], reports: tuple[str, ...], message: str
-) -> tuple[str | None, tuple[str, ...]]:
-    if reports:
+    if committable:
         attempt = preconditions.commit(
-            services, state, (*changed, *reports), f"{message}Idumb-Reports: {state.phase}\n"
+            services, state, (*changed, *committable), f"{message}Idumb-Reports: {state.phase}\n"
         )
         if attempt.commit is not None:
-            return attempt.commit, reports
+            return attempt.commit, committable
     refused = "The files are restored, but git refused the commit"
     return preconditions.commit_or_fail(services, state, changed, message, refused), ()
 

@@ -21,8 +21,18 @@ from idumb.domain.runs.run import RunState
 
 
 def listing(services: Services, *, run: str | None, phase: str | None, status: str | None, agent: str | None) -> Result:
-    """Return the selected handoffs, oldest first, their numbers, and those that failed. `agent` is the receiver."""
-    documents = _selected(services, run, phase, status, agent)
+    """Return the handoffs that match, oldest first, their numbers, and those that failed. None matches all.
+
+    `agent` is the receiver, and `run` may be a prefix of the id.
+    """
+    documents = [
+        document
+        for document in handoff_writer.all_handoffs(services)
+        if document.run.startswith(run or "")
+        and (phase is None or services.plans.same_phase(phase, document.workflow))
+        and status in {None, document.status}
+        and agent in {None, document.to_agent}
+    ]
     failed = [
         {"run": e.run, "task": e.task, "to_agent": e.payload["to_agent"], "reason": e.payload["reason"]}
         for e in services.log.events(kind="handoff.failed")
@@ -68,20 +78,6 @@ def _stats(documents: Sequence[Document]) -> dict[str, Any]:
 
 def _counted(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
-
-
-def _selected(
-    services: Services, run: str | None, phase: str | None, status: str | None, agent: str | None
-) -> list[Document]:
-    """Return the handoffs that match; None matches all, and `run` may be a prefix of the id."""
-    return [
-        document
-        for document in handoff_writer.all_handoffs(services)
-        if document.run.startswith(run or "")
-        and (phase is None or services.plans.same_phase(phase, document.workflow))
-        and status in {None, document.status}
-        and agent in {None, document.to_agent}
-    ]
 
 
 def _row(document: Document) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from idumb.app.consent import asking, irreversible, needs, phase_grants
 from idumb.app.consent.asking import Kept, Subject
@@ -102,13 +102,6 @@ def _of_run(
         contract.phase,
         waits=not rehearsal and bool(services.plans.plans(contract.folder)),  # that of a quick task is not written yet
     )
-
-
-def ensure_judges(services: Services, contract: Contract, roles: Sequence[str], approve: Collection[str]) -> None:
-    """Require consent to verifier and skeptic, by the hash that the question of a run shows too."""
-    needs.of_roles(services, roles)  # refuses one that cannot start
-    need = needs.of_run(services, contract)
-    role_consent.ensure(services, need, approve=approve)
 
 
 def why_void(services: Services, kept: Kept) -> str:

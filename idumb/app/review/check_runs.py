@@ -39,14 +39,21 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
     phase_grants.require_for(services, contract, state)
     checks = services.open_checks(services.here, state.id).given(contract.variables)
     done = {id for id, status in schedule.statuses(contract, state).items() if status in outcome.ENDED}
-    tree = _tree(services, state)
+    # HEAD's tree, with the finished tasks that nobody committed
+    tree = task_base.tree_between_attempts(services, state, services.trees.scan() if state.uncommitted() else "")
+    limit = float(services.settings.run.check_timeout)
     ran = Ran([], [])
     try:
         for id, plan in contract.plan_by_task().items():
             task = contract.tasks[id]
             if id in done or task.is_human:
                 continue
-            results = dict(_results(services, checks, task, tree, ran.rows))
+            checks.renew()
+            results: dict[str, str] = {}
+            for command, subject in negative_control.commands(task).items():
+                with services.interrupts.armed():
+                    results[command] = result = _result(checks, subject, command, limit, tree)
+                ran.rows.append({"task": task.id, "subject": subject, "command": command, "result": result})
             ran.findings.extend(_findings(plan, task, results, strict=strict))
         _invariants(services, contract, checks, tree, ran)
     finally:
@@ -70,24 +77,6 @@ def _invariants(services: Services, contract: Contract, checks: Checks, tree: st
                 words = {"id": invariant.id, "text": invariant.text}
                 found = f"{invariant.id} {result.replace('_', ' ')}"
                 ran.findings.append(plan.finding(BROKEN_BEFORE, "", found, severity=severity, words=words))
-
-
-def _tree(services: Services, state: RunState) -> str:
-    """Return HEAD's tree, with the finished tasks that nobody committed."""
-    present = services.trees.scan() if state.uncommitted() else ""
-    return task_base.tree_between_attempts(services, state, present)
-
-
-def _results(
-    services: Services, checks: Checks, task: Task, tree: str, rows: list[dict[str, Any]]
-) -> Iterator[tuple[str, str]]:
-    checks.renew()
-    limit = float(services.settings.run.check_timeout)
-    for command, subject in negative_control.commands(task).items():
-        with services.interrupts.armed():
-            result = _result(checks, subject, command, limit, tree)
-        rows.append({"task": task.id, "subject": subject, "command": command, "result": result})
-        yield command, result
 
 
 def _result(checks: Checks, subject: str, command: str, limit: float, tree: str) -> str:

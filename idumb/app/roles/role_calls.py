@@ -18,7 +18,6 @@ from idumb.domain.agent import MALFORMED, AgentRequest, AgentResult, Budget, cap
 from idumb.domain.errors import Refusal
 from idumb.domain.proof import levels
 from idumb.domain.runs import spending
-from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import ROLE_TIMEOUT, Ceiling, ResolvedRole, Settings
@@ -131,39 +130,29 @@ def _call(
             schema=role_request.schema,
         )
         result = agent_client.ask(services, journal, agent_client.Call(who, filled.binding or "", request))
-        journal.write(_event(journal, role_request, filled, who.name, prompt_text, result))
+        asked = journal.event(
+            "role.asked",
+            None,
+            role_request.attempt,
+            role=role_request.role,
+            about=role_request.about,
+            binding=filled.binding,
+            adapter=who.name,
+            model=result.model or filled.model,
+            prompt=canonical_json.digest(prompt_text),
+            outcome=result.outcome,
+            failure=result.failure,
+            message=result.message,
+            usage=dataclasses.asdict(result.usage),
+            seconds=round(result.seconds, 3),
+            transcript=result.transcript,
+            **({"sandbox": result.sandbox} if result.sandbox else {}),
+        )
+        journal.write(asked)
     git_files.tell_changed(services, role_request.role, before)
     if result.sandbox:
         services.reporter.note(f"Sandbox of the {role_request.role}: {result.sandbox}.")
     return result
-
-
-def _event(
-    journal: Journal,
-    role_request: RoleRequest,
-    filled: ResolvedRole,
-    adapter: str,
-    prompt_text: str,
-    result: AgentResult,
-) -> NewEvent:
-    return journal.event(
-        "role.asked",
-        None,
-        role_request.attempt,
-        role=role_request.role,
-        about=role_request.about,
-        binding=filled.binding,
-        adapter=adapter,
-        model=result.model or filled.model,
-        prompt=canonical_json.digest(prompt_text),
-        outcome=result.outcome,
-        failure=result.failure,
-        message=result.message,
-        usage=dataclasses.asdict(result.usage),
-        seconds=round(result.seconds, 3),
-        transcript=result.transcript,
-        **({"sandbox": result.sandbox} if result.sandbox else {}),
-    )
 
 
 def _deadline(settings: Settings, filled: ResolvedRole, remaining: Ceiling) -> float | None:

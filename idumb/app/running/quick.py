@@ -12,7 +12,6 @@ from idumb.app.running import execute_phase
 from idumb.app.running.run_request import Request
 from idumb.app.worktree import preconditions
 from idumb.domain import finding
-from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.numbered_phases import QUICK
@@ -41,7 +40,15 @@ def run(services: Services, quick_request: QuickRequest, request: Request) -> Re
     phase, folder = QUICK.phase(number), quick_plan.folder(number, quick_request.words)
     text = quick_plan.text(phase, quick_request)
     path = f"{folder}/{quick_plan.PLAN}"
-    contract = _contract(services, phase, folder, path, text)
+    sources = [(path, text.encode("utf-8", "surrogateescape"))]
+    loaded = loading.with_links(services, loading.load_sources(services, phase, folder, sources))
+    try:
+        contract = loading.runnable(services, loaded)
+    except InputError as problem:
+        first_error = next(iter(finding.errors(problem.findings)), None)
+        fix = _FIXES.get(first_error.code, first_error.fix) if first_error is not None else ""
+        problem.step = f"Nothing was written. {fix or _REPHRASE}"
+        raise
     try:
         ask_consent.ensure(services, contract, approve=request.approve, mode=request.mode, judged=request.verify)
     except Refusal as refusal:
@@ -50,19 +57,8 @@ def run(services: Services, quick_request: QuickRequest, request: Request) -> Re
             refusal.step = again(services, "--approve", refusal.details["expected"])
         raise
     request = dataclasses.replace(request, phase=phase)
-    services.plans.hold(phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
+    services.plans.hold(phase, folder, sources)
     result = execute_phase.execute(services, request, contract)
     if quick_request.check or quick_request.files is None or result.failure is not None:
         return result
     return dataclasses.replace(result, warnings=(*result.warnings, UNPROVEN))
-
-
-def _contract(services: Services, phase: str, folder: str, path: str, text: str) -> Contract:
-    loaded = loading.load_sources(services, phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
-    try:
-        return loading.runnable(services, loading.with_links(services, loaded))
-    except InputError as problem:
-        first_error = next(iter(finding.errors(problem.findings)), None)
-        fix = _FIXES.get(first_error.code, first_error.fix) if first_error is not None else ""
-        problem.step = f"Nothing was written. {fix or _REPHRASE}"
-        raise

@@ -197,7 +197,12 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     reports = projections.ending(services, contract, journal.state)
     verification = None
     if done and request.verify:
-        _require_approval(services, journal, contract, reports)
+        try:  # without an approval, a strict run is not verified; its tasks stay done
+            if STRICT in (contract.mode, journal.state.mode):
+                phase_grants.require_approval(services, contract, base=journal.state.base.commit)
+        except Refusal:
+            projections.record_reports(services, journal, reports)
+            raise
         verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
         contract = plan_answers.append_answers(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, journal.state, verification))
@@ -210,13 +215,3 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     unproven = () if verification is not None else final.wrong
     warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *final.words(), *warnings)
     return run_result.build(services, journal.state, contract, ending, statuses, verification, warnings)
-
-
-def _require_approval(services: Services, journal: Journal, contract: Contract, reports: tuple[str, ...]) -> None:
-    """Refuse to verify a strict run without an approval. Its tasks stay done, and their reports are kept."""
-    try:
-        if STRICT in (contract.mode, journal.state.mode):
-            phase_grants.require_approval(services, contract, base=journal.state.base.commit)
-    except Refusal:
-        projections.record_reports(services, journal, reports)
-        raise

@@ -150,25 +150,17 @@ def _take_work(
     delivered = tuple(path for path in touched if path not in guarded)
     if commits:
         exposed_secrets.require_none(services, task, services.trees.scan(delivered), delivered)
-    commit = _commit(services, journal, contract, task, why, delivered)
+    commit = None
+    if commits and delivered:
+        values = {"title": contract.tasks[task].title, "id": task, "phase": contract.phase}
+        trailers = {"Idumb-Run": journal.state.id, "Idumb-Task": task, "Idumb-Accepted": "true"}
+        message = services.settings.git.commit_message(values, trailers, f"Accepted: {why}")
+        changed, refused = services.history.uncommitted(delivered), f"git refused the commit of {task}"
+        commit = preconditions.commit_or_fail(services, journal.state, changed, message, refused)
     # A ref keeps this tree from being collected by git, because a rollback compares with it.
     ref = attempt_ref(services, journal.state.id, task, task_state.attempt.number, "accepted")
     snapshot = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
     return {"commit": commit, "touched": list(touched), "left": snapshot.tree}
-
-
-def _commit(
-    services: Services, journal: Journal, contract: Contract, task: str, why: str, touched: tuple[str, ...]
-) -> str | None:
-    """Commit what the accepted task left, if the run's policy commits and something changed."""
-    if journal.state.policy != COMMIT_TASK or not touched:
-        return None
-    values = {"title": contract.tasks[task].title, "id": task, "phase": contract.phase}
-    trailers = {"Idumb-Run": journal.state.id, "Idumb-Task": task, "Idumb-Accepted": "true"}
-    message = services.settings.git.commit_message(values, trailers, f"Accepted: {why}")
-    changed = services.history.uncommitted(touched)
-    refused = f"git refused the commit of {task}"
-    return preconditions.commit_or_fail(services, journal.state, changed, message, refused)
 
 
 def _find(services: Services, task: str, *, begins: bool) -> tuple[Contract, RunState, str]:

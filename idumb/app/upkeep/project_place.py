@@ -26,7 +26,12 @@ def choose(services: Services, current: str, *, here: bool) -> str:
     preconditions.require_supported(services)
     if services.reports.exists(CONFIGURATION):
         if current and here:
-            raise _inside(services, current)
+            raise Refusal(
+                "init.nested",
+                f"{from_top(services, current)} cannot be a project: it is inside the project in {services.root}.",
+                hint=f"A plan of that project with `scope: {{root: {current}}}` writes in {current} alone",
+                details={"folder": current, "root": services.root},
+            )
         return ""
     below, top = services.inner_projects, services.folder or "The top of the repository"
     if not current:
@@ -95,12 +100,3 @@ def _refuse_around(services: Services, folder: str, below: Sequence[str]) -> Non
             hint=f"cd {shlex.quote(inner[0])} and use idumb there, or run idumb init --here in a folder beside it",
             details={"folder": services.folder or ".", "projects": inner},
         )
-
-
-def _inside(services: Services, current: str) -> Refusal:
-    return Refusal(
-        "init.nested",
-        f"{from_top(services, current)} cannot be a project: it is inside the project in {services.root}.",
-        hint=f"A plan of that project with `scope: {{root: {current}}}` writes in {current} alone",
-        details={"folder": current, "root": services.root},
-    )

@@ -29,10 +29,18 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
     gathered: list[Evidence] = []
     for plan in contract.plans:
         prefix = f"plan {plan.plan} " if len(contract.plans) > 1 else ""
-        gathered.extend(
-            _criterion(services, checks, contract, criterion, prefix, tree, journal)
-            for criterion in plan.success_criteria
-        )
+        for criterion in plan.success_criteria:
+            subject = f"{prefix}{criterion.id}"
+            if criterion.command:
+                with services.interrupts.armed():
+                    gathered.append(
+                        checks.command(subject, criterion.text, criterion.command, timeout=limit, tree=tree)
+                    )
+            elif criterion.proof == HUMAN and schedule.settled(schedule.statuses(contract, journal.state)):
+                gathered.append(_human_criterion(services, contract, criterion, subject, tree, journal))
+            else:
+                result = evidence.OPINION if criterion.proof == OPINION else evidence.UNPROVEN
+                gathered.append(Evidence(subject, criterion.text, result, tree=tree))
         for invariant in plan.invariants:
             commands.setdefault(invariant.check, (f"{prefix}invariant {invariant.id}", invariant.text))
     for command, (subject, text) in commands.items():
@@ -75,26 +83,6 @@ def of_tasks(
                 (tests if check.is_test else others).append(result)
                 repeated.add(result.command)
     return tests, others
-
-
-def _criterion(
-    services: Services,
-    checks: Checks,
-    contract: Contract,
-    criterion: Criterion,
-    prefix: str,
-    tree: str,
-    journal: Journal,
-) -> Evidence:
-    subject = f"{prefix}{criterion.id}"
-    if criterion.command:
-        with services.interrupts.armed():
-            limit = float(services.settings.run.check_timeout)
-            return checks.command(subject, criterion.text, criterion.command, timeout=limit, tree=tree)
-    if criterion.proof == HUMAN and schedule.settled(schedule.statuses(contract, journal.state)):
-        return _human_criterion(services, contract, criterion, subject, tree, journal)
-    result = evidence.OPINION if criterion.proof == OPINION else evidence.UNPROVEN
-    return Evidence(subject, criterion.text, result, tree=tree)
 
 
 def _human_criterion(

@@ -12,8 +12,7 @@ from idumb.app.core import actions, projection_paths, questions, run_lookup, sch
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.review import ask_consent
-from idumb.app.roles import opinions
+from idumb.app.roles import opinions, role_consent
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
@@ -55,7 +54,8 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
         )
     roles = needs.bound_judges(services) if asks else ()
     if roles:
-        ask_consent.ensure_judges(services, contract, roles, approve)
+        needs.of_roles(services, roles)  # refuses one that cannot start
+        role_consent.ensure(services, needs.of_run(services, contract), approve=approve)
     with operation.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
         record = judge(services, journal, contract, asks=bool(roles))

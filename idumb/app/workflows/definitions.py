@@ -174,22 +174,18 @@ def _run(services: Services, phase: str, folder: str) -> dict[str, Any] | None:
     contract, state = loaded.contract, run_lookup.latest_run(services, phase)
     head = contract.plans[0].workflow if contract is not None else None
     name = head.name if head is not None else folder.rpartition("/")[2].partition("-")[2]
+    word = "not started" if state is None else "verified" if state.verified else state.state.lower()
+    word = "invalid" if contract is None else word
     return {
         "phase": phase,
         "name": name,
         "version": head.version if head is not None else None,
         "inputs": dict(head.values) if head is not None else {},
         "plan": loaded.paths[0],
-        "state": "invalid" if contract is None else _run_state(state),
+        "state": word,
         "definition": _definition_state(services, contract),
         "steps": _run_steps(contract, state) if contract is not None else [],
     }
-
-
-def _run_state(state: RunState | None) -> str:
-    if state is None:
-        return "not started"
-    return "verified" if state.verified else state.state.lower()
 
 
 def _definition_state(services: Services, contract: Contract | None) -> str:

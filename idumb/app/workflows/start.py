@@ -38,7 +38,8 @@ def run(
     the same bytes and inputs continues.
     """
     document = _handoff(services, source, name) if source else None
-    definition, plan = definitions.require(services, name or _receiver(document))
+    receiver = handoff.workflow_of(document.to_agent) if document is not None else None
+    definition, plan = definitions.require(services, name or receiver or "")
     values = _inputs(plan, given, document)
     origin = {"origin": definition.origin, "sha256": hashlib.sha256(definition.data).hexdigest()}
     data = workflow.run_part(definition.data, origin, values, document.handoff_id if document is not None else "")
@@ -153,7 +154,3 @@ def _require_current(services: Services, document: Document) -> None:
         hint="idumb handoff list shows newer handoffs",
         details={"handoff": document.handoff_id},
     )
-
-
-def _receiver(document: Document | None) -> str:
-    return handoff.workflow_of(document.to_agent) or "" if document is not None else ""
