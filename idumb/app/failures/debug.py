@@ -20,7 +20,6 @@ from idumb.app.session import operation
 from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.action import Action, plain
 from idumb.domain.consent import envelope as envelopes
-from idumb.domain.contract import Contract
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.remedy import Failure, remedies
@@ -48,7 +47,18 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
     events = services.log.events(run=state.id, task=task, kind="attempt.finished")
     finished = [*{event.attempt: event for event in events}.values()]  # one that waited ends twice
-    failure = _failure(loaded.contract, state, task, finished, attempts[-1]["evidence"] if attempts else ())
+    last: Mapping[str, Any] = finished[-1].payload if finished else {}
+    evidence = attempts[-1]["evidence"] if attempts else ()
+    failure = Failure(
+        phase=state.phase,
+        task=task,
+        ended=last.get("outcome"),
+        cause=last.get("cause"),
+        failure=(last.get("builder") or {}).get("failure"),
+        checks=tuple((e["subject"], e.get("command")) for e in evidence if e["result"] in _BAD),
+        deviations=tuple(last.get("deviations", ())),
+        variables=loaded.contract.variables if loaded.contract is not None else {},
+    )
     declared = loaded.contract.tasks.get(task) if loaded.contract is not None else None
     task_state = state.tasks[task]
     data: dict[str, Any] = {
@@ -60,7 +70,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
             "id": task,
             "title": declared.title if declared is not None else "",
             "status": task_state.status,
-            "reason": task_state.reason or (str(finished[-1].payload["reason"]) if finished else ""),
+            "reason": task_state.reason or str(last.get("reason", "")),
             "class": failures.class_of(failure.ended, failure.cause, failure.failure),
             "failure": failure.failure,
             "cause": failure.cause,
@@ -82,27 +92,6 @@ def _next(phase: str, failure: Failure) -> list[Action]:
     if (kind := failures.kind(failure.failure)).stops:
         return [Action.of(kind.again, phase)]
     return [Action.of("dlq", "retry", failure.task), Action.of("amend", phase, "--from-file")]
-
-
-def _failure(
-    contract: Contract | None,
-    state: RunState,
-    task: str,
-    finished: Sequence[Event],
-    evidence: Sequence[Mapping[str, Any]],
-) -> Failure:
-    last: Mapping[str, Any] = finished[-1].payload if finished else {}
-    builder: Mapping[str, Any] = last.get("builder") or {}
-    return Failure(
-        phase=state.phase,
-        task=task,
-        ended=last.get("outcome"),
-        cause=last.get("cause"),
-        failure=builder.get("failure"),
-        checks=tuple((e["subject"], e.get("command")) for e in evidence if e["result"] in _BAD),
-        deviations=tuple(last.get("deviations", ())),
-        variables=contract.variables if contract is not None else {},
-    )
 
 
 def _shortened(row: dict[str, Any]) -> dict[str, Any]:

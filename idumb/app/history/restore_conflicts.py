@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from idumb.app.core.services import Services, from_top, kept_at
 from idumb.app.ports.repository import Conflict, Snapshot
@@ -48,37 +48,18 @@ def committable(services: Services, target: Target, present: str) -> str:
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:
     """Return the paths that the user changed after the tasks; with `commits`, also those with other staged content."""
-    staged = _staged(services, target) if commits else {}
-    alone = _only_staged(services, before, staged)
-    together = frozenset(staged).difference(alone)
-    changed = [
-        Conflict(path, _CHANGED_AND_STAGED if path in together else "was changed")
-        for path in _changed(services, before, target)
-    ]
-    return [*changed, *(Conflict(path, _STAGED) for path in alone)]
-
-
-def _staged(services: Services, target: Target) -> Mapping[str, Entry]:
-    """Return staged content that neither the tasks left nor the restore writes; its commit would replace it."""
-    entry, trees = services.trees.entry, (target.expected, target.target)
-    staged = services.history.staged(target.paths)
-    return {p: have for p, have in staged.items() if have is not None and have not in [entry(t, p) for t in trees]}
-
-
-def _only_staged(services: Services, before: Snapshot, staged: Mapping[str, Entry]) -> list[str]:
-    """Return paths whose staged content is not that of the file, and so exists nowhere else."""
-    other = [p for p, have in staged.items() if have != services.trees.entry(before.tree, p)]
-    # With a filter, the index has other bytes than the file, but the same content.
-    cleaned = services.trees.committed(services.history.head().commit, before.tree, other)
-    return [p for p in other if staged[p] != services.trees.entry(cleaned, p)]
-
-
-def _changed(services: Services, before: Snapshot, target: Target) -> list[str]:
-    """Return paths that are neither as the tasks left them nor as in the target."""
-    entry = services.trees.entry
-    return [
-        p for p in target.paths if entry(before.tree, p) not in (entry(target.expected, p), entry(target.target, p))
-    ]
+    trees, entry = services.trees, services.trees.entry
+    states = (target.expected, target.target)
+    # Staged content that neither the tasks left nor the restore writes: its commit would replace it.
+    index = services.history.staged(target.paths) if commits else {}
+    staged = {p: e for p, e in index.items() if e is not None and e not in [entry(t, p) for t in states]}
+    # If it is not the content of the file, it exists nowhere else. With a filter, equal content has other bytes.
+    other = [p for p, have in staged.items() if have != entry(before.tree, p)]
+    cleaned = trees.committed(services.history.head().commit, before.tree, other)
+    alone = [p for p in other if staged[p] != entry(cleaned, p)]
+    changed = [p for p in target.paths if entry(before.tree, p) not in [entry(t, p) for t in states]]
+    conflicts = [Conflict(p, _CHANGED_AND_STAGED if p in staged and p not in alone else "was changed") for p in changed]
+    return [*conflicts, *(Conflict(p, _STAGED) for p in alone)]
 
 
 def refusal(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> Refusal:

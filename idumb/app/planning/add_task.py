@@ -66,7 +66,9 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
     plan = amend.receiving_plan(contract, request.plan)
     placed = _placed(services, contract, plan, request)
     builder = request.builder or (None if plan.builder or services.settings.builder else new_plan.HUMAN)
-    text = services.documents.new_tasks(template, placed, _requirements(plan, request), builder)
+    only = tuple(plan.requirements) if len(plan.requirements) == 1 else ()
+    requirements = only if request.requirement is None else (request.requirement,)
+    text = services.documents.new_tasks(template, placed, requirements, builder)
     data = {
         "phase": contract.phase,
         "path": plan.path,
@@ -76,7 +78,17 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
         "written": True,
     }
     if services.log.latest_run(contract.phase) is not None:
-        return _amended(services, request, plan, text, data, who)
+        # Added to the run as well: checked against completed work, shown, and agreed to.
+        change = amend.Request(
+            request.phase,
+            (Amendment(amendment.ADD, None, text),),
+            plan=plan.plan,
+            why=request.why,
+            yes=request.yes,
+            agreed=request.agreed,
+        )
+        result = amend.amend(services, change, who)
+        return replace(result, data={**data, "amendment": result.data, "next": result.data["next"]})
     return _written(services, request, contract, plan, text, data)
 
 
@@ -89,26 +101,6 @@ def _placed(services: Services, contract: Contract, plan: Plan, request: Request
     return new_task.placed(
         request.tasks, ids, depends_on, lambda path: path in created or bool(services.files.existing([path]))
     )
-
-
-def _requirements(plan: Plan, request: Request) -> tuple[str, ...]:
-    if request.requirement is not None:
-        return (request.requirement,)
-    return tuple(plan.requirements) if len(plan.requirements) == 1 else ()
-
-
-def _amended(services: Services, request: Request, plan: Plan, text: str, data: dict[str, Any], who: str) -> Result:
-    """Add the tasks to the run as well: checked against completed work, shown, and agreed to."""
-    amend_request = amend.Request(
-        request.phase,
-        (Amendment(amendment.ADD, None, text),),
-        plan=plan.plan,
-        why=request.why,
-        yes=request.yes,
-        agreed=request.agreed,
-    )
-    result = amend.amend(services, amend_request, who)
-    return replace(result, data={**data, "amendment": result.data, "next": result.data["next"]})
 
 
 def _written(

@@ -29,7 +29,14 @@ def subject_of(contract: Contract) -> str:
 
 def lines(services: Services, contract: Contract, parts: Parts, most: int = SHOWN_PATHS) -> Iterable[str]:
     """Yield what will run and what will be written, one line each. Programs are shown as they are in `parts`."""
-    yield from plan_lines(services, contract, most)
+    for plan in contract.plans:
+        if plan.workflow is not None:
+            yield from _workflow_lines(services, plan, plan.workflow)
+        for task in plan.tasks:
+            yield from _task_lines(task, most)
+    for plan in contract.plans:
+        yield from (f"after each task: {invariant.check}" for invariant in plan.invariants)
+        yield from (f"at the end: {c.command}" for c in plan.success_criteria if c.command)
     for name, models in needs.models_by_agent(services.settings, contract).items():
         part = parts.get(grants.AGENT + name)
         argv = (part.value["program"], *part.value["arguments"]) if part is not None else None
@@ -38,7 +45,10 @@ def lines(services: Services, contract: Contract, parts: Parts, most: int = SHOW
     yield from prepare_lines(services)
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
-    yield from warning_lines(services, contract, most)
+    warnings = plan_checks.warnings(services, contract)
+    yield from (f"warning {finding.place}: {finding.message}" for finding in warnings[:most])
+    if len(warnings) > most:
+        yield f"{len(warnings) - most} more warnings: idumb check-plan {contract.phase}"
 
 
 def limits(services: Services) -> dict[str, str]:
@@ -70,26 +80,6 @@ def prepare_lines(services: Services) -> Iterable[str]:
     for name, own in settings.gates.items():
         if own.entry_point is not None:
             yield f"gate {name}: the entry point {own.entry_point} of an installed package"
-
-
-def warning_lines(services: Services, contract: Contract, most: int) -> Iterable[str]:
-    """Yield the first warnings of `check-plan`, one line each."""
-    warnings = plan_checks.warnings(services, contract)
-    yield from (f"warning {finding.place}: {finding.message}" for finding in warnings[:most])
-    if len(warnings) > most:
-        yield f"{len(warnings) - most} more warnings: idumb check-plan {contract.phase}"
-
-
-def plan_lines(services: Services, contract: Contract, shown_paths: int) -> Iterable[str]:
-    """Yield what tasks and plans run and write."""
-    for plan in contract.plans:
-        if plan.workflow is not None:
-            yield from _workflow_lines(services, plan, plan.workflow)
-        for task in plan.tasks:
-            yield from _task_lines(task, shown_paths)
-    for plan in contract.plans:
-        yield from (f"after each task: {invariant.check}" for invariant in plan.invariants)
-        yield from (f"at the end: {c.command}" for c in plan.success_criteria if c.command)
 
 
 _ORIGINS = {"repository": "this repository", "user": "your configuration folder", "program": "idumb"}

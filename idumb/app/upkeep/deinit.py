@@ -95,33 +95,31 @@ def _going(services: Services, *, files: bool) -> dict[str, Any]:
 
 
 def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -> None:
-    question = _question(going, backup)
-    if question.agreed(services.asker.ask(question)):
-        return
-    words = "Nothing was removed"
-    if not services.asker.interactive:  # a question at a terminal has just listed what would be removed
-        copy = f"writes a backup to {backup} first" if backup else "writes no backup"
-        words += f": idumb deinit needs your confirmation. It removes {', '.join(_removed(going))}, and {copy}."
-        words += f" It keeps {'; '.join(going['stays'])}"
-    details = {**going, "backup": backup}
-    raise Refusal("deinit.not-confirmed", f"{words}.", hint=Action.of("deinit", "--yes"), details=details)
-
-
-def _removed(going: Mapping[str, Any]) -> list[str]:
     parts = [f"{going['refs']} refs under refs/idumb/ (--json lists them)"] if going["refs"] else []
     parts += [f"the {folder['what']} ({folder['path']})" for folder in going["folders"]]
-    return [*parts, *([f"{len(going['files'])} files in {FILES}/"] if going["files"] else [])]
-
-
-def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
-    evidence = [*(f"removes {part}" for part in _removed(going)), *(f"keeps {kept}" for kept in going["stays"])]
-    how = f"idumb first writes a backup to {backup}." if backup else "No backup is written."
-    what = "Remove idumb from this repository"
-    why = f"This removes snapshots, checkpoints and the history of runs. {how}"
-    means = "earlier runs can be rolled back or undone only after you restore the backup"
-    yes = Choice("yes", "remove idumb", means, Action.of("deinit", "--yes"))
-    no = ("keep everything", "nothing is removed")
-    return Decision.confirmation("confirm", "deinit", what, why, evidence, yes, *no)
+    parts += [f"{len(going['files'])} files in {FILES}/"] if going["files"] else []
+    copy = f"writes a backup to {backup} first" if backup else "writes no backup"
+    question = Decision.confirmation(
+        "confirm",
+        "deinit",
+        "Remove idumb from this repository",
+        f"This removes snapshots, checkpoints and the history of runs. idumb {copy}.",
+        (*(f"removes {part}" for part in parts), *(f"keeps {kept}" for kept in going["stays"])),
+        Choice(
+            "yes",
+            "remove idumb",
+            "earlier runs can be rolled back or undone only after you restore the backup",
+            Action.of("deinit", "--yes"),
+        ),
+        "keep everything",
+        "nothing is removed",
+    )
+    words = "Nothing was removed"
+    if not services.asker.interactive:  # a question at a terminal lists what would be removed
+        words += f": idumb deinit needs your confirmation. It removes {', '.join(parts)}, and {copy}."
+        words += f" It keeps {'; '.join(going['stays'])}"
+    details = {**going, "backup": backup}
+    question.require(services.asker.ask(question), "deinit.not-confirmed", f"{words}.", details)
 
 
 def _back_up(services: Services, folder: str, refs: Mapping[str, str], *, files: bool) -> None:
