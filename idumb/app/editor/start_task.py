@@ -103,7 +103,16 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.refuse)
         return moves.tell(context, recorded) or moves.advance(context, task)
-    _announce(context, attempt, by)
+    opened = context.journal.event(
+        open_attempt.KIND,
+        task.id,
+        attempt.number,
+        by=by,
+        phase=context.contract.phase,
+        worktree=context.services.worktree,
+        record=attempt.saved(context.services.clock.monotonic()),
+    )
+    context.journal.write(opened)
     projections.progress(context)
     return attempt
 
@@ -163,21 +172,6 @@ def _require_not_ended(contract: Contract, status: str, task: Task) -> None:
             hint=Action.of("next", contract.phase),
             details={"task": task.id},
         )
-
-
-def _announce(context: RunContext, attempt: Attempt, by: str) -> None:
-    services, task = context.services, attempt.task
-    context.journal.write(
-        context.journal.event(
-            open_attempt.KIND,
-            task.id,
-            attempt.number,
-            by=by,
-            phase=context.contract.phase,
-            worktree=services.worktree,
-            record=attempt.saved(services.clock.monotonic()),
-        )
-    )
 
 
 def _opened(services: Services, state: RunState, contract: Contract, attempt: Attempt) -> Result:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
 from idumb.app.planning import draft_plan, phase_context
-from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.session import operation
 from idumb.domain import wording
@@ -83,7 +82,8 @@ def create(services: Services, request: Request, shipped: Shipped, read: Read | 
     with operation.owned(services, "plan new") as owned:
         owned.record()
         draft_plan.write(services, draft)
-    return Result({**data, "written": True, "next": _next(where, draft)})
+    ways = [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)]
+    return Result({**data, "written": True, "next": ways if draft.findings else ways[::-1]})
 
 
 def template(services: Services, name: str, shipped: Shipped) -> str:
@@ -98,11 +98,6 @@ def template(services: Services, name: str, shipped: Shipped) -> str:
         f"There is no template {wording.one_line(name)}: neither idumb nor {TEMPLATES}/ has it.",
         hint=f"The templates of idumb: {', '.join(NAMES)}",
     )
-
-
-def _next(where: PhaseLocation, draft: Draft) -> list[Action]:
-    commands = [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)]
-    return commands[::-1] if not draft.findings else commands
 
 
 def _completed(services: Services, request: Request, where: PhaseLocation, read: Read | None) -> Request:

@@ -58,7 +58,10 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
         return _from_template(services, where, identity, path, request.template)
     gaps = _gaps(services, where) if request.gaps else ""
     if request.ask:
-        return _prepared(services, request, Goal(phase_context.gather(services, where), identity, path, gaps))
+        goal = Goal(phase_context.gather(services, where), identity, path, gaps)
+        asked = RoleRequest(agent.PLANNER, goal.about, planning_rounds.planner_values(services, goal, Round()))
+        facts = {"path": path, "prompt": role_calls.prompt(services, asked)}
+        return Result({**_data(where, None), **facts, "next": [f"{_command(request, where)} --from FILE"]})
     if role_calls.binding_of(services, agent.PLANNER) is None:
         raise Refusal(
             "role.unbound",
@@ -73,30 +76,16 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     with operation.owned(services, "plan-phase") as owned:
         journal = owned.record()
         warnings, context = _refresh_research(services, context, request, journal, tell)
-        first_round = _first_round(services, where, identity, path)
+        text, first = plan_questions.sent_back(services, path) or (None, Round())
+        first.draft = None if text is None else draft_plan.judge(services, where, identity, path, text)
         goal = Goal(context, identity, path, gaps)
-        state = planning_rounds.run_rounds(services, goal, journal, warnings, tell, first_round)
+        state = planning_rounds.run_rounds(services, goal, journal, warnings, tell, first)
         return _finish(services, journal, request, goal, state, warnings)
-
-
-def _first_round(services: Services, where: PhaseLocation, identity: str, path: str) -> Round:
-    """Return the start of the rounds: the last draft and its guidance if it was sent back, else nothing."""
-    text, state = plan_questions.sent_back(services, path) or (None, Round())
-    draft = None if text is None else draft_plan.judge(services, where, identity, path, text)
-    return replace(state, draft=draft)
 
 
 def _command(request: Request, where: PhaseLocation) -> Action:
     flags = [*(["--gaps"] if request.gaps else []), *([] if request.research else ["--no-research"])]
     return Action.of("plan-phase", where.phase, *flags)
-
-
-def _prepared(services: Services, request: Request, goal: Goal) -> Result:
-    """Return the planner's prompt; run and write nothing."""
-    where = goal.context.location
-    role_request = RoleRequest(agent.PLANNER, goal.about, planning_rounds.planner_values(services, goal, Round()))
-    facts = {"path": goal.path, "prompt": role_calls.prompt(services, role_request)}
-    return Result({**_data(where, None), **facts, "next": [f"{_command(request, where)} --from FILE"]})
 
 
 def _gaps(services: Services, where: PhaseLocation) -> str:

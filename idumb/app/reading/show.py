@@ -153,19 +153,16 @@ def _kept_plan(services: Services, digest: str) -> Result:
             hint="git log --format='%h %s %(trailers:key=Idumb-Plan)' shows the plans of commits",
         )
     event, (path, sha256) = newest
-    ref = event.payload.get("ref") or plans_ref(services, event.run or "", 1, _worktree_of(services, event.run))
+    # All working trees share one log, and each keeps the plans of its own runs.
+    starts = services.log_files.starts()
+    worktree = next((tree for run, _, tree, _ in starts if run == event.run), services.worktree)
+    ref = event.payload.get("ref") or plans_ref(services, event.run or "", 1, worktree)
     blob = services.trees.kept_blobs(ref).get(path.rpartition("/")[2])
     if blob is None:
         raise Refusal("plan.kept-gone", f"{ref} no longer has {path}.", hint=Action("doctor"))
     text = services.trees.read(blob).decode("utf-8", "replace")
     phase = run_lookup.run_of(services, event.run or "").phase
     return Result({"path": path, "sha256": sha256, "phase": phase, "run": event.run, "text": text})
-
-
-def _worktree_of(services: Services, run: str | None) -> str:
-    """Return the working tree that started a run. All share one log, and each keeps the plans of its own runs."""
-    starts = services.log_files.starts()
-    return next((worktree for started, _, worktree, _ in starts if started == run), services.worktree)
 
 
 def diff(services: Services, task: str) -> Result:

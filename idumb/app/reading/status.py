@@ -221,7 +221,10 @@ def _planned(
         "tasks": {"total": len(statuses), **counts},
         "next": [_row(contract, t, statuses) for t in ready[:SHOWN]],
         "others": [other_task(contract, current, statuses, t) for t in others[:SHOWN]],
-        "blocked": [_cut(group) for group in actions.blocked_groups(contract, current, statuses)[:SHOWN]],
+        "blocked": [
+            {**group, "tasks": group["tasks"][:SHOWN], "actions": group["actions"][:SHOWN]}
+            for group in actions.blocked_groups(contract, current, statuses)[:SHOWN]
+        ],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
         "decisions": asked,
         "verification": (current.verification or {}).get("status") if current else None,
@@ -326,10 +329,6 @@ def _state_word(state: RunState | None, *, changed: bool) -> str:
 
 def _row(contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
     return {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
-
-
-def _cut(group: dict[str, Any]) -> dict[str, Any]:
-    return {**group, "tasks": group["tasks"][:SHOWN], "actions": group["actions"][:SHOWN]}
 
 
 def other_task(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:

@@ -165,33 +165,25 @@ def _amended(
 
 def _rewrite(services: Services, request: Request, state: RunState, contract: Contract) -> Rewrite:
     changes = (*request.amendments, *(_deviation(services, state, *change) for change in request.deviations))
-    path = _one_plan(contract, request, changes)
-    before = services.plans.plan(path)
-    return Rewrite(path, before, services.plans.amended(before, path, changes))
-
-
-def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]) -> str:
-    """Return the one plan that all changes affect; with one file, a crash cannot leave half an amendment."""
-    plans = [_plan_of(contract, request, change) for change in changes]
-    if not plans:
+    paths = dict[str, None]()
+    for change in changes:
+        if change.kind in (amendment.WIDEN, amendment.DROP):
+            run_lookup.require_task(contract.tasks, change.task or "", contract.phase)
+            paths[contract.plan_of(change.task or "").path] = None
+        else:
+            paths[receiving_plan(contract, request.plan).path] = None
+    if not paths:
         raise InputError("amend.nothing", "No amendment is named.", hint=Action.of("amend", "--help"))
-    if len({plan.path for plan in plans}) > 1:
+    if len(paths) > 1:  # with one file, a crash cannot leave half an amendment
         raise Refusal(
             "amend.several-plans",
-            "An amendment can change only one plan; this one changes"
-            f" {', '.join(dict.fromkeys(p.path for p in plans))}.",
+            f"An amendment can change only one plan; this one changes {', '.join(paths)}.",
             hint="Amend one plan after the other, or edit the files and use idumb amend --from-file",
             details={"phase": contract.phase},
         )
-    return plans[0].path
-
-
-def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
-    if change.kind in (amendment.WIDEN, amendment.DROP):
-        task = change.task or ""
-        run_lookup.require_task(contract.tasks, task, contract.phase)
-        return contract.plan_of(task)
-    return receiving_plan(contract, request.plan)
+    [path] = paths
+    before = services.plans.plan(path)
+    return Rewrite(path, before, services.plans.amended(before, path, changes))
 
 
 def receiving_plan(contract: Contract, id: str | None) -> Plan:

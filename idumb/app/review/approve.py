@@ -59,7 +59,9 @@ def approve(services: Services, request: Request) -> Result:
     # At a terminal, the question of a strict plan shows the open questions, so approving it answers them.
     by_question = unanswered if request.hash is None and contract.mode == STRICT else ()
     approval = _approval(services, contract, request, (*answered, *(one.id for one in by_question)), expires)
-    outdated = _outdated_approvals(services, contract, request)
+    # What was agreed to earlier and accepts an irreversible task which this approval does not accept.
+    valid = (grant for grant in services.consent.grants(contract.phase) if grant.revoked is None)
+    outdated = tuple(grant for grant in valid if set(grant.accepted) - set(request.accept))
     no_longer = tuple(dict.fromkeys(t for grant in outdated for t in grant.accepted if t not in request.accept))
     covered = (
         *lines(services, contract, approval),
@@ -85,7 +87,10 @@ def approve(services: Services, request: Request) -> Result:
         "asked": request.hash is None,
         "next": _next(services, contract),
     }
-    return Result(data, warnings=_left_open(contract, request))
+    left = [task.id for task in needs.irreversible_tasks(contract) if task.id not in request.accept]
+    options = " ".join(f"--accept-irreversible {task}" for task in left)
+    words = f"irreversible and not accepted, so a run will refuse it: {', '.join(left)}; to accept, add {options}"
+    return Result(data, warnings=(words,) if left else ())
 
 
 def _approval(
@@ -208,12 +213,6 @@ def _command(contract: Contract, approval: Grant, more: Iterable[str] = ()) -> A
     return Action.of("approve", contract.phase, "--hash", contract.hash, *accepted, *answered)
 
 
-def _outdated_approvals(services: Services, contract: Contract, request: Request) -> tuple[Grant, ...]:
-    """Return what was agreed to earlier and accepts an irreversible task which this approval does not accept."""
-    valid = (grant for grant in services.consent.grants(contract.phase) if grant.revoked is None)
-    return tuple(grant for grant in valid if set(grant.accepted) - set(request.accept))
-
-
 def _revoke(services: Services, agreed: Iterable[Grant], who: str) -> None:
     for grant in agreed:
         services.consent.record(dataclasses.replace(grant, revoked={"at": services.clock.now(), "by": who}))
@@ -313,14 +312,6 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
     words = f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved."
     details = actions.details(question, contract_hash=contract.hash)
     question.require(services.asker.ask(question), "approval.not-given", words, details)
-
-
-def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
-    """Return a warning about irreversible tasks that this approval does not accept, so that they will not run."""
-    open_ones = [t.id for t in needs.irreversible_tasks(contract) if t.id not in request.accept]
-    options = " ".join(f"--accept-irreversible {task}" for task in open_ones)
-    words = f"irreversible and not accepted, so a run will refuse it: {', '.join(open_ones)}; to accept, add {options}"
-    return (words,) if open_ones else ()
 
 
 def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:

@@ -54,7 +54,10 @@ def check(
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
     if case is not None:
         data |= _contract_fields(services, case.contract)
-        data["verified"] = _is_verified(services, case.contract)
+        # Only what was consented to has run, so that no other log is read.
+        agreed = services.consent.grants(case.contract.phase)
+        newest = run_lookup.latest_run(services, case.contract.phase) if agreed else None
+        data["verified"] = bool(agreed) and contract_versions.is_verified(newest, case.contract)
         data["mode"] = STRICT if mode == STRICT else case.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
         data["open_questions"] = [
@@ -130,12 +133,6 @@ def _contract_fields(services: Services, contract: Contract) -> dict[str, Any]:
         "limits": consent_lines.limits(services),
         "run_command": step_plan.run_command(contract.phase),
     }
-
-
-def _is_verified(services: Services, contract: Contract) -> bool:
-    """Return whether a run verified this contract. Only what was consented to has run, so that no other log is read."""
-    agreed = services.consent.grants(contract.phase)
-    return bool(agreed) and contract_versions.is_verified(run_lookup.latest_run(services, contract.phase), contract)
 
 
 def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:

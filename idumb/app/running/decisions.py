@@ -82,11 +82,14 @@ def decide(services: Services, answer: Answer) -> Result:
     if of_plan is not None:
         _check_choice(of_plan, answer.choice)
         return Result(_answered(answer, plan_questions.apply_answer(services, of_plan, answer)))
-    state = _run_that_asked(services, answer.decision)
+    state = next((s for s in run_lookup.latest_runs(services) if answer.decision in s.decisions), None)
+    if state is None:
+        hint = Action("decisions")
+        raise InputError("decision.unknown", f"No question has the id {answer.decision}.", hint=hint)
     question, phase = state.decisions[answer.decision], state.phase
     _check_choice(question, answer.choice)
     if question["subject"] == questions.EXHAUSTED:
-        return _answer_failed_task(services, state, question, answer)
+        return _effect(services, state, answer, _carry_out(services, state, question, answer))
     if answer.decision in state.answers:
         raise Refusal("decision.answered", f"{answer.decision} is already answered.", hint=Action.of("resume", phase))
     if question["kind"] != PHASE:  # a phase can be judged wherever its work was merged; other answers change the plan
@@ -140,17 +143,6 @@ def _require_answerable(services: Services, state: RunState, question: Mapping[s
         raise plan_questions.void(question["id"], why, hint)
 
 
-def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], answer: Answer) -> Result:
-    """Answer a question about a task that used all its attempts. Every choice but `retry` takes effect at once."""
-    if not questions.is_current(state, question) or question["id"] in state.answers:
-        task = state.tasks.get(str(question["task"]))
-        status = "no longer in the plan" if task is None else f"now {task.status}"
-        raise plan_questions.void(
-            question["id"], f"{question['task']} is {status}", Action.of("show", question["task"])
-        )
-    return _effect(services, state, answer, _carry_out(services, state, str(question["task"]), answer))
-
-
 def _effect(services: Services, state: RunState, answer: Answer, effect: Result | None) -> Result:
     """Return the result of an answer that took effect at once; with no `effect`, `resume` uses it."""
     version: int | None = run_lookup.require_run(services, state.phase).contract.version
@@ -171,10 +163,18 @@ def _rolled_back(services: Services, state: RunState, task: str, answer: Answer)
     return rollback.rollback(services, state.phase, to, yes=True, then=(answered,))
 
 
-def _carry_out(services: Services, state: RunState, task: str, answer: Answer) -> Result | None:
-    """Record the answer together with its effect. If the effect is refused, the question keeps waiting."""
+def _carry_out(services: Services, state: RunState, question: Mapping[str, Any], answer: Answer) -> Result | None:
+    """Answer a question about a task that used all its attempts. Every choice but `retry` takes effect at once.
+
+    If the effect is refused, the question keeps waiting.
+    """
     from idumb.app.running import task_overrides  # only this question needs it
 
+    task = str(question["task"])
+    if not questions.is_current(state, question) or answer.decision in state.answers:
+        failed = state.tasks.get(task)
+        words = f"{task} is {'no longer in the plan' if failed is None else f'now {failed.status}'}"
+        raise plan_questions.void(answer.decision, words, Action.of("show", task))
     why = answer.guidance.strip() or f"answered {answer.choice} to {answer.decision}"
 
     def answered(journal: Journal) -> None:
@@ -220,14 +220,6 @@ def _append_to_plan(services: Services, journal: Journal) -> Contract | None:
     """
     contract = plan_answers.locked_contract(services, journal.state)
     return None if contract is None else plan_answers.append_answers(services, journal, contract)
-
-
-def _run_that_asked(services: Services, decision: str) -> RunState:
-    """Return the newest run that asked; InputError `decision.unknown` if none did."""
-    for state in run_lookup.latest_runs(services):
-        if decision in state.decisions:
-            return state
-    raise InputError("decision.unknown", f"No question has the id {decision}.", hint=Action("decisions"))
 
 
 def _check_choice(decision: Mapping[str, Any], choice: str) -> None:

@@ -12,7 +12,6 @@ from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log
 from idumb.domain import health
 from idumb.domain.errors import EXIT_FAILED, IdumbError, Refusal, StoreError
 from idumb.domain.health import Check, CheckResult, Symptom
-from idumb.domain.runs.run import RunState
 
 FIX = "idumb doctor --fix"
 # A fix can reveal the next problem: a restored log names refs that are missing.
@@ -52,29 +51,22 @@ def _look(checks: Iterable[Check]) -> list[CheckResult]:
     log_reported = False
     for check in checks:
         try:
-            symptoms = _seen(check)
+            symptoms = tuple(check.look())
         except StoreError as error:
             symptoms = (
                 (_unreadable(error),) if not log_reported else (health.warn(health.NOT_EXAMINED, means=_SEE_LOG),)
             )
             log_reported = True
+        except IdumbError as refusal:
+            symptoms = (_unreadable(refusal),)
+        except (OSError, ValueError, KeyError) as trouble:  # the check itself failed
+            words = f"{type(trouble).__name__}: {trouble}"
+            symptoms = (health.problem(words, means="this could not be checked"),)
         log_reported = log_reported or (
             check.code == _LOG and health.worst(s.state for s in symptoms) == health.PROBLEM
         )
         results.append(CheckResult(check, symptoms))
     return results
-
-
-def _seen(check: Check) -> tuple[Symptom, ...]:
-    """Run one check. If it fails itself, that is a problem to report; StoreError propagates."""
-    try:
-        return tuple(check.look())
-    except StoreError:
-        raise
-    except IdumbError as refusal:
-        return (_unreadable(refusal),)
-    except (OSError, ValueError, KeyError) as trouble:
-        return (health.problem(f"{type(trouble).__name__}: {trouble}", means="this could not be checked"),)
 
 
 def _unreadable(error: IdumbError) -> Symptom:
@@ -93,24 +85,19 @@ def _fix(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tu
     for result in (result for result in todo if result.check.alone):
         _try(result, done, failed)
     rest = [result for result in todo if not result.check.alone]
-    if rest and not _log_fails(services, failed):
-        with operation.owned(services, "doctor") as owned:
-            journal = owned.journal(RunState())
-            for result in rest:
-                _try(result, done, failed)
-            if done:
-                journal.write(journal.event("doctor.fixed", done=done, failed=failed))
-    return done, tuple(failed)
-
-
-def _log_fails(services: Services, failed: list[str]) -> bool:
-    """Return whether the log cannot record a fix; then nothing else is fixed."""
+    if not rest:
+        return done, tuple(failed)
     try:
         services.log.head()
-    except StoreError as error:
-        failed.append(f"nothing else was fixed: {error.message}")
-        return True
-    return False
+    except StoreError as error:  # it cannot record a fix
+        return done, (*failed, f"nothing else was fixed: {error.message}")
+    with operation.owned(services, "doctor") as owned:
+        journal = owned.record()
+        for result in rest:
+            _try(result, done, failed)
+        if done:
+            journal.write(journal.event("doctor.fixed", done=done, failed=failed))
+    return done, tuple(failed)
 
 
 def _try(seen: CheckResult, done: list[str], failed: list[str]) -> None:

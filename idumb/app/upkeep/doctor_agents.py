@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -11,12 +11,10 @@ from idumb.app.attempt import agent_client
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.domain import agent, failures, health, wording
-from idumb.domain.agent import Capabilities, Readiness
+from idumb.domain.agent import Readiness
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import breaker
-from idumb.domain.runs.run import RunState
-from idumb.domain.settings import Settings
 
 
 def checks(services: Services) -> tuple[Check, ...]:
@@ -48,21 +46,11 @@ def _bindings(services: Services) -> Iterator[Symptom]:
             yield health.problem(f"{about}, not logged in: {ready.how}", means="it cannot work here", fix=fix)
         else:
             login = f"logged in {ready.how}" if ready.logged_in else "nobody can ask about its login"
-            yield health.passed(f"{about}, {login}; {_can(agent.capabilities(who), _roles(settings, name))}")
-
-
-def _roles(settings: Settings, name: str) -> list[str]:
-    return [role for role in agent.ROLES if settings.role(role).binding == name]
-
-
-def _can(able: Capabilities, roles: Sequence[str]) -> str:
-    """Return what an agent can do, and what for."""
-    words = (
-        ("reports its state", able.reports_progress),
-        ("works in a sandbox", able.sandboxed),
-    )
-    named = f"is the {wording.listed(roles)}" if roles else "has no role"
-    return wording.listed([named, *(text for text, holds in words if holds)])
+            able, roles = agent.capabilities(who), [r for r in agent.ROLES if settings.role(r).binding == name]
+            facts = [f"is the {wording.listed(roles)}" if roles else "has no role"]
+            facts += ["reports its state"] if able.reports_progress else []
+            facts += ["works in a sandbox"] if able.sandboxed else []
+            yield health.passed(f"{about}, {login}; {wording.listed(facts)}")
 
 
 def _breakers(services: Services) -> Iterator[Symptom]:
@@ -81,7 +69,7 @@ def _breakers(services: Services) -> Iterator[Symptom]:
 def _close(services: Services, symptom: Symptom) -> str:
     """Close a breaker. Refuses while another process owns the working tree."""
     with operation.owned(services, "doctor") as owned:
-        journal = owned.journal(RunState())
+        journal = owned.record()
         journal.write(journal.event("breaker.changed", key=symptom.subject, **dataclasses.asdict(breaker.Breaker())))
     return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 

@@ -130,7 +130,11 @@ def _task(proof: Proof, state: RunState, task: TaskState, place: Place, *, whole
     if whole:
         done = [id for id, one in state.tasks.items() if one.status in outcome.DONE]
         declared = contracts.without_replaced(proof.contract, declared, done)
-    recorded = rerun.last_of_each(_recorded(proof.services, state, task))
+    # The evidence of the attempt that completed it, perhaps in an earlier run.
+    made_in = run_lookup.attempting_run(proof.services, state, task.id).id
+    number = task.checkpoint.attempt if task.checkpoint is not None else task.attempt.number
+    events = proof.services.log.events(run=made_in, task=task.id, kind="evidence.recorded")
+    recorded = rerun.last_of_each([event.payload for event in events if event.attempt == number])
     checks = rerun.checks_of_task(declared, proof.plans[task.id])
     rows = [reruns.run(proof, check, recorded.pop(check.subject, None)) for check in checks]
     rows += _not_rerun(declared, recorded)
@@ -147,14 +151,6 @@ def _row(task: TaskState, place: Place | None, result: str, why: str = "", check
         "why": why,
         "checks": list(checks),
     }
-
-
-def _recorded(services: Services, state: RunState, task: TaskState) -> list[Mapping[str, Any]]:
-    """Return the evidence of the attempt that completed a task, perhaps in an earlier run."""
-    made_in = run_lookup.attempting_run(services, state, task.id).id
-    number = task.checkpoint.attempt if task.checkpoint is not None else task.attempt.number
-    events = services.log.events(run=made_in, task=task.id, kind="evidence.recorded")
-    return [event.payload for event in events if event.attempt == number]
 
 
 def _not_rerun(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:

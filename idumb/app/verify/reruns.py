@@ -54,7 +54,8 @@ def run(proof: Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
     was = None if recorded is None else str(recorded["result"])
     now = _now(proof, check)
     result, why = rerun.compare(was, now), ""
-    if recorded is not None and check.command is not None and not _is_same_command(proof, check, recorded):
+    same = (check.command, proof.services.redaction.redact(check.command or ""))  # the log keeps no secret
+    if recorded is not None and check.command is not None and recorded.get("command") not in same:
         why = f"the evidence was recorded for another command: {recorded['command']}"
         result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS
     return {
@@ -69,12 +70,6 @@ def run(proof: Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
         "seconds": round(now.seconds, 3),
         "why": why,
     }
-
-
-def _is_same_command(proof: Proof, check: Check, recorded: Mapping[str, Any]) -> bool:
-    """Compare as the log keeps commands: without secrets."""
-    written = recorded.get("command")
-    return written in (check.command, proof.services.redaction.redact(check.command or ""))
 
 
 def _now(proof: Proof, check: Check) -> Evidence:
