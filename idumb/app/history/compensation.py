@@ -47,7 +47,10 @@ def effects(
         return Effects()
     declared = [contract.tasks[task] for task in effective if task in contract.tasks]
     irreversible = {task.id: task.rollback.reason for task in declared if task.rollback.kind == IRREVERSIBLE}
-    past_tasks = _named_tasks(state, past)
+    by_id = {task.casefold(): task for task in state.tasks}
+    past_tasks = [by_id.get(task.casefold(), task) for task in past]
+    for task in past_tasks:
+        run_lookup.require_task(state.tasks, task, state.phase)
     _refuse_irreversible(state, {task: why for task, why in irreversible.items() if task not in past_tasks})
     compensatable = [t for t in reversed(declared) if t.rollback.kind == COMPENSATABLE]
     commands = [(t.id, t.rollback.commands) for t in compensatable if t.id not in past_tasks]
@@ -77,13 +80,6 @@ def _require_consent(services: Services, state: RunState, contract: Contract, fi
             hint=f"Restore configuration and policy, or add --past {first} to keep the effect",
             details={"phase": state.phase, "contract_hash": state.contract.hash},
         )
-
-
-def _named_tasks(state: RunState, past: Sequence[str]) -> frozenset[str]:
-    by_id = {task.casefold(): task for task in state.tasks}
-    for task in past:
-        run_lookup.require_task(by_id.values(), by_id.get(task.casefold(), task), state.phase)
-    return frozenset(by_id[task.casefold()] for task in past)
 
 
 def _refuse_irreversible(state: RunState, unnamed: Mapping[str, str]) -> None:
@@ -116,7 +112,20 @@ def run(services: Services, journal: Journal, contract: Contract, effects: Effec
         done = [_command(services, journal, checks, task, command) for command in commands]
         checks.end_processes()
         if failed := next((e for e in done if not e.passed), None):
-            raise _failure(state.phase, effects, task, failed)
+            before = effects.compensated[: effects.compensated.index(task)]
+            earlier = f"; rolled back before it: {', '.join(before)}" if before else ""
+            raise WorkFailed(
+                "rollback.command-failed",
+                f"No file was restored, because a rollback command of {task} {failed.result}:"
+                f" {failed.command}{earlier}",
+                hint=f"Fix the cause and roll back again, or add --past {task} to keep its effect",
+                details={
+                    "past": Action.of("rollback", state.phase, "--to", "start", "--past", task),
+                    "task": task,
+                    "done": list(before),
+                    "evidence": failed.as_dict(),
+                },
+            )
         journal.write(journal.event("rollback.compensated", task))
 
 
@@ -136,20 +145,3 @@ def _command(services: Services, journal: Journal, checks: Checks, task: str, co
         result = checks.command(f"rollback of {task}", f"take back {task}", command, timeout=limit, tree=None)
     journal.write(journal.event("evidence.recorded", task, **result.as_dict()))
     return result
-
-
-def _failure(phase: str, effects: Effects, task: str, failed: Evidence) -> WorkFailed:
-    order = effects.compensated
-    done = order[: order.index(task)]
-    earlier = f"; rolled back before it: {', '.join(done)}" if done else ""
-    return WorkFailed(
-        "rollback.command-failed",
-        f"No file was restored, because a rollback command of {task} {failed.result}: {failed.command}{earlier}",
-        hint=f"Fix the cause and roll back again, or add --past {task} to keep its effect",
-        details={
-            "past": Action.of("rollback", phase, "--to", "start", "--past", task),
-            "task": task,
-            "done": list(done),
-            "evidence": failed.as_dict(),
-        },
-    )

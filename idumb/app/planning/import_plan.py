@@ -93,7 +93,12 @@ def plans(services: Services) -> tuple[Imported, ...]:
 
 
 def _placed(services: Services, where: PhaseLocation, plan: str, source: SourcePlan, own: Mapping[str, str]) -> Placed:
-    ids = imported.ids(where.phase, source.tasks, own, _taken(services, where))
+    taken: list[str] = []
+    for path, data in services.plans.plans(where.folder):
+        parsed = services.plans.parse(data, path)
+        present = parsed.plan or parsed.draft
+        taken += [task.id for task in present.tasks] if present is not None else []
+    ids = imported.ids(where.phase, source.tasks, own, taken)
     return Placed(where.phase, plan, ids, lambda path: bool(services.files.existing([path])))
 
 
@@ -109,16 +114,6 @@ def _written(services: Services, request: Request, source: SourcePlan) -> Result
         draft_plan.write(services, draft)
     data = _data(services, source, placed, path, draft)
     return Result({**data, "written": True, "changes": [], "diff": "", "next": [Action.of("check-plan", where.phase)]})
-
-
-def _taken(services: Services, where: PhaseLocation) -> list[str]:
-    """Return the ids that plans of the phase use."""
-    ids: list[str] = []
-    for path, data in services.plans.plans(where.folder):
-        parsed = services.plans.parse(data, path)
-        plan = parsed.plan or parsed.draft
-        ids += [task.id for task in plan.tasks] if plan is not None else []
-    return ids
 
 
 def _location(services: Services, request: Request, source: SourcePlan) -> PhaseLocation:

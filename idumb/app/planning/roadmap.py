@@ -29,7 +29,10 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
         predecessor = None if after is None else _numbered(services, after)
         owned.record()
         numbers = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
-        number = _last(numbers) if predecessor is None else inserted(predecessor, [*numbers, *services.log.phases()])
+        wholes = (digits[0] for number in numbers if (digits := re.match(r"\d+", number)))
+        number = str(whole_numbers.next_free(wholes))
+        if predecessor is not None:
+            number = inserted(predecessor, [*numbers, *services.log.phases()])
         text = services.reports.read(phase_context.ROADMAP) or "# Roadmap\n"
         text = services.plans.with_phase(
             text, number, words, wording.one_line(wording.as_markdown(goal)), predecessor or ""
@@ -37,10 +40,6 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
         services.reports.write_source(phase_context.ROADMAP, text)
         services.trees.force((phase_context.ROADMAP,))
     return number
-
-
-def _last(numbers: Iterable[str]) -> str:
-    return str(whole_numbers.next_free(digits[0] for number in numbers if (digits := re.match(r"\d+", number))))
 
 
 def _numbered(services: Services, after: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +38,14 @@ def listing(services: Services, *, run: str | None, phase: str | None, status: s
         if (e.run or "").startswith(run or "") and agent in {None, e.payload["to_agent"]}
     ]
     failures = failed if phase is None and status is None else []
-    return Result({"handoffs": [_row(d) for d in documents], "failed": failures, "stats": _stats(documents)})
+    stats = {
+        "total": len(documents),
+        "by_status": {s: sum(d.status == s for d in documents) for s in handoff.STATUSES},
+        "by_type": dict(sorted(Counter(d.handoff_type for d in documents).items())),
+        "by_agent": dict(sorted(Counter(d.to_agent for d in documents).items())),
+        "by_phase": dict(sorted(Counter(d.workflow for d in documents).items())),
+    }
+    return Result({"handoffs": [_row(d) for d in documents], "failed": failures, "stats": stats})
 
 
 def show(services: Services, name: str) -> Result:
@@ -63,21 +69,6 @@ def update(services: Services, name: str, status: str, who: str, why: str) -> Re
         journal.write(NewEvent(kind, change, run=document.run, task=document.task, attempt=document.attempt))
         handoff_writer.save(services, replace(document, status=status))
     return Result({"handoff": _details(services, document.handoff_id)})
-
-
-def _stats(documents: Sequence[Document]) -> dict[str, Any]:
-    """Count handoffs by status, type, receiver and phase."""
-    return {
-        "total": len(documents),
-        "by_status": {s: sum(d.status == s for d in documents) for s in handoff.STATUSES},
-        "by_type": _counted(d.handoff_type for d in documents),
-        "by_agent": _counted(d.to_agent for d in documents),
-        "by_phase": _counted(d.workflow for d in documents),
-    }
-
-
-def _counted(words: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(words).items()))
 
 
 def _row(document: Document) -> dict[str, Any]:

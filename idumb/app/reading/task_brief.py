@@ -11,7 +11,6 @@ from idumb.app.ports.agents import PromptRequest
 from idumb.domain import agent
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
-from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 
@@ -24,7 +23,7 @@ def in_run(services: Services, contract: Contract, state: RunState | None, task_
     feedback = "" if known is None else entry.feedback(known)
     decided = () if state is None else build.decisions_made(state)
     settings, limits = services.settings, task.limits or plan.limits
-    protected = (*plan.scope.protected, *settings.protected)
+    protected, proof = (*plan.scope.protected, *settings.protected), contracts.proofs(task)
     filled = settings.role(agent.BUILDER, contracts.builder_of(plan, task, settings))
     request = PromptRequest(
         agent.BUILDER,
@@ -46,7 +45,15 @@ def in_run(services: Services, contract: Contract, state: RunState | None, task_
         "assumptions": list(plan.assumptions),
         "decided": list(decided),
         "depends_on": list(contract.dependencies[task.id]),
-        **_proofs(task, plan),
+        "acceptance": [
+            {"id": c.id, "text": c.text, "proof": proof[c.id], "command": c.command, "instructions": [*c.instructions]}
+            for c in task.acceptance
+        ],
+        "verify": list(task.verify),
+        "tests": [dataclasses.asdict(test) for test in task.tests],
+        "preconditions": [dataclasses.asdict(c) for c in task.preconditions],
+        "postconditions": [dataclasses.asdict(c) for c in task.postconditions],
+        "invariants": [{"id": i.id, "text": i.text, "check": i.check} for i in plan.invariants_of(task)],
         "files": [{"verb": c.verb, "path": c.path, "target": c.target} for c in task.files or ()],
         "allowed": list(ledger.written_paths(task.files)),
         "protected": list(dict.fromkeys((".git/**", ".idumb/**", ".planning/**", *protected))),
@@ -64,20 +71,4 @@ def in_run(services: Services, contract: Contract, state: RunState | None, task_
         "max_attempts": settings.run.max_attempts,
         "feedback": feedback,
         "prompt": build.prompt_of(services, filled, request),
-    }
-
-
-def _proofs(task: Task, plan: Plan) -> dict[str, Any]:
-    """Return the checks and questions that will judge the work."""
-    proof = contracts.proofs(task)
-    return {
-        "acceptance": [
-            {"id": c.id, "text": c.text, "proof": proof[c.id], "command": c.command, "instructions": [*c.instructions]}
-            for c in task.acceptance
-        ],
-        "verify": list(task.verify),
-        "tests": [dataclasses.asdict(test) for test in task.tests],
-        "preconditions": [dataclasses.asdict(c) for c in task.preconditions],
-        "postconditions": [dataclasses.asdict(c) for c in task.postconditions],
-        "invariants": [{"id": i.id, "text": i.text, "check": i.check} for i in plan.invariants_of(task)],
     }

@@ -107,22 +107,15 @@ def _of_run(
 def why_void(services: Services, kept: Kept) -> str:
     """Return why a question that waits can no longer be answered; "" if it can."""
     try:
-        parts, is_open = _present(services, kept)
+        need = needs.of_roles(services, [name for name in kept.parts if name in agent.ROLES])
+        parts, is_open = need.parts, bool(role_consent.missing(services, need))
+        if kept.phase:
+            contract = loading.require_contract(services, kept.phase)
+            parts = {**needs.of_work(services, contract), **need.parts}
+            is_open = bool(PhaseGrants(services, contract).missing(parts))
     except (InputError, Refusal, AdapterError) as problem:
         return problem.message.rstrip(".")
     changes = grants.changes(kept.parts, {name: each for name, each in parts.items() if name in kept.parts})
     if changes:
         return f"these changed since it was asked: {'; '.join(change.words for change in changes)}"
     return "" if is_open else "consent was given since it was asked"
-
-
-def _present(services: Services, kept: Kept) -> tuple[grants.Parts, bool]:
-    """Return the present parts, and whether one of the question's is still missing."""
-    roles = [name for name in kept.parts if name in agent.ROLES]
-    need = needs.of_roles(services, roles)
-    is_open = bool(role_consent.missing(services, need))
-    if not kept.phase:
-        return need.parts, is_open
-    contract = loading.require_contract(services, kept.phase)
-    parts = {**needs.of_work(services, contract), **need.parts}
-    return parts, bool(PhaseGrants(services, contract).missing(parts))

@@ -190,7 +190,13 @@ def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
     changes = [c for c in trees.changes(ended.before, ended.after) if not paths.matches_any(c.path, paths.OWN_FILES)]
     counts = trees.line_counts(ended.before, ended.after)
     changed = [c.path for c in changes]
-    commits = [task for task in state.attempted if policy == COMMIT_TASK and _would_commit(ended, task)]
+    commits = [
+        id
+        for id, task in ((id, contract.tasks[id]) for id in state.attempted if policy == COMMIT_TASK)
+        if state.tasks[id].status == outcome.COMPLETED
+        and not task.is_human
+        and (task.flow is None or state.tasks[id].work.touched)
+    ]
     statuses = schedule.statuses(contract, state)
     return {
         "tasks": [_task(ended, statuses, task) for task in contract.order],
@@ -213,12 +219,6 @@ def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
         ],
         "not_rehearsed": [{"task": task, "why": why} for task, why in ended.held.items()],
     }
-
-
-def _would_commit(ended: _Rehearsal, task: str) -> bool:
-    state, declared = ended.state.tasks[task], ended.contract.tasks[task]
-    has_commit = not declared.is_human and (declared.flow is None or bool(state.work.touched))
-    return state.status == outcome.COMPLETED and has_commit
 
 
 def _task(ended: _Rehearsal, statuses: Mapping[str, str], task: str) -> dict[str, Any]:

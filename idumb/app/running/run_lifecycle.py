@@ -26,7 +26,6 @@ from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import START, RunState, run_id
 from idumb.domain.settings import COMMIT_NONE
 
@@ -93,16 +92,12 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         reports=services.settings.reports_of(contract.phase),
         guarded=dict(services.history.state().guarded),
     )
-    events = [_for_run(started, run)]
+    events = [started]
     if request.force and previous is not None and previous.verified:
-        events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
+        events.append(journal.event("phase.forced", phase=contract.phase))
     elif previous is not None:
-        events += [_for_run(e, run) for e in carried_tasks.events(journal, contract, previous)]
-    journal.write(*events)
-
-
-def _for_run(event: NewEvent, run: str) -> NewEvent:
-    return dataclasses.replace(event, run=run)
+        events += carried_tasks.events(journal, contract, previous)
+    journal.write(*(dataclasses.replace(event, run=run) for event in events))
 
 
 def run_to_end(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:

@@ -37,8 +37,16 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
     holder, why = services.owner.holder(), " ".join(why.split())
     if holder is None:
         return _result(None, NOTHING, None)
-    if after_task:
-        return _after_task(services, holder, by, why)
+    if after_task:  # the owner looks for the request before each task
+        if holder["command"] not in _RUNNING:
+            raise Refusal(
+                "stop.no-tasks",
+                f"Process {holder['pid']} ({holder['command']}) has this working tree, but runs no tasks.",
+                hint="idumb stop stops it now",
+                details=preconditions.shown_owner(holder),
+            )
+        services.owner.ask_to_stop_after_task(holder, by, why)
+        return _result(holder, ASKED, None)
     if holder["standing"] == ELSEWHERE:
         if not force:
             raise Refusal(
@@ -61,19 +69,6 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
         )
     services.owner.end(holder)
     return _result(holder, KILLED, _fence_off(services, by, why))
-
-
-def _after_task(services: Services, holder: Mapping[str, Any], by: str, why: str) -> Result:
-    """Ask the owner to stop between two tasks: it looks for the request before each of them."""
-    if holder["command"] not in _RUNNING:
-        raise Refusal(
-            "stop.no-tasks",
-            f"Process {holder['pid']} ({holder['command']}) has this working tree, but runs no tasks.",
-            hint="idumb stop stops it now",
-            details=preconditions.shown_owner(holder),
-        )
-    services.owner.ask_to_stop_after_task(holder, by, why)
-    return _result(holder, ASKED, None)
 
 
 def _fence_off(services: Services, by: str, why: str) -> RunState | None:

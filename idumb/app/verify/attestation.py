@@ -18,7 +18,6 @@ from idumb.app.worktree import final_state, preconditions
 from idumb.domain import agent, canonical_json, errors
 from idumb.domain import contract as contracts
 from idumb.domain.action import Action
-from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -34,7 +33,9 @@ def workspace(services: Services, phase: str) -> Result:
     contract = loading.locked_contract(services, state)
     final = final_state.at_end(services, state, contract, final_state.scan(services, contract))
     chain = services.log.verify()
-    plans, guarded = _changed_plans(services, state, contract), preconditions.changed_guarded(services, state)
+    locked, present = dict(state.contract.plans), contracts.source_hashes(services.plans.plans(contract.folder))
+    plans = sorted(path for path in {*locked, *present} if locked.get(path) != present.get(path))
+    guarded = preconditions.changed_guarded(services, state)
     in_repository = [name for name in guarded if not name.startswith(("~/", "/"))]  # not the user's own configuration
     open_now = open_attempt.find(services)
     broken = [
@@ -58,12 +59,6 @@ def workspace(services: Services, phase: str) -> Result:
         return Result(data, warnings=final.words())
     words = f"Run {state.number} of phase {state.phase} is not intact: {broken[0]}"
     return Result(data, errors.EXIT_FAILED, final.words(), ("audit.not-intact", words, Action("doctor")))
-
-
-def _changed_plans(services: Services, state: RunState, contract: Contract) -> list[str]:
-    locked = dict(state.contract.plans)
-    current = contracts.source_hashes(services.plans.plans(contract.folder))
-    return sorted(path for path in {*locked, *current} if locked.get(path) != current.get(path))
 
 
 def bundle(services: Services, phase: str) -> Result:

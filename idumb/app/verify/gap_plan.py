@@ -13,7 +13,6 @@ from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.proof import ledger
 from idumb.domain.runs import gap
-from idumb.domain.runs.gap import Gap
 
 _SEQUENCE = re.compile(r"-([0-9]+)[a-z]?\Z")
 
@@ -37,8 +36,16 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
         )
     where = phase_context.locate(services, contract.phase)
     identity, path = draft_plan.next_path(services, where)
-    text = without_secrets(_text(services, contract, identity, gaps))
-    draft = draft_plan.judge(services, where, identity, path, text)
+    claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
+    text = services.documents.gap_plan(
+        contract,
+        gaps,
+        identity=identity,
+        first=whole_numbers.next_free(m[1] for t in contract.tasks if (m := _SEQUENCE.search(t))),
+        builder=contract.plans[0].builder or services.settings.builder,  # without one, its tasks are for a person
+        reach=gap.reachable(claims),
+    )
+    draft = draft_plan.judge(services, where, identity, path, without_secrets(text))
     if not draft.legal:
         kept = draft_plan.keep(services, draft)
         raise IdumbError(
@@ -48,18 +55,3 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
         )
     draft_plan.write(services, draft)
     return path
-
-
-def _text(services: Services, contract: Contract, identity: str, gaps: tuple[Gap, ...]) -> str:
-    """Return the plan as Markdown. Without a configured builder, its tasks are for a person."""
-    first_number = whole_numbers.next_free(m[1] for t in contract.tasks if (m := _SEQUENCE.search(t)))
-    claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
-    first = contract.plans[0]
-    return services.documents.gap_plan(
-        contract,
-        gaps,
-        identity=identity,
-        first=first_number,
-        builder=first.builder or services.settings.builder,
-        reach=gap.reachable(claims),
-    )

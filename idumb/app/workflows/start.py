@@ -138,19 +138,14 @@ def _handoff(services: Services, source: str, name: str | None) -> Document:
             hint=f"idumb handoff update {document.handoff_id} pending lets a workflow take it up again",
             details={"handoff": document.handoff_id},
         )
-    _require_current(services, document)
-    return document
-
-
-def _require_current(services: Services, document: Document) -> None:
-    """Refuse a handoff whose work is no longer there: its task was rolled back, or done again since."""
     task = run_lookup.run_of(services, document.run).tasks.get(document.task)
-    if task is not None and task.status in outcome.DONE and task.attempt.number == document.attempt:
-        return
-    why = "was done again" if task is not None and task.status in outcome.DONE else "was rolled back"
-    raise Refusal(
-        "workflow.handoff-stale",
-        f"The handoff {document.handoff_id} is out of date: {document.task} {why} since.",
-        hint="idumb handoff list shows newer handoffs",
-        details={"handoff": document.handoff_id},
-    )
+    is_done = task is not None and task.status in outcome.DONE
+    if task is None or not is_done or task.attempt.number != document.attempt:
+        raise Refusal(
+            "workflow.handoff-stale",
+            f"The handoff {document.handoff_id} is out of date: {document.task}"
+            f" {'was done again' if is_done else 'was rolled back'} since.",
+            hint="idumb handoff list shows newer handoffs",
+            details={"handoff": document.handoff_id},
+        )
+    return document
