@@ -56,6 +56,12 @@ def asked(services: Container, request: role_calls.RoleRequest = ASKED) -> Agent
         return role_calls.ask(services, request, owned.record())
 
 
+def agree(services: Container) -> str:
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
+    return digest
+
+
 @pytest.fixture
 def services(sandbox: GitSandbox) -> Container:
     sandbox.write("kept.txt", "kept")
@@ -71,8 +77,7 @@ def services(sandbox: GitSandbox) -> Container:
 
 def test_a_role_runs_in_a_copy_that_is_removed_afterwards(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
+    agree(services)
     result = asked(services)
     assert result.reply == "planner phase-2 kept Goal: win\n"
     assert result.outcome == "completed"
@@ -100,8 +105,7 @@ def test_transient_failures_are_retried_by_the_clock_and_recorded(services: Cont
         file.write("breaker: {failures: 3}\n")
     clock = FixedClock()
     services.__dict__["clock"] = clock
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
+    agree(services)
     before = clock.seconds
     result = asked(services)
     assert (result.outcome, result.failure, result.usage.tokens_in) == ("completed", None, 6)
@@ -120,8 +124,7 @@ def test_a_role_is_not_called_beyond_its_ceiling(services: Container, sandbox: G
     path = sandbox.root / ".idumb/config.yaml"
     text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
     path.write_text(text, encoding="utf-8")
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
+    agree(services)
     assert asked(services).outcome == "completed"
     with pytest.raises(Refusal) as caught:
         asked(services)
@@ -159,8 +162,7 @@ def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: G
     )
     sandbox.commit("start")
     services = Container(str(sandbox.root), Nobody, Silent)
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
+    agree(services)
     log.write_text("it was asked", encoding="utf-8")
     assert asked(services).reply == "one\n"
     script.write_text("print('two')", encoding="utf-8")
@@ -223,8 +225,7 @@ def test_changes_since_agents_were_approved_are_named(
         return Container(str(sandbox.root), Nobody, Silent), str(program)
 
     services, one = at("one")
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
+    digest = agree(services)
     place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
     services, two = at("two")
     words = f"changed since you agreed: planner (model, program: was {one}, is {two})"
@@ -239,8 +240,7 @@ def test_changes_since_agents_were_approved_are_named(
 
 def test_consent_to_agents_can_be_revoked_like_consent_to_a_phase(services: Container) -> None:
     """R-ADAPT-1."""
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
+    agree(services)
     taken = approve.revoke(services, needs.ROLES, "me")
     assert taken.data["withdrawn"] == 1
     with pytest.raises(Refusal, match="need your consent"):
@@ -315,8 +315,7 @@ def test_a_role_in_a_sandbox_writes_only_in_scratch_and_its_level_is_printed_and
             notes.append(text)
 
     services = Container(str(sandbox.root), Nobody, Noting)
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
+    agree(services)
     assert asked(services).reply == "kept out of made.txt\nwrote x\n"
     event = next(iter(services.log.events(kind="role.asked")))
     assert event.payload["sandbox"] == "bwrap"
@@ -328,8 +327,7 @@ def test_a_role_that_must_be_in_a_sandbox_does_not_start_without_one(services: C
     text = "sandbox: bwrap\nbindings: {thinker: {adapter: handoff}}\nroles: {planner: {binding: thinker}}\n"
     (sandbox.root / ".idumb/config.yaml").write_text(text, encoding="utf-8")
     services = Container(str(sandbox.root), Nobody, Silent)
-    digest = digest_of(services, ["planner"])
-    ensure(services, ["planner"], approve=[digest])
+    agree(services)
     with pytest.raises(Refusal, match="idumb cannot put thinker in a sandbox") as refused:
         asked(services)
     assert refused.value.code == "agent.no-sandbox"
