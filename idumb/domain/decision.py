@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from idumb.domain.action import Action, plain
-from idumb.domain.errors import Refusal
 from idumb.lazy_dataclass import dataclass
 
 WORK, JUDGEMENT, UNDECLARED, CONFLICT, STOPPED, EFFECT = "work", "judge", "undeclared", "conflict", "stopped", "effect"
@@ -82,11 +81,6 @@ class Decision:
     def agreed(self, answer: Answer | None) -> bool:
         """Return whether the answer to a confirmation is its choice."""
         return answer is not None and answer.choice == self.choices[0].id
-
-    def require(self, answer: Answer | None, code: str, message: str, details: Mapping[str, Any]) -> None:
-        """Refuse unless the answer to a confirmation is its choice; the hint is the command that chooses it."""
-        if not self.agreed(answer):
-            raise Refusal(code, message, hint=self.choices[0].command, details=details)
 
     def choice(self, choice_id: str) -> Choice | None:
         return next((c for c in self.choices if c.id == choice_id), None)

@@ -85,11 +85,8 @@ def require_run(services: Services, phase: str) -> RunState:
     state = latest_run(services, phase)
     if state is None:
         services.plans.phase_folder(phase)  # refuses an unknown phase first
-        raise Refusal(
-            "run.none",
-            f"Phase {phase} has no run in this working tree.",
-            hint=step_plan.run_command(phase),
-        )
+        hint = step_plan.run_command(phase)
+        raise Refusal("run.none", f"Phase {phase} has no run in this working tree.", hint=hint)
     return state
 
 

@@ -86,7 +86,8 @@ def confirm(services: Services, target: Target, word: Confirmation) -> None:
     no = ("change nothing", "nothing changes")
     question = Decision.confirmation("confirm", "rollback", target.words, why, evidence, yes, *no)
     words = f"Nothing was changed: {what} needs your confirmation."
-    question.require(services.asker.ask(question), "rollback.not-confirmed", words, details)
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal("rollback.not-confirmed", words, hint=question.choices[0].command, details=details)
 
 
 def keep_present(services: Services, journal: Journal, target: Target) -> Snapshot:

@@ -22,7 +22,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.documents import new_task
 from idumb.domain.documents.new_task import NewTask, Placed
-from idumb.domain.errors import InputError
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.plans.plan import Plan
 from idumb.lazy_dataclass import dataclass
@@ -156,5 +156,6 @@ def _end_approval(services: Services, request: Request, contract: Contract, task
     if not request.yes:
         words = f"Phase {phase} is approved, and adding {names} would end the approval. Nothing was written."
         details = {"phase": phase, "command": command}
-        question.require(services.asker.ask(question), "plan.approved", words, details)
+        if not question.agreed(services.asker.ask(question)):
+            raise Refusal("plan.approved", words, hint=question.choices[0].command, details=details)
     return True

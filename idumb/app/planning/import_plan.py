@@ -201,7 +201,8 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     if not request.yes:
         words, details = "Nothing was written: the change needs your confirmation.", {"diff": data["diff"]}
         details["command"] = agreeing
-        question.require(services.asker.ask(question), "import.not-confirmed", words, details)
+        if not question.agreed(services.asker.ask(question)):
+            raise Refusal("import.not-confirmed", words, hint=question.choices[0].command, details=details)
     ways = [Action.of("check-plan", plan.phase)]
     if state is None:
         _write(services, plan, earlier.text, text)

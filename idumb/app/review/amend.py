@@ -258,4 +258,5 @@ def _confirm(
     words = f"Nothing was written: the amendment of phase {phase} needs your confirmation."
     details: dict[str, Any] = {"contract_hash": new.hash, "lines": changes, "evidence": list(evidence)}
     details["choices"] = actions.rows(question.choices)
-    question.require(services.asker.ask(question), "amend.not-confirmed", words, details)
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal("amend.not-confirmed", words, hint=question.choices[0].command, details=details)

@@ -311,7 +311,8 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
     )
     words = f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved."
     details = actions.details(question, contract_hash=contract.hash)
-    question.require(services.asker.ask(question), "approval.not-given", words, details)
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal("approval.not-given", words, hint=question.choices[0].command, details=details)
 
 
 def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:

@@ -75,7 +75,10 @@ def _confirm_skip(services: Services, contract: Contract, task: str, why: str, t
         task=task,
     )
     details = actions.details(question, tasks=list(blocked))
-    question.require(services.asker.ask(question), "skip.not-confirmed", f"Nothing was changed. {what}.", details)
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal(
+            "skip.not-confirmed", f"Nothing was changed. {what}.", hint=question.choices[0].command, details=details
+        )
 
 
 def _override(

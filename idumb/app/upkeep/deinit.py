@@ -119,7 +119,8 @@ def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -
         words += f": idumb deinit needs your confirmation. It removes {', '.join(parts)}, and {copy}."
         words += f" It keeps {'; '.join(going['stays'])}"
     details = {**going, "backup": backup}
-    question.require(services.asker.ask(question), "deinit.not-confirmed", f"{words}.", details)
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal("deinit.not-confirmed", f"{words}.", hint=question.choices[0].command, details=details)
 
 
 def _back_up(services: Services, folder: str, refs: Mapping[str, str], *, files: bool) -> None:

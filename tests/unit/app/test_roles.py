@@ -43,6 +43,13 @@ def configured(sandbox: GitSandbox) -> str:
     return CONFIGURATION % (json.dumps(sys.executable), json.dumps(str(sandbox.root / "agent.py")))
 
 
+def start(sandbox: GitSandbox, *script: str) -> None:
+    argv = json.dumps([sys.executable, *script])
+    text = f"bindings: {{thinker: {{adapter: command, argv: {argv}}}}}\nroles: {{planner: {{binding: thinker}}}}\n"
+    sandbox.write(".idumb/config.yaml", text)
+    sandbox.commit("start")
+
+
 def digest_of(services: Container, roles: Sequence[str]) -> str:
     return needs.of_roles(services, roles).digest
 
@@ -155,12 +162,7 @@ def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: G
     script = sandbox.write(f"tools/{name}", "print('one')")
     sandbox.write(".gitignore", "*.log")
     log = sandbox.write("agent.log", "")
-    argv = json.dumps([sys.executable, f"tools/{name}", "--log=agent.log"])
-    sandbox.write(
-        ".idumb/config.yaml",
-        f"bindings: {{thinker: {{adapter: command, argv: {argv}}}}}\nroles: {{planner: {{binding: thinker}}}}\n",
-    )
-    sandbox.commit("start")
+    start(sandbox, f"tools/{name}", "--log=agent.log")
     services = Container(str(sandbox.root), Nobody, Silent)
     agree(services)
     log.write_text("it was asked", encoding="utf-8")
@@ -175,12 +177,7 @@ def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: G
 def test_consent_at_the_terminal_covers_the_script_that_was_shown(sandbox: GitSandbox) -> None:
     """R-LOCK-3: not to a replacement that appeared while the question waited."""
     script = sandbox.write("agent.py", "print('one')")
-    argv = json.dumps([sys.executable, "agent.py"])
-    sandbox.write(
-        ".idumb/config.yaml",
-        f"bindings: {{thinker: {{adapter: command, argv: {argv}}}}}\nroles: {{planner: {{binding: thinker}}}}\n",
-    )
-    sandbox.commit("start")
+    start(sandbox, "agent.py")
 
     class Slow:
         interactive = True
