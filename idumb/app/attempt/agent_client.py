@@ -17,6 +17,7 @@ from idumb.domain.errors import IdumbError
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import breaker, spending
 from idumb.domain.runs.breaker import Breaker, Rule
+from idumb.domain.runs.event import NewEvent
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
@@ -74,24 +75,20 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
             return result
         if why := call.not_again():
             return dataclasses.replace(result, message="; ".join(filter(None, (result.message, why))))
-        journal.write(
-            journal.event(
-                "call.retried",
-                call.request.task.id if call.request.task is not None else None,
-                call.request.attempt,
-                role=call.request.role,
-                binding=call.binding,
-                model=call.request.model,
-                failure=result.failure,
-                message=result.message,
-                call=number,
-                pause=pause,
-            )
-        )
+        journal.write(retried(journal, call.binding, call.request, result.failure, result.message, number, pause))
         with services.interrupts.armed():
             services.clock.pause(pause)
         pause *= GROWS
     raise AssertionError  # there is at least one call
+
+
+def retried(
+    journal: Journal, binding: str, request: AgentRequest, failure: str | None, message: str, call: int, pause: int
+) -> NewEvent:
+    """Return the event of a call that is made again after a pause: its number, and why."""
+    why = {"model": request.model, "failure": failure, "message": message, "call": call, "pause": pause}
+    task = request.task.id if request.task is not None else None
+    return journal.event("call.retried", task, request.attempt, role=request.role, binding=binding, **why)
 
 
 def _once(services: Services, journal: Journal, call: Call, started: float) -> AgentResult:

@@ -106,6 +106,15 @@ def checkpoints_again(services: Services, state: RunState, contract: Contract, t
             write(services, path, text)
 
 
+def contexts(services: Services, state: RunState, contract: Contract) -> Iterator[tuple[str, str]]:
+    """Yield path and text of what attempts of a run left to fresh agents."""
+    for event in services.log.events(run=state.id, kind="attempt.finished"):
+        task, handover = contract.tasks.get(event.task or ""), event.payload.get("handover")
+        if task is not None and handover:
+            path = f"{projection_paths.execution_folder(state.phase)}/context-{task.id}-{event.attempt}.md"
+            yield path, f"# {task.id}, attempt {event.attempt}: handover to the next agent\n\n{handover}\n"
+
+
 def checkpoints(
     services: Services, state: RunState, contract: Contract, tasks: Collection[str]
 ) -> Iterator[tuple[str, str | None]]:
@@ -149,10 +158,14 @@ def progress(context: RunContext) -> None:
 
 
 def stopped(services: Services, contract: Contract, state: RunState) -> None:
-    """Write what every stop of a run writes: its progress, and the documents of its checkpoints."""
+    """Write what every stop of a run writes: its progress, and what its attempts left for people and agents."""
     write_progress(services, contract, state)
-    if not state.reports_in_log:
-        _missing_checkpoints(services, contract, state)
+    if state.reports_in_log:
+        return
+    _missing_checkpoints(services, contract, state)
+    for path, text in contexts(services, state, contract):
+        if _existing(services, path) is None:
+            write(services, path, text)
 
 
 def write_progress(services: Services, contract: Contract, state: RunState) -> None:
@@ -346,6 +359,7 @@ def reports_of(services: Services, contract: Contract, state: RunState) -> dict[
         texts[path] = text
     kept = [task for task in state.tasks if state.tasks[task].checkpoint is not None and task in contract.tasks]
     texts.update((path, text) for path, text in checkpoints(services, state, contract, kept) if text is not None)
+    texts.update(contexts(services, state, contract))
     return {path: services.redaction.redact(text) for path, text in texts.items()}
 
 

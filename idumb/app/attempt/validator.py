@@ -66,10 +66,6 @@ def _place(context: RunContext, attempt: Attempt) -> str:
     return proof.root
 
 
-def _subject(name: str) -> str:
-    return f"validator {name}"
-
-
 def evidence_of(
     name: str,
     result: AgentResult,
@@ -82,7 +78,7 @@ def evidence_of(
 
     `malformed` says why the answer cannot be used.
     """
-    subject = _subject(name)
+    subject = f"validator {name}"
     words = {
         outcome.COMPLETED: evidence.PASSED if shown else evidence.OPINION,
         outcome.TIMED_OUT: evidence.TIMED_OUT,
@@ -120,10 +116,7 @@ def _ask(context: RunContext, attempt: Attempt, name: str, request: AgentRequest
 def _asked_again(context: RunContext, attempt: Attempt, name: str, request: AgentRequest, first: Answered) -> Answered:
     """Ask once more, with what was wrong with the first answer. Both calls count as usage."""
     journal, why = context.journal, first.malformed
-    call_fields = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
-    journal.write(
-        journal.event("call.retried", attempt.task.id, attempt.number, **call_fields, message=why, call=1, pause=0)
-    )
+    journal.write(agent_client.retried(journal, name, request, agent.MALFORMED, why, 1, 0))
     again = f"It cannot be used: {why}. Answer once more, in the form that is asked for above."
     correction = f"## Your last answer\n\n{again}"
     request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{correction}\n", feedback=why)
@@ -173,8 +166,8 @@ def _proving(attempt: Attempt, shown: tuple[ValidatorEvidence, ...]) -> tuple[Va
 def question(attempt: Attempt) -> Decision | None:
     """Return the question to a person if only the validator could prove the task, and did not."""
     name = attempt.validator or ""
-    subject = _subject(name)
-    judgement = next((e for e in attempt.evidence if e.subject == subject and e.level > levels.INFORMATIONAL), None)
+    own = (e for e in attempt.evidence if e.subject == f"validator {name}")
+    judgement = next((e for e in own if e.level > levels.INFORMATIONAL), None)
     if judgement is None:
         return None
     why = _why_unproven(attempt, judgement, name)

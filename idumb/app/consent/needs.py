@@ -208,6 +208,15 @@ def unusable(services: Services, contract: Contract, *, missing: bool = False) -
                 yield name, problem
 
 
+def require_startable(services: Services, contract: Contract, agents: Agents) -> None:
+    """Refuse if a program that builds or validates cannot be started."""
+    for name in bindings(services.settings, contract):
+        try:
+            agents.get(name).describe()
+        except AdapterError as problem:
+            raise cannot_start(name, problem) from problem
+
+
 def cannot_start(name: str, problem: AdapterError) -> Refusal:
     """Return the refusal of a binding that cannot be used."""
     prefix = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "

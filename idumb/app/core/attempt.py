@@ -23,15 +23,8 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.ledger import Change, Ledger
 from idumb.domain.settings import Ceiling
 
-BEGUN, ANNOUNCED, BUILT, MEASURED, JUDGED, INTENDED, RECORDED = STAGES = (
-    "begun",
-    "announced",
-    "built",
-    "measured",
-    "judged",
-    "intended",
-    "recorded",
-)
+STAGES = ("begun", "announced", "built", "measured", "judged", "intended", "recorded")
+BEGUN, ANNOUNCED, BUILT, MEASURED, JUDGED, INTENDED, RECORDED = STAGES
 MOST_REPLY = 64 * 1024
 """Characters of an agent's reply that are saved: its end, where its answer is. The transcript has all of it."""
 

@@ -20,7 +20,8 @@ KIND = "attempt.opened"
 _ALLOWED = frozenset({"submit", "give-up", "stop", "doctor", "archive", "init"})
 """Commands that end the attempt, or change neither its files nor its plan."""
 
-_ENDS = frozenset({"attempt.started", "attempt.finished", "attempt.interrupted"})
+_ENDS = ("attempt.started", "attempt.finished", "attempt.interrupted", "task.")
+"""The beginnings of the kinds of events that end it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def find(services: Services) -> OpenAttempt | None:
         if event.payload["worktree"] != services.worktree:
             continue
         later = services.log.events(run=event.run, task=event.task, after=event.seq)
-        if any(e.kind in _ENDS or e.kind.startswith("task.") for e in later):
+        if any(e.kind.startswith(_ENDS) for e in later):
             return None
         by, phase = str(event.payload["by"]), str(event.payload["phase"])
         return OpenAttempt(event.run or "", phase, event.task or "", event.attempt or 1, event.at, by)

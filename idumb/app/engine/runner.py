@@ -15,7 +15,7 @@ from idumb.app.engine.moves import Ending
 from idumb.app.worktree import rewritten, task_base
 from idumb.domain import agent, outcome
 from idumb.domain import contract as contracts
-from idumb.domain.errors import AdapterError, Interrupted, Refusal
+from idumb.domain.errors import Interrupted, Refusal
 from idumb.domain.plans.plan import Condition, Setup, Task
 
 
@@ -86,14 +86,9 @@ def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext
 
 def require_agents(context: RunContext) -> None:
     """Refuse if a program that builds or validates cannot be started, or nobody agreed to it."""
-    for name in needs.bindings(context.services.settings, context.contract):
-        try:
-            context.agents.get(name).describe()
-        except AdapterError as problem:
-            raise needs.cannot_start(name, problem) from problem
-    phase_grants.require_agents(
-        context.services, context.contract, context.agents, actions.command(context.journal.state)
-    )
+    services, contract, agents = context.services, context.contract, context.agents
+    needs.require_startable(services, contract, agents)
+    phase_grants.require_agents(services, contract, agents, actions.command(context.journal.state))
 
 
 def require_setup(context: RunContext) -> None:

@@ -26,15 +26,11 @@ UNDELIVERED = "its work conflicts with the files here; the task is built again"
 
 def interrupt(context: RunContext, task: Task) -> None:
     """Record an attempt that was killed: its files are kept, and the next one starts from its base."""
-    record_interruption(context, task, _why_halted(context, task) or KILLED)
-
-
-def _why_halted(context: RunContext, task: Task) -> str | None:
-    """Return why the run was stopped during the attempt, if it was."""
     begun = run_lookup.last_event(context.services, "attempt.started", context.run, task.id)
     after = 0 if begun is None else begun.seq
     halted = next(iter(context.services.log.events(run=context.run, kind="run.halted", after=after, limit=1)), None)
-    return None if halted is None else str(halted.payload.get("reason") or "") or None
+    why = None if halted is None else halted.payload.get("reason")
+    record_interruption(context, task, str(why or KILLED))
 
 
 def expire(context: RunContext, task: Task) -> None:

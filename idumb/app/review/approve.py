@@ -19,7 +19,7 @@ from idumb.domain.consent import named_files
 from idumb.domain.consent.grant import APPROVE, Grant
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import AdapterError, InputError, Refusal, UsageError
+from idumb.domain.errors import InputError, Refusal, UsageError
 from idumb.domain.intake.self_check import NO, YES
 from idumb.domain.intake.self_check import Answer as Question
 from idumb.domain.plans import step_plan
@@ -97,11 +97,7 @@ def _approval(
     services: Services, contract: Contract, request: Request, answered: Sequence[str], expires: str | None
 ) -> Grant:
     """Return an approval of the contract as it is now. Refuses if a program cannot be started."""
-    for name in needs.bindings(services.settings, contract):
-        try:
-            services.adapters.get(name).describe()
-        except AdapterError as problem:
-            raise needs.cannot_start(name, problem) from problem
+    needs.require_startable(services, contract, services.adapters)
     base = needs.present_base(services, contract.phase) if request.pin_base else None
     parts = needs.of_approval(services, contract, base=base) | needs.of_irreversible(contract, request.accept)
     approval = phase_grants.new(services, contract.phase, parts, how=APPROVE, need=contract.hash, by=request.who)

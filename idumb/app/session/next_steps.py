@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -85,10 +86,8 @@ def situation(
     first: str | None = None,
 ) -> actions.Situation:
     """Return what the next steps of a phase depend on. `state` is that of a run of the contract."""
-    ready = [task for task, status in shown.items() if status in (outcome.READY, outcome.RUNNING)]
-    failed = [task for task, status in shown.items() if status == outcome.FAILED]
     opened = None if state is None or state.opened is None else state.opened.id
-    return actions.Situation(
+    now = actions.Situation(
         phase=contract.phase,
         standing=actions.READY if state is None else state.state,
         contract=contract,
@@ -97,12 +96,10 @@ def situation(
         first=first,
         opened=opened,
         uncommitted=None if state is None else open_attempt.uncommitted(contract, state, services.settings),
-        in_editor=frozenset(
-            task
-            for task in (*ready[:1], *failed)
-            if contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
-        ),
         back=None if state is None else preconditions.way_back(services, state),
         restoring=None if state is None else actions.finishing(state),
         asked=tuple(question["subject"] for question in asked),
     )
+    looked_at, settings = (*now.ready[:1], *now.failed), services.settings
+    mine = (t for t in looked_at if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings))
+    return dataclasses.replace(now, in_editor=frozenset(mine))

@@ -105,6 +105,7 @@ class _Projections:
             contract = self._contract(state) if in_files else None
             if contract is None:
                 continue
+            documents.update(publish.contexts(self.services, state, contract))
             for path, text in publish.checkpoints(self.services, state, contract, contract.order):
                 if text is None:
                     documents.pop(path, None)
