@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from idumb.cli import configuring
 from tests.cli.test_agent_failures import Scene
 from tests.cli.test_question_timeouts import STRAYING, run
 from tests.support.project import Project, failing_task, making, shell
@@ -46,6 +47,20 @@ def test_nothing_is_written_without_a_yes(project: Project, monkeypatch: pytest.
     assert "idumb config set run.on_deviation leave-out makes an answer permanent" in ended.err
     assert "Remember this?" not in screen.getvalue()
     assert project.read(".idumb/config.yaml") == before
+
+
+def test_a_setting_that_cannot_be_written_is_named_and_fails_no_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(configuring, "change", fail)
+    project.plan([STRAYING])
+    answering(monkeypatch, "keep", "yes")
+    ended = run(project)
+    assert (ended.code, "idumb config set run.on_deviation keep does it later" in ended.err) == (0, True)
+    assert project.events("1", "--kind", "setting.remembered") == []
 
 
 def test_a_raised_ceiling_is_remembered_as_the_higher_one(

@@ -54,7 +54,7 @@ def _ask(services: Services, journal: Journal, name: str, value: str, command: s
         return ""
     try:
         services.change_setting(name, value)
-    except IdumbError as problem:
-        return f"{problem.message} {command} does it later"
+    except (IdumbError, OSError) as problem:
+        return f"The setting was not written: {problem}; {command} does it later"
     journal.write(journal.event("setting.remembered", setting=name, value=value))
     return ""

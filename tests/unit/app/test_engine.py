@@ -395,12 +395,6 @@ def test_a_save_of_the_declared_file_meanwhile_is_not_overwritten() -> None:
 # Interruption and takeover
 
 
-def refused(run: EngineRun) -> str:
-    with pytest.raises(Refusal) as caught:
-        run.run()
-    return caught.value.code
-
-
 def test_an_interruption_between_two_stages_is_recorded_and_does_not_count_as_an_attempt() -> None:
     def work(request: AgentRequest, files: Files) -> None:
         make_own_files(request, files)
@@ -426,7 +420,9 @@ def test_an_owner_that_was_overtaken_during_the_work_records_and_commits_nothing
         MemoryOwnership(run.worktree).acquire("other", force=True)
 
     run = EngineRun(task("A"), work=work)
-    assert refused(run) == "lock.lost"
+    with pytest.raises(Refusal) as caught:
+        run.run()
+    assert caught.value.code == "lock.lost"
     assert run.effects[-1] == "log attempt.started"
     assert run.commits() == []
 

@@ -108,6 +108,7 @@ TRIES: dict[str, tuple[TaskState, dict[str, Any], str]] = {
         decision.FAIL,
     ),
     "its context was full after it strayed": (ended(failure=agent.CONTEXT_EXHAUSTED, deviates=True), {}, decision.FAIL),
+    "nobody can accept its undeclared changes": (ended(deviates=True), {}, decision.FAIL),
     "it used up a ceiling": (ended(failure=agent.OVER_BUDGET, attempts=3), AT_CEILING, follow.ASK),
     "it used up its own budget": (ended(failure=agent.OVER_BUDGET, attempts=3), {}, decision.FAIL),
     "it took too long": (ended(outcome.TIMED_OUT), {}, decision.START),
@@ -227,10 +228,6 @@ def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_
 ) -> None:
     move = moved(STRAYED, strays=("b",), **given)
     assert (move.kind, move.says != "") == (decision.FAIL, True)
-
-
-def test_changes_that_nobody_can_accept_fail_the_task() -> None:
-    assert moved(STRAYED, strays=()).kind == decision.FAIL
 
 
 def test_a_plan_that_says_block_asks_nobody_about_a_precondition() -> None:

@@ -29,13 +29,12 @@ ATTEMPT = Attempt(
 class Calls:
     """A run context that counts guards and checks for an interrupt, and stages that note their names."""
 
-    def __init__(self, *, number: int = 1) -> None:
+    def __init__(self) -> None:
         self.guards = self.checks = 0
         self.stages: list[str] = []
         self.services = SimpleNamespace(
             owner=SimpleNamespace(guard=self._guard), interrupts=SimpleNamespace(check=self._check, received=15)
         )
-        self.journal = SimpleNamespace(state=SimpleNamespace(number=number))
 
     def _guard(self) -> None:
         self.guards += 1

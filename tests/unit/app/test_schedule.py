@@ -53,9 +53,6 @@ def test_pending_tasks_are_shown_as_ready_pending_or_blocked() -> None:
     shown = statuses(contract(DIAMOND), state(A="completed", B="failed", C="pending", D="pending"))
     assert shown == {"A": "completed", "B": "failed", "C": "ready", "D": "blocked"}
     assert blockers(contract(DIAMOND), shown, "D") == ("B", "C")
-
-
-def test_a_skipped_task_blocks_what_depends_on_it() -> None:
     shown = statuses(contract(DIAMOND), state(A="skipped", B="pending", C="pending", D="pending"))
     assert [shown[t] for t in "BCD"] == ["blocked"] * 3
 
