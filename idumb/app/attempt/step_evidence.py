@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.domain.agent import StepRecord
-from idumb.domain.plans.plan import STEPS, Criterion, Step
+from idumb.domain.plans.plan import STEPS, Step
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 
@@ -22,7 +22,17 @@ def of_attempt(context: RunContext, attempt: Attempt) -> Iterator[Evidence]:
     records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
     for criterion in criteria:
         for step in attempt.task.steps:
-            yield _of_step(context, attempt, criterion, step, records.get(step.index))
+            record = records.get(step.index)
+            result, words = _step_result(context, attempt, step, record)
+            yield Evidence(
+                criterion.id,
+                f"{criterion.text}{': ' if words else ''}{words}",
+                result,
+                command=step.command if step.tool == "run" else None,
+                output=record.response[:_MOST_OUTPUT] if record else "",
+                tree=attempt.candidate,
+                seconds=record.seconds if record else 0.0,
+            )
 
 
 def in_tree(context: RunContext, attempt: Attempt, tree: str) -> Iterator[Evidence]:
@@ -35,21 +45,6 @@ def in_tree(context: RunContext, attempt: Attempt, tree: str) -> Iterator[Eviden
             wrong = _wrong_bytes(context, later, step)
             result, words = (evidence.FAILED, f": {wrong}") if wrong else (evidence.PASSED, "")
             yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
-
-
-def _of_step(
-    context: RunContext, attempt: Attempt, criterion: Criterion, step: Step, record: StepRecord | None
-) -> Evidence:
-    result, words = _step_result(context, attempt, step, record)
-    return Evidence(
-        criterion.id,
-        f"{criterion.text}{': ' if words else ''}{words}",
-        result,
-        command=step.command if step.tool == "run" else None,
-        output=record.response[:_MOST_OUTPUT] if record else "",
-        tree=attempt.candidate,
-        seconds=record.seconds if record else 0.0,
-    )
 
 
 def _step_result(context: RunContext, attempt: Attempt, step: Step, record: StepRecord | None) -> tuple[str, str]:

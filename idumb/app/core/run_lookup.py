@@ -142,6 +142,11 @@ class Place:
     paths: tuple[str, ...] = ()
 
 
+def commit_of(task: TaskState) -> str | None:
+    """Return the commit that has the work of a task."""
+    return task.accepted_commit or (task.checkpoint.commit if task.checkpoint is not None else None)
+
+
 def place_of_task(state: RunState, task: TaskState) -> Place | None:
     """Return where the work of a task is; None if neither a commit nor a checkpoint has it.
 
@@ -149,7 +154,7 @@ def place_of_task(state: RunState, task: TaskState) -> Place | None:
     """
     kept = task.checkpoint
     head = kept.git_hash if kept is not None and state.policy == COMMIT_TASK else None
-    commit = task.accepted_commit or (kept.commit if kept is not None else None) or head
+    commit = commit_of(task) or head
     if commit is not None:
         return Place(commit)
     if kept is None:

@@ -75,13 +75,12 @@ def _tasks(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
     except (InputError, Refusal):  # its plan is not kept any more
         statuses = {}
     for id, task in state.tasks.items():
-        kept = task.checkpoint
         yield {
             "id": id,
             "status": statuses.get(id, task.status),
             "reason": task.reason,
             "attempt": task.attempt.number,
-            "commit": task.accepted_commit or (kept.commit if kept is not None else None),
+            "commit": run_lookup.commit_of(task),
             **_sums(task.progress.spent),
         }
 

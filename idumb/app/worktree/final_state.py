@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from idumb.app.core import kept_runs
+from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
@@ -45,7 +45,7 @@ def at_end(services: Services, state: RunState, contract: Contract, present: str
     """Compare what is there now; `present` is the `scan` of it. Refusal `snapshots.freed`."""
     kept_runs.require(services, state, state.attempted)
     writers = _last_writers(state)
-    committed = {path for path, task in writers.items() if _commit_of(state, task) is not None}
+    committed = {path for path, task in writers.items() if run_lookup.commit_of(state.tasks[task]) is not None}
     head = services.history.head_tree() or present
     trees = {path: head if path in committed else present for path in writers}
     wrong = (*_not_as_left(services, state, trees, writers), *_missing(services, state, contract, present, writers))
@@ -57,11 +57,6 @@ def scan(services: Services, contract: Contract) -> str:
     """Return the present tree of the user's files, with the ignored files that tasks declare by name."""
     named = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     return services.trees.scan(sorted(named))
-
-
-def _commit_of(state: RunState, task: str) -> str | None:
-    kept = state.tasks[task].checkpoint
-    return state.tasks[task].accepted_commit or (None if kept is None else kept.commit)
 
 
 def _last_writers(state: RunState) -> dict[str, str]:
@@ -95,7 +90,7 @@ def _not_as_left(
 
 def left_by(services: Services, state: RunState, task: str) -> str | None:
     """Return the tree that a task committed, or left; None if it is gone, because the user rewrote history."""
-    commit = _commit_of(state, task)
+    commit = run_lookup.commit_of(state.tasks[task])
     if commit is None:
         return state.tasks[task].work.left_tree
     try:

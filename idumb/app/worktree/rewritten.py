@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from idumb.app.core import questions
+from idumb.app.core import questions, run_lookup
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
 from idumb.app.worktree import final_state, kept_work
@@ -19,7 +19,7 @@ from idumb.domain.runs.task_state import TaskState
 def commits(state: RunState) -> list[tuple[str, TaskState]]:
     """Return the commits of done tasks with their tasks, the oldest first."""
     done = (task for task in state.tasks.values() if task.status in outcome.DONE)
-    rows = ((task.accepted_commit or (task.checkpoint and task.checkpoint.commit), task) for task in done)
+    rows = ((run_lookup.commit_of(task), task) for task in done)
     kept = [(commit, task) for commit, task in rows if commit]
     return sorted(kept, key=lambda row: row[1].checkpoint.seq if row[1].checkpoint else 0)
 
