@@ -5,6 +5,7 @@ Results are remembered by tree, command and environment, so that an unchanged ba
 
 from __future__ import annotations
 
+import contextlib
 import math
 import signal
 import threading
@@ -120,4 +121,5 @@ class Controls:
         """Kill the process that runs now, whose thread ends what it left."""
         process = self._process
         if process is not None:
-            host_identity.signal_process(*process, signal.SIGKILL)
+            with contextlib.suppress(PermissionError):  # a check may become a program of another user
+                host_identity.signal_process(*process, signal.SIGKILL)
