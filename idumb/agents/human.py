@@ -5,7 +5,7 @@ from __future__ import annotations
 from idumb.agents.adapter import Adapter
 from idumb.domain import outcome
 from idumb.domain.agent import BUILT_IN, EDITOR, HUMAN, AgentRequest, AgentResult
-from idumb.domain.decision import REFUSE, Answer, Decision
+from idumb.domain.decision import REFUSE
 
 
 class HumanAgent(Adapter):
@@ -15,9 +15,18 @@ class HumanAgent(Adapter):
     capabilities = BUILT_IN[HUMAN]
 
     def run(self, request: AgentRequest) -> AgentResult:
-        if request.question is None:
+        """Return the outcome of the answer: a refused choice fails, any other completes."""
+        question, answer = request.question, request.answer
+        if question is None:
             return AgentResult(outcome.ERRORED, f"{request.subject} has no question for a person")
-        return answered(request.question, request.answer)
+        if answer is None:
+            return AgentResult(outcome.WAITING, f"waiting for a decision: {question.what}")
+        chosen = question.choice(answer.choice)
+        if chosen is None:
+            options = ", ".join(choice.id for choice in question.choices)
+            return AgentResult(outcome.WAITING, f"{answer.choice} is not an option; choose one of: {options}")
+        words = f"{answer.by} chose {chosen.id}" + (f": {answer.guidance}" if answer.guidance else "")
+        return AgentResult(outcome.FAILED if chosen.move == REFUSE else outcome.COMPLETED, words, answer=answer)
 
 
 class EditorAgent(Adapter):
@@ -30,15 +39,3 @@ class EditorAgent(Adapter):
         return AgentResult(
             outcome.WAITING, f"{request.subject} waits for your editor; to begin, run `idumb start {request.subject}`"
         )
-
-
-def answered(decision: Decision, answer: Answer | None) -> AgentResult:
-    """Return the outcome of an answer: a refused choice fails, any other completes."""
-    if answer is None:
-        return AgentResult(outcome.WAITING, f"waiting for a decision: {decision.what}")
-    chosen = decision.choice(answer.choice)
-    if chosen is None:
-        options = ", ".join(choice.id for choice in decision.choices)
-        return AgentResult(outcome.WAITING, f"{answer.choice} is not an option; choose one of: {options}")
-    words = f"{answer.by} chose {chosen.id}" + (f": {answer.guidance}" if answer.guidance else "")
-    return AgentResult(outcome.FAILED if chosen.move == REFUSE else outcome.COMPLETED, words, answer=answer)

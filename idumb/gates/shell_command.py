@@ -11,8 +11,8 @@ from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import child_process
 
 SHELL = "/bin/sh"
-NOT_EXECUTABLE = 126
 NOT_FOUND = 127
+_NOT_STARTED = {126: "execute", NOT_FOUND: "find"}
 NO_PROOF = ("precondition", "setup", "rollback of ")
 """Subjects of commands that prepare or undo work and prove nothing about it."""
 
@@ -72,12 +72,9 @@ def _judged(asked: Evidence, finished: child_process.Finished, output: str) -> t
     """Return the result, and a note that explains what the exit code does not."""
     if finished.timed_out:
         return evidence.TIMED_OUT, finished.words()
-    if finished.exit_code == NOT_FOUND:
-        words = "exit 127: the shell could not find a program, so nothing was checked"
-        return evidence.ERRORED, finished.words() or words
-    if finished.exit_code == NOT_EXECUTABLE:
-        words = "exit 126: the shell could not execute a program, so nothing was checked"
-        return evidence.ERRORED, finished.words() or words
+    if finished.exit_code in _NOT_STARTED:
+        could_not = f"exit {finished.exit_code}: the shell could not {_NOT_STARTED[finished.exit_code]} a program"
+        return evidence.ERRORED, finished.words() or f"{could_not}, so nothing was checked"
     if finished.exit_code != 0:
         return evidence.FAILED, finished.words()
     if output and not asked.subject.startswith(NO_PROOF):

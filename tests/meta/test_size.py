@@ -15,8 +15,8 @@ BUDGETS = {
     "git": 4_535,
     "store": 1_805,
     "system": 2_129,
-    "gates": 1_934,
-    "agents, fake_model": 3_896,
+    "gates": 1_933,
+    "agents, fake_model": 3_895,
     "the root": 170,
 }
 TESTS = 67_227
