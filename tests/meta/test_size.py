@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_633,
     "composition": 706,
     "cli, views": 4_538,
-    "see and steer": 2_050,
+    "see and steer": 2_046,
     "git": 4_535,
     "store": 1_805,
     "system": 2_129,
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 448_548  # bytes of README.md and docs/
+PAGES = 449_137  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from idumb.app.contract import loading
 from idumb.app.core import attempt, projection_paths, run_lookup, schedule
@@ -21,7 +21,6 @@ from idumb.domain.runs import replay, run, spending, transitions
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
-from idumb.lazy_dataclass import dataclass
 
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 
@@ -80,19 +79,13 @@ def _lost(services: Services, id: str) -> Iterator[dict[str, Any]]:
             yield _fault(None, symptom.path, symptom.found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(NamedTuple):
     """A value that is recorded beside the events before it, and the same value rebuilt from them."""
 
     event: Event
     what: str
     recorded: Any
     rebuilt: Any
-
-    @property
-    def row(self) -> dict[str, Any]:
-        of = {"event": self.event.seq, "kind": self.event.kind, "what": self.what}
-        return {**of, "recorded": self.recorded, "rebuilt": self.rebuilt}
 
 
 def rebuilt(services: Services, name: str) -> Result:
@@ -104,7 +97,9 @@ def rebuilt(services: Services, name: str) -> Result:
         replay.apply(state, event)
         events += 1
     said += _progress(services, state)
-    wrong = [one.row for one in said if one.recorded != one.rebuilt]
+    wrong = [
+        {**one._asdict(), "event": one.event.seq, "kind": one.event.kind} for one in said if one.recorded != one.rebuilt
+    ]
     data = {"run": id, "phase": state.phase, "events": events, "compared": len(said), "differences": wrong}
     if not wrong:
         return Result(data)
