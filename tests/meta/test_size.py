@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_895,
     "the root": 170,
 }
-TESTS = 67_227
+TESTS = 67_194
 
 
 def test_no_room_is_above_its_budget() -> None:

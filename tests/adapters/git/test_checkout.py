@@ -505,23 +505,6 @@ def test_a_large_tree_that_takes_long_is_mentioned_once(
     assert notes == ["The proof checkout was made in 2.0 s"]
 
 
-def test_what_prepare_changes_in_the_tree_is_refused(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write("a.txt", "a\n")
-    sandbox.commit()
-    checkout = proof()
-    root = show(checkout, sandbox)
-
-    def install() -> None:
-        (root / "a.txt").write_text("changed\n")
-        (root / "left").touch()
-
-    with pytest.raises(Refusal, match=r"a\.txt") as refused:
-        checkout.prepare("x", install)
-    assert refused.value.code == "checkout.prepare"
-    show(checkout, sandbox)
-    assert shown(checkout) == {"a.txt": b"a\n"}
-
-
 @pytest.mark.parametrize("end", ["failed", "killed"])
 def test_of_an_installation_that_did_not_end_nothing_stays_or_counts(
     sandbox: GitSandbox, proof: Take, end: str

@@ -46,20 +46,21 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_the_same_key_runs_nothing(checkout: Checkout) -> None:
+def test_the_same_key_runs_nothing_and_another_one_makes_it_again(checkout: Checkout) -> None:
+    """What a program added is removed."""
     (checkout.root / "cache").write_text("was there before\n")
     assert checkout.ensure() == ("stamp", "vendor")
     before = checkout.content()
+    (checkout.root / "vendor/.cache/deep").mkdir(parents=True)
+    (checkout.root / "vendor/lib/added").write_text("bad\n")
     checkout.prepared = Prepared(str(checkout.state))
     assert checkout.ensure(tree="t2") == ("stamp", "vendor")
     assert (checkout.runs, checkout.content()) == (1, before)
-
-
-def test_another_key_makes_it_again(checkout: Checkout) -> None:
-    checkout.ensure()
+    assert not (checkout.root / "vendor/.cache").exists()
     (checkout.root / "vendor/added").write_text("")
     assert checkout.ensure("other") == ("stamp", "vendor")
-    assert checkout.content() == {"vendor/lib/x": "2\n", "vendor/other/x": "2\n", "stamp": ""}
+    made = {"vendor/lib/x": "2\n", "vendor/other/x": "2\n", "stamp": ""}
+    assert checkout.content() == {**made, "cache": "was there before\n"}
 
 
 def _edit(root: Path) -> None:
@@ -87,16 +88,6 @@ def test_what_a_program_changed_is_made_again(tmp_path: Path, change: object) ->
     assert checkout.content() == {"vendor/lib/x": "2\n", "vendor/other/x": "2\n", "stamp": ""}
     checkout.ensure()
     assert checkout.runs == 2
-
-
-def test_what_a_program_added_is_removed(checkout: Checkout) -> None:
-    checkout.ensure()
-    before = checkout.content()
-    (checkout.root / "vendor/.cache/deep").mkdir(parents=True)
-    (checkout.root / "vendor/lib/added").write_text("bad\n")
-    checkout.ensure()
-    assert (checkout.runs, checkout.content()) == (1, before)
-    assert not (checkout.root / "vendor/.cache").exists()
 
 
 def test_a_link_in_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
