@@ -44,7 +44,7 @@ def start(effort: Effort) -> Iterator[Figure]:
             commands[peer] = (*argv, *arguments)
     cases = {name: measure.program(argv, place.root, place.env) for name, argv in commands.items()}
     times = measure.turns(cases, effort.starts, warm=2)
-    for flag, goal in (("--version", 1.15), ("--help", 1.5)):
+    for flag, goal in (("--version", 1.15), ("--help", 2.0)):
         yield Figure(1, f"idumb {flag}", "click hello", measure.ratio(times, flag, "click"), goal, effort.starts)
     for peer, label, goal in (("typer", "typer hello", 0.5), ("gsd-tools", "gsd-tools current-timestamp", 0.75)):
         for flag in ("--version", "--help"):

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from idumb.app.core.result import Result
 from idumb.domain import errors
 from idumb.domain.action import Action, plain
 from idumb.system import escaping
 
 if TYPE_CHECKING:
-    from idumb.app.core.result import Result
     from idumb.system.redaction import Redactor
 
 _notes: list[str] = []  # warnings for the answer that is printed at the end
@@ -48,23 +48,24 @@ def finish(command: str, result: Result, text: str, *, as_json: bool, quiet: boo
 
     `quiet` omits the text, for commands whose standard output carries events.
     """
-    warnings = _with_notes(result.warnings)
+    from idumb.views import answer
+
+    warnings, details = _with_notes(result.warnings), result.details
     if as_json:
-        error = None if result.failure is None else (*result.failure, result.details)
-        print_object(command, result.data, error, result.exit_code, warnings)
+        error = _error(result)
+        # In ASCII, so that it cannot contain terminal control codes.
+        _put(sys.stdout, as_line(answer.whole(command, data=result.data, warnings=warnings, error=error)))
+        _objects.append(command)
         return result.exit_code
     if not quiet:
-        from idumb.views import answer
-
         ends = result.failure is not None  # the error below has the next commands
         write(sys.stdout, answer.render(text, {**result.data, "next": []} if ends else result.data))
     for warning in warnings:
         _write_error(f"warning: {shown(warning)}\n")
     if result.failure is not None:
-        following = () if quiet else result.data.get("next", ())
-        shown_above = {"evidence"} if result.data.get("findings") else set()
-        details = {name: value for name, value in result.details.items() if name not in shown_above}
-        _write_failure(*result.failure, details=details, following=following)
+        if result.data.get("findings"):  # they are the evidence
+            details = {name: value for name, value in details.items() if name != "evidence"}
+        _write_failure(*result.failure, details, () if quiet else result.data.get("next", ()))
     return result.exit_code
 
 
@@ -72,14 +73,8 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
     """Print an error and return its exit code."""
     findings = [finding.as_dict() for finding in getattr(problem, "findings", ())]
     details = {**problem.details, **({"findings": findings} if findings else {})}
-    if as_json:
-        error = (problem.code, problem.message, problem.step, details)
-        print_object(command, {}, error, problem.exit_code, _with_notes())
-        return problem.exit_code
-    for warning in _with_notes():
-        _write_error(f"warning: {shown(warning)}\n")
-    _write_failure(problem.code, problem.message, problem.step, findings, details)
-    return problem.exit_code
+    failure = (problem.code, problem.message, problem.step)
+    return finish(command, Result({}, problem.exit_code, (), failure, details), "", as_json=as_json, quiet=True)
 
 
 _FAILURES = frozenset(
@@ -87,31 +82,16 @@ _FAILURES = frozenset(
 )
 
 
-def _failed(exit_code: int, message: str, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the details with the fields of every failure. A refusal started nothing, so it has none of them."""
-    if exit_code not in _FAILURES:
-        return dict(details)
-    from idumb.domain import refusals
+def _error(result: Result) -> dict[str, Any] | None:
+    """Return the error of an answer. A refusal started nothing, so it has none of the fields of a failure."""
+    if result.failure is None:
+        return None
+    (code, message, hint), details = result.failure, dict(result.details)
+    if result.exit_code in _FAILURES:
+        from idumb.domain import refusals
 
-    return refusals.failed(message, details, interrupted=exit_code > errors.EXIT_INTERNAL)
-
-
-def print_object(
-    command: str,
-    data: Mapping[str, Any],
-    error: tuple[str, str, Action | str | None, Mapping[str, Any]] | None = None,
-    exit_code: int = 0,
-    warnings: tuple[str, ...] = (),
-) -> None:
-    """Print exactly one JSON object, in ASCII so that it cannot contain terminal control codes."""
-    from idumb.views import answer
-
-    stated: dict[str, Any] | None = None
-    if error is not None:
-        code, message, hint, details = error
-        stated = {"code": code, "message": message, "hint": hint, "details": _failed(exit_code, message, details)}
-    _put(sys.stdout, as_line(answer.whole(command, data=data, warnings=warnings, error=stated)))
-    _objects.append(command)
+        details = refusals.failed(message, details, interrupted=result.exit_code > errors.EXIT_INTERNAL)
+    return {"code": code, "message": message, "hint": hint, "details": details}
 
 
 def has_printed_object() -> bool:
@@ -219,14 +199,14 @@ def _write_failure(
     code: str,
     message: str,
     hint: Action | str | None,
-    findings: Sequence[Mapping[str, Any]] = (),
     details: Mapping[str, Any] | None = None,
     following: Sequence[Action | str] = (),
 ) -> None:
     from idumb.views import answer
 
     if _redactors:  # before the lines are wrapped
-        message, findings, details = _redactors[0]().value(plain([message, [*findings], details or {}]))
+        message, details = _redactors[0]().value(plain([message, details or {}]))
+    findings = (details or {}).get("findings", ())
     _write_error(answer.failure(code, message, hint, findings, details, following, width=_width()))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from idumb.domain.runs.spending import Spent
+if TYPE_CHECKING:
+    from idumb.domain.runs.spending import Spent
 
 
 def duration(seconds: float) -> str:

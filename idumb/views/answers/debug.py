@@ -47,29 +47,23 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     result = attempt.get("result") or {}
     if result.get("message") and result["message"] != attempt.get("reason"):
         lines.append(f"  the builder: {result['message']}")
-    return [*lines, *_quoted(str(result.get("output") or ""))]
+    return [*lines, *_quoted(str(result.get("output") or ""), _OUTPUT_LINES, "    | ")]
 
 
-def _quoted(text: str, most: int = _OUTPUT_LINES, indent: str = "    | ") -> list[str]:
+def _quoted(text: str, most: int, indent: str) -> list[str]:
     return phrases.last_lines(text, most, indent) if text.strip() else []
 
 
 def _change(row: phrases.Data) -> list[str]:
     if not row["files"]:
         return [f"    no changes since {row['since']}"]
-    return [f"    changed since {row['since']}:", *_files(row, "      "), *_diff(row)]
-
-
-def _files(row: phrases.Data, indent: str) -> list[str]:
-    rows = [(f["path"], f"+{f['added']} -{f['removed']}") for f in row["files"]]
-    more = [f"{indent}and {row['more']} more"] if row["more"] else []
-    return [*phrases.columns(rows, indent), *more]
-
-
-def _diff(row: phrases.Data) -> list[str]:
-    lines = phrases.lines_of(row["diff"]) if row["diff"].strip() else []
-    cut = [f"      | ({quantities.counted(len(lines) - _DIFF_LINES, 'more line')})"] if len(lines) > _DIFF_LINES else []
-    return [*(f"      | {line}" for line in lines[:_DIFF_LINES]), *cut]
+    counts = [(f["path"], quantities.line_counts(f["added"], f["removed"])) for f in row["files"]]
+    lines = [f"    changed since {row['since']}:", *phrases.columns(counts, "      ")]
+    lines += [f"      and {row['more']} more"] if row["more"] else []
+    diff = phrases.lines_of(row["diff"]) if row["diff"].strip() else []
+    lines += [f"      | {line}" for line in diff[:_DIFF_LINES]]
+    cut = len(diff) - _DIFF_LINES
+    return [*lines, *([f"      | ({quantities.counted(cut, 'more line')})"] if cut > 0 else [])]
 
 
 def _remedy(row: phrases.Data) -> str:
