@@ -15,7 +15,7 @@ from idumb.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from idumb.app.ports.process import Sandboxes
     from idumb.app.ports.repository import Conflict
-    from idumb.domain.runs.recorded_attempt import RecordedAttempt
+    from idumb.domain.agent import RecordedAttempt
     from idumb.system.redaction import Stream
 
 ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]

@@ -9,9 +9,8 @@ from types import MappingProxyType
 
 from idumb.agents.adapter import Adapter, Recordings
 from idumb.domain import agent, contract, outcome, wording
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, RecordedAttempt
 from idumb.domain.errors import AdapterError, Refusal
-from idumb.domain.runs.recorded_attempt import RecordedAttempt
 
 
 class ReplayAgent(Adapter):

@@ -275,3 +275,23 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 def session_id(session: object) -> str | None:
     """Return the id if it is safe as an argument of a program, else None. Agents choose these ids."""
     return session if isinstance(session, str) and _ID.fullmatch(session) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAttempt:
+    """One attempt of one task of a run.
+
+    - `digest`: of the task at that time. `built`: the builder's result. `judged`: the validator's, None if there was
+      none.
+    - `trees`: the task base, and the tree that each attempt up to this one left; replay starts from any and ends with
+      the last.
+    - `paths`: all paths that these attempts changed.
+    - `judged_tree`: the candidate that the validator judged, None if unknown.
+    """
+
+    digest: str
+    built: AgentResult
+    judged: AgentResult | None
+    trees: tuple[str, ...]
+    paths: tuple[str, ...]
+    judged_tree: str | None = None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import NamedTuple
 
 from idumb.domain import agent, outcome
+from idumb.domain.action import Action
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.lazy_dataclass import dataclass
 
 NOT_PREPARED = "not-prepared"
@@ -159,3 +163,65 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
     for place, text in words.items():
         fix = fix.replace(place, text)
     return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a task's last attempt failed. `checks` are the failed ones as (subject, command).
+
+    `phase` and `task` are ids, `variables` the inputs of a workflow by environment variable.
+    """
+
+    phase: str
+    task: str
+    ended: str | None
+    cause: str | None = None
+    failure: str | None = None
+    checks: Sequence[tuple[str, str | None]] = ()
+    deviations: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def by_hand(self, command: str) -> str:
+        """Return a check for the user's shell, with those inputs of a workflow that it uses."""
+        used = {name: value for name, value in self.variables.items() if re.search(rf"\b{name}\b", command)}
+        if not used:
+            return command
+        import shlex  # noqa: PLC0415 (few commands show a failed task)
+
+        return f"(export {' '.join(f'{name}={shlex.quote(value)}' for name, value in used.items())}; {command})"
+
+
+Remedy = tuple[str, Action | str | None]
+"""What helps, and its command; None if a person must do something that no command does."""
+
+
+def remedies(failure: Failure) -> tuple[Remedy, ...]:
+    """Return the remedies, most useful first; never empty."""
+    return tuple(dict.fromkeys(_remedies(failure)))
+
+
+def _remedies(failure: Failure) -> Iterator[Remedy]:
+    row = of_attempt(failure.ended, failure.cause, failure.failure)
+    if row.remedy:
+        yield row.remedy, None
+    if failure.deviations:
+        yield "It changed undeclared files: check whether they belong to the task.", _diff(failure)
+        flags = [word for path in failure.deviations for word in ("--accept-deviation", failure.task, path)]
+        if WORKFLOW_RUNS.number_of(failure.phase) is not None:  # only a person edits the plan of a workflow's run
+            flags = ["--from-file"]
+        yield "If they do, declare them.", Action.of("amend", failure.phase, *flags)
+    for subject, command in failure.checks:
+        if command is None:
+            yield f"{subject} does not hold: see the evidence.", Action.of("show", failure.task)
+        else:
+            by_hand = failure.by_hand(command)
+            yield f"{subject} fails: run it by hand to see whether the work or the check is wrong.", by_hand
+    yield "See the changes of the task.", _diff(failure)
+    if row.stops:  # the task has not failed; it can only continue
+        yield "When you have removed the cause, continue.", Action.of(row.again, failure.phase)
+        return
+    yield "When you have fixed the cause, retry.", Action.of("dlq", "retry", failure.task)
+
+
+def _diff(failure: Failure) -> Action:
+    return Action.of("show", failure.task, "--diff")

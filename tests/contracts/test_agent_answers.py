@@ -18,9 +18,8 @@ from idumb.agents import registry
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import Conflict
 from idumb.domain import agent, contract, outcome
-from idumb.domain.agent import BUILDER, PLANNER, ROLES, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.agent import BUILDER, PLANNER, ROLES, VALIDATOR, AgentRequest, AgentResult, RecordedAttempt
 from idumb.domain.plans import plan
-from idumb.domain.runs.recorded_attempt import RecordedAttempt
 from idumb.domain.settings import Binding, Settings
 from tests.support import acp_agent, chat_server, preset_stand_in
 from tests.support.cases import every

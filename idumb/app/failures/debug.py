@@ -20,9 +20,9 @@ from idumb.app.session import operation
 from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.action import Action, plain
 from idumb.domain.consent import envelope as envelopes
+from idumb.domain.failures import Failure, remedies
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.remedy import Failure, remedies
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -78,7 +78,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
             "changes": _changes(services, state, finished, task_state),
             "envelope": _envelope(started),
         },
-        "checklist": [{"text": remedy.text, "command": remedy.command} for remedy in remedies(failure)],
+        "checklist": [{"text": text, "command": command} for text, command in remedies(failure)],
         "diagnosis": None,
         "next": _next(state.phase, failure),
     }

@@ -10,10 +10,9 @@ from idumb.app.core import run_lookup
 from idumb.app.core.services import Services, Trees
 from idumb.app.ports.repository import Conflict
 from idumb.domain import agent, failures, outcome, paths
-from idumb.domain.agent import AgentResult
+from idumb.domain.agent import AgentResult, RecordedAttempt
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.recorded_attempt import RecordedAttempt
 from idumb.domain.runs.run import INTERRUPTED
 from idumb.lazy_dataclass import dataclass
 
@@ -60,7 +59,7 @@ class Recordings:
             return None
         upto = playable[:number]
         last = upto[-1]
-        from idumb.domain.runs.recorded_attempt import RecordedAttempt
+        from idumb.domain.agent import RecordedAttempt
 
         return RecordedAttempt(
             digest=task_state.digest,

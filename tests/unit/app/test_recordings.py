@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from idumb.app.core import run_lookup
 from idumb.app.history import recordings
 from idumb.domain import outcome
-from idumb.domain.agent import AgentResult
+from idumb.domain.agent import AgentResult, RecordedAttempt
 from idumb.domain.proof import evidence, ledger
-from idumb.domain.runs.recorded_attempt import RecordedAttempt
 from tests.support.cases import every
 
 if TYPE_CHECKING:

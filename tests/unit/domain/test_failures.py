@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from idumb.domain import agent, outcome
-from idumb.domain.runs.remedy import Failure, remedies
+from idumb.domain.failures import Failure, remedies
 from tests.support.cases import every
 
 
 def commands(failure: Failure) -> list[str]:
-    return [str(one.command) for one in remedies(failure) if one.command]
+    return [str(command) for _, command in remedies(failure) if command]
 
 
 @every("kind", agent.FAILURES)
@@ -17,7 +17,7 @@ def test_every_kind_of_agent_failure_has_its_own_text(kind: str) -> None:
     plain = remedies(Failure("1", "T1-01", outcome.ERRORED))
     remedies_of_kind = remedies(Failure("1", "T1-01", outcome.ERRORED, failure=kind))
     assert remedies_of_kind[0] not in plain
-    assert remedies_of_kind[0].text.endswith(".")
+    assert remedies_of_kind[0][0].endswith(".")
 
 
 def test_a_failure_is_named_with_the_command_that_shows_it() -> None:
