@@ -73,21 +73,19 @@ def dependents(dependencies: Mapping[str, Sequence[str]], roots: Iterable[str]) 
     for node, needed in dependencies.items():
         for dependency in needed:
             successors.setdefault(dependency, []).append(node)
-    reached: set[str] = set()
-    stack = list(roots)
-    while stack:
-        for node in successors.get(stack.pop(), ()):
-            if node not in reached:
-                reached.add(node)
-                stack.append(node)
-    return tuple(node for node in dependencies if node in reached)
+    return _reached(dependencies, successors, roots)
 
 
 def needed_by(dependencies: Mapping[str, Sequence[str]], node: str) -> tuple[str, ...]:
     """Return every node that one needs, directly or not, in the mapping's order, without itself."""
-    reached, stack = {node}, [node]
+    others = [other for other in dependencies if other != node]
+    return _reached(others, dependencies, [node])
+
+
+def _reached(among: Iterable[str], following: Mapping[str, Sequence[str]], roots: Iterable[str]) -> tuple[str, ...]:
+    reached, stack = set[str](), list(roots)
     while stack:
-        new = [needed for needed in dependencies.get(stack.pop(), ()) if needed not in reached]
+        new = [node for node in following.get(stack.pop(), ()) if node not in reached]
         reached.update(new)
         stack += new
-    return tuple(other for other in dependencies if other in reached and other != node)
+    return tuple(node for node in among if node in reached)
