@@ -202,9 +202,8 @@ class Client:
         if "id" not in message:
             return b""
         if method == "session/request_permission":
-            return _answer(message["id"], {"outcome": self._permission(params)})
-        error = {"code": NO_METHOD, "message": f"{method} is not offered"}
-        return _line_of({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            return _message(message["id"], result={"outcome": self._permission(params)})
+        return _message(message["id"], error={"code": NO_METHOD, "message": f"{method} is not offered"})
 
     def _permission(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Allow once or reject. Never allow always, because the agent would not ask about the next file."""
@@ -310,12 +309,8 @@ def _detail(data: Any) -> str:
 
 
 def _request(id: int, method: str, params: Mapping[str, Any]) -> bytes:
-    return _line_of({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    return _message(id, method=method, params=params)
 
 
-def _answer(id: Any, result: Mapping[str, Any]) -> bytes:
-    return _line_of({"jsonrpc": "2.0", "id": id, "result": result})
-
-
-def _line_of(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=True).encode("ascii") + b"\n"
+def _message(id: Any, **fields: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": id, **fields}, ensure_ascii=True).encode("ascii") + b"\n"

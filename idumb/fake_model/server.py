@@ -71,12 +71,11 @@ def serve(scripted: Script, port: int, log: str | None, ready: Callable[[str], N
 
 @contextlib.contextmanager
 def _noting(log: str | None) -> Iterator[Note]:
-    if log is None:
-        yield lambda _: None
-        return
     lock = threading.Lock()
     try:
-        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        handle = os.open(
+            os.devnull if log is None else log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
     except OSError as problem:
         words = f"The log {log} cannot be written: {problem.strerror or problem}"
         raise Refusal("fake-model.log", words, hint="Name another file with --log") from None
