@@ -31,6 +31,8 @@ def export(services: Container, name: str) -> Result:
         raise Refusal("log.no-otel", words, hint=hint) from missing
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)  # one line below says what went wrong
     run, rows = traces.of_run(services, name)
+    clean = services.redaction  # a secret may be known that was none when the log was written
+    rows = [row._replace(attributes=clean.value({**row.attributes}), error=clean.redact(row.error)) for row in rows]
     made, exporter = finished(run, rows), OTLPSpanExporter()
     for first in range(0, len(made), _AT_ONCE):
         if exporter.export(made[first : first + _AT_ONCE]) is not SpanExportResult.SUCCESS:

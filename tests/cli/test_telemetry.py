@@ -88,11 +88,14 @@ def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
         server.server_close()
 
 
-def test_the_spans_go_to_the_collector_that_the_environment_names(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
+@pytest.mark.usefixtures("home")
+def test_the_spans_go_to_the_collector_that_the_environment_names(prepared: Prepared) -> None:
+    """Without what became a secret since."""
+    project = prepared.get(reviewed)
+    secret = project.json("debug", "inspect", "1").data["tasks"][0]["commit"]
+    project.configure(f"{project.read('.idumb/config.yaml')}environment: [API_KEY]\n")
     with collector() as (address, taken):
-        names = {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_EXPORTER_OTLP_COMPRESSION": "none"}
+        names = {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_EXPORTER_OTLP_COMPRESSION": "none", "API_KEY": secret}
         answer = project.idumb("debug", "export", "1", "--json", environment=names)
     assert answer.code == 0, answer.out + answer.err
     ((path, body),) = taken
@@ -100,6 +103,8 @@ def test_the_spans_go_to_the_collector_that_the_environment_names(project: Proje
     sent = resource.scope_spans[0].spans
     assert (path, len(sent)) == ("/v1/traces", answer.data["spans"])
     assert {span.trace_id.hex() for span in sent} == {answer.data["trace"]}
+    assert secret.encode() not in body
+    assert b"[redacted:" in body
     assert "idumb" in {each.value.string_value for each in resource.resource.attributes}
     refused = project.idumb("debug", "export", "1", "--json", environment={**names, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"})
     assert (refused.code, refused.error["code"]) == (1, "log.not-sent")
