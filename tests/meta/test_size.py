@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_632,
     "composition": 706,
     "cli, views": 4_520,
-    "see and steer": 2_046,
+    "see and steer": 2_048,
     "git": 4_535,
     "store": 1_805,
     "system": 2_129,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-TESTS = 67_192
+TESTS = 67_267
 
 
 def test_no_room_is_above_its_budget() -> None:
