@@ -103,19 +103,23 @@ def run(argv: Sequence[str]) -> int:
 
 def failed(problem: BaseException, argv: Sequence[str]) -> int:
     """Print why the command failed and return its exit code. Raises a defect under --traceback."""
-    words = [word for word in argv if not word.startswith("-")]
-    name = next((word for word in words if word in COMMANDS), next(iter(words), "idumb"))
     error = _explain(problem, argv)
     if error.code == "internal" and "--traceback" in argv:
         raise problem
     try:
-        code = output.fail(name, error, as_json="--json" in argv)
+        code = output.fail(named(argv), error, as_json="--json" in argv)
         output.write(sys.stdout, "")
     except OSError as unwritable:
         unwritten = output.unwritten(unwritable)
         # A terminal that was closed sent the signal and cannot be written to; the signal decides the exit code.
         return error.exit_code if isinstance(error, errors.Interrupted) else unwritten
     return code
+
+
+def named(argv: Sequence[str]) -> str:
+    """Return the command of a command line, else its first word."""
+    words = [word for word in argv if not word.startswith("-")]
+    return next((word for word in words if word in COMMANDS), next(iter(words), "idumb"))
 
 
 def _explain(problem: BaseException, argv: Sequence[str]) -> errors.IdumbError:

@@ -100,12 +100,12 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         return  # the command has its answer and is about to exit
     import json
 
+    from idumb.cli import main
     from idumb.domain import refusals
     from idumb.views import answer
 
     interrupted = Interrupted(number)
     message = "Stopped at once. The next idumb resume recovers the interrupted work"
-    command = next((a for a in sys.argv[1:] if not a.startswith("-")), "idumb")
     error: dict[str, Any] = {
         "code": interrupted.code,
         "message": message,
@@ -113,7 +113,7 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         "details": refusals.failed(message, {}, interrupted=True),
     }
     if as_json:
-        os.write(1, json.dumps(answer.whole(command, data={}, error=error)).encode("ascii") + b"\n")
+        os.write(1, json.dumps(answer.whole(main.named(sys.argv[1:]), data={}, error=error)).encode("ascii") + b"\n")
     else:
         if sys.stderr is not None and sys.stderr.isatty():
             os.write(2, b"\x1b[?25h\n")  # the live display hides the cursor
