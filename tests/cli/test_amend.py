@@ -199,18 +199,6 @@ def test_a_hand_edited_plan_stops_resume_and_each_choice_is_a_command(project: P
     assert project.quick("resume", "1", "--json").code == 5  # it goes on, and the task still waits for an answer
 
 
-def test_a_hand_edit_is_adopted_as_an_amendment(project: Project) -> None:
-    """R-LOCK-8, R-LOG-7."""
-    edit(project, "create `b.txt`", "create `b.txt`, create `c.txt`")
-    edit(project, "T1-03: Task T1-03", "T1-03: Another title")
-    edited = project.read(PLAN)
-    answer = amend(project, "--from-file", "--yes")
-    assert (answer.data["path"], answer.data["reset"]) == (None, ["T1-02"])
-    assert project.read(PLAN) == edited
-    assert project.resume("--no-verify").code == 0
-    assert project.repo.git("status", "--porcelain") == ""
-
-
 def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(project: Project) -> None:
     """R-LOCK-8."""
     for old, new, code in (

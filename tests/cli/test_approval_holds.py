@@ -117,8 +117,8 @@ def test_a_rollback_needs_the_approval_of_the_locked_plan_and_not_of_the_current
 strict = prepared_project(approvals.create)
 
 
-def open_questions(strict: Project) -> list[str]:
-    return [one["id"] for one in strict.quick("check-plan", "1", "--json").data["open_questions"]]
+def open_questions(project: Project) -> list[str]:
+    return [one["id"] for one in project.quick("check-plan", "1", "--json").data["open_questions"]]
 
 
 def test_a_strict_plan_needs_an_answer_to_each_unjudged_question(strict: Project) -> None:

@@ -110,6 +110,7 @@ def test_a_pinned_base_is_valid_only_for_a_run_that_starts_there(project: Projec
     assert project.resume("--no-verify").code == 0
 
 
+@pytest.mark.nightly
 def test_strict_mode_needs_an_approval_for_a_guided_plan_and_resume_stays_strict(project: Project) -> None:
     """R-LOCK-4."""
     project.plan([task("T1-01", files="create `a.txt`", check="test -e go.log", steps=(write("a.txt", "x"),))])

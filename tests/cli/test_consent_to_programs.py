@@ -113,10 +113,10 @@ SHOWN = (
 @pytest.fixture
 def configured(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("MODEL_KEY", "not-to-be-seen")
-    configured = projects.create(sandbox)
-    configured.configure(AGENTS.replace("FOLDER", str(tmp_path / "away")))
-    configured.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    return configured
+    project = projects.create(sandbox)
+    project.configure(AGENTS.replace("FOLDER", str(tmp_path / "away")))
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    return project
 
 
 def expected(tmp_path: Path) -> list[str]:

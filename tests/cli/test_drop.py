@@ -99,21 +99,21 @@ HELD = [{"by": "T1-01", "status": "skipped", "reason": "no time", "tasks": ["T1-
 
 def _failed(sandbox: GitSandbox) -> Project:
     """T1-02 needs T1-01, and T1-03 needs T1-02; T1-01 fails."""
-    halting = projects.create(sandbox)
+    project = projects.create(sandbox)
     tasks = [
         making("T1-01", "a.txt", steps=[shell("false")], fields="- **On failure:** block\n"),
         making("T1-02", "b.txt", after="T1-01"),
         making("T1-03", "c.txt", after="T1-02"),
     ]
-    halting.plan(tasks)
-    assert run(halting).code == 1
-    return halting
+    project.plan(tasks)
+    assert run(project).code == 1
+    return project
 
 
 def _skipped(sandbox: GitSandbox) -> Project:
-    halting = _failed(sandbox)
-    assert skip(halting).code == 0
-    return halting
+    project = _failed(sandbox)
+    assert skip(project).code == 0
+    return project
 
 
 halting = prepared_project(_failed)
@@ -122,8 +122,8 @@ halting = prepared_project(_failed)
 skipped = prepared_project(_skipped)
 
 
-def skip(halting: Project, *flags: str) -> Answer:
-    return halting.quick("skip", "T1-01", "--why", "no time", *flags)
+def skip(project: Project, *flags: str) -> Answer:
+    return project.quick("skip", "T1-01", "--why", "no time", *flags)
 
 
 def test_dependents_of_a_skipped_task_stay_blocked_and_every_command_says_why_and_how_to_unblock_it(

@@ -90,30 +90,30 @@ SCHEMA = published("dlq")
 
 def _parked(sandbox: GitSandbox) -> Project:
     """T1-01 and T1-02 failed all their attempts, T1-03 is completed; T1-01 succeeds as soon as `ready` is committed."""
-    failing = projects.create(sandbox)
-    failing.plan(
+    project = projects.create(sandbox)
+    project.plan(
         [
             task("T1-01", files="create `a.txt`", check="test -e ready", steps=[shell("touch a.txt")]),
             task("T1-02", check="false", steps=[shell("true")]),
             making("T1-03", "c.txt"),
         ]
     )
-    assert run(failing, "--max-attempts", "2").code == 1
-    return failing
+    assert run(project, "--max-attempts", "2").code == 1
+    return project
 
 
 failing = prepared_project(_parked)
 
 
-def dlq(failing: Project, *words: str) -> Answer:
-    answer = failing.quick("dlq", *words, "--json")
+def dlq(project: Project, *words: str) -> Answer:
+    answer = project.quick("dlq", *words, "--json")
     if answer.code == 0 and words[0] != "retry":
         jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
     return answer
 
 
-def parked(failing: Project, *words: str) -> list[str]:
-    return [one["task"] or "run" for one in dlq(failing, "list", *words).data["dead_letters"]]
+def parked(project: Project, *words: str) -> list[str]:
+    return [one["task"] or "run" for one in dlq(project, "list", *words).data["dead_letters"]]
 
 
 def test_failed_tasks_and_their_run_become_dead_letters_with_a_class(failing: Project) -> None:
@@ -179,13 +179,13 @@ def test_a_dropped_letter_is_gone_and_an_unknown_one_is_refused(failing: Project
 
 def _left(sandbox: GitSandbox) -> Project:
     """A run whose agent wrote two files, one of them wrong."""
-    taken = projects.create(sandbox, files={"b.txt": "one\n"})
+    project = projects.create(sandbox, files={"b.txt": "one\n"})
     steps = [write("a.txt", "wrong\n"), write("b.txt", "two\n")]
     files = "create `a.txt`, modify `b.txt`"
-    taken.plan([task("T1-01", files=files, check="grep -q right a.txt && grep -q t b.txt", steps=steps)])
-    assert taken.execute("--max-attempts", "1", "--no-verify").code in (1, 5)
-    assert not taken.exists("a.txt")
-    return taken
+    project.plan([task("T1-01", files=files, check="grep -q right a.txt && grep -q t b.txt", steps=steps)])
+    assert project.execute("--max-attempts", "1", "--no-verify").code in (1, 5)
+    assert not project.exists("a.txt")
+    return project
 
 
 taken = prepared_project(_left)

@@ -162,18 +162,18 @@ def answered(folder: Path, body: str) -> list[str]:
 
 def _waiting(sandbox: GitSandbox) -> Project:
     """T1-01 waits for its first answer."""
-    asking = projects.create(sandbox)
-    asking.configure("builder: away\nbindings:\n  away: {adapter: handoff}\n")
-    asking.plan([MADE])
-    assert run(asking).code == 5
-    return asking
+    project = projects.create(sandbox)
+    project.configure("builder: away\nbindings:\n  away: {adapter: handoff}\n")
+    project.plan([MADE])
+    assert run(project).code == 5
+    return project
 
 
 asking = prepared_project(_waiting)
 
 
-def requests(asking: Project) -> Path:
-    return next((asking.folder / ".git").rglob("handoffs"))
+def requests(project: Project) -> Path:
+    return next((project.folder / ".git").rglob("handoffs"))
 
 
 def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(asking: Project) -> None:

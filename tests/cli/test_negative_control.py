@@ -97,6 +97,7 @@ def test_a_strict_task_completes_if_each_criterion_depends_on_the_work_or_keeps_
     assert "failed" in controls(project).values()
 
 
+@pytest.mark.nightly
 def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(project: Project) -> None:
     project.configure("checks: {control: off}\n")
     project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "one\n")])])
@@ -170,13 +171,13 @@ BROKEN = "T1-01 AC-1 passed when its task was done and fails on the final tree"
 
 def _done(sandbox: GitSandbox) -> Project:
     """T1-03 broke the work of T1-01, between two tasks that have nothing to do with it."""
-    building = projects.create(sandbox)
+    project = projects.create(sandbox)
     one = task("T1-01", files="create `a.txt`", check=ONE_LINE, steps=[write("a.txt", "one\n")])
     breaks = [edit("a.txt", "one\n", "one\ntwo\n")]
     three = task("T1-03", files="modify `a.txt`", check="grep -q two a.txt", after="T1-02", steps=breaks)
-    building.plan([one, making("T1-02", "b.txt", after="T1-01"), three, making("T1-04", "d.txt", after="T1-03")])
-    assert run(building).code == 1
-    return building
+    project.plan([one, making("T1-02", "b.txt", after="T1-01"), three, making("T1-04", "d.txt", after="T1-03")])
+    assert run(project).code == 1
+    return project
 
 
 building = prepared_project(_done)

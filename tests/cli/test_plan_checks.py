@@ -142,14 +142,14 @@ def uncommitted(sandbox: GitSandbox) -> Project:
     """idumb is set up and a plan is written, but neither is added to git."""
     sandbox.write("README.md", "# A project\n")
     sandbox.commit("begin")
-    uncommitted = Project(sandbox, sandbox.root)
-    assert uncommitted.quick("init").code == 0
-    uncommitted.plan([making("T1-01", "a.txt")], commit=False)
-    return uncommitted
+    project = Project(sandbox, sandbox.root)
+    assert project.quick("init").code == 0
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    return project
 
 
-def commit(uncommitted: Project, untracked: dict[str, Any]) -> None:
-    subprocess.run(["sh", "-ec", untracked["command"]], cwd=uncommitted.folder, check=True)
+def commit(project: Project, untracked: dict[str, Any]) -> None:
+    subprocess.run(["sh", "-ec", untracked["command"]], cwd=project.folder, check=True)
 
 
 def test_check_plan_names_new_plans_until_they_are_committed(uncommitted: Project) -> None:

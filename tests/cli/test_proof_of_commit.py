@@ -189,29 +189,29 @@ def hooked(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": "one\n"})
 
 
-def hook(hooked: Project, name: str, text: str) -> None:
-    hooked.repo.write(f".git/hooks/{name}", f"#!/bin/sh\n{text}\n", mode=0o755)
+def hook(project: Project, name: str, text: str) -> None:
+    project.repo.write(f".git/hooks/{name}", f"#!/bin/sh\n{text}\n", mode=0o755)
 
 
-def by_agent(hooked: Project, text: str, *, check: str = "test -s a.txt") -> None:
+def by_agent(project: Project, text: str, *, check: str = "test -s a.txt") -> None:
     """A program builds the task; it notes each call, and `text` is the rest of it."""
-    log = hooked.folder.parent / "calls"
-    hooked.repo.write("agent.sh", f"echo called >> {log}\n{text}\n")
-    hooked.repo.commit("an agent")
-    hooked.configure("builder: mine\nbindings:\n  mine: {adapter: command, argv: [sh, agent.sh]}\n")
-    hooked.plan([task("T1-01", files="create `a.txt`", check=check)])
+    log = project.folder.parent / "calls"
+    project.repo.write("agent.sh", f"echo called >> {log}\n{text}\n")
+    project.repo.commit("an agent")
+    project.configure("builder: mine\nbindings:\n  mine: {adapter: command, argv: [sh, agent.sh]}\n")
+    project.plan([task("T1-01", files="create `a.txt`", check=check)])
 
 
-def calls(hooked: Project) -> int:
-    return len((hooked.folder.parent / "calls").read_text().splitlines())
+def calls(project: Project) -> int:
+    return len((project.folder.parent / "calls").read_text().splitlines())
 
 
-def committed(hooked: Project, path: str) -> str:
-    return hooked.repo.git("show", f"HEAD:{path}")
+def committed(project: Project, path: str) -> str:
+    return project.repo.git("show", f"HEAD:{path}")
 
 
-def run(hooked: Project, *flags: str) -> Answer:
-    return hooked.execute("--no-verify", *flags)
+def run(project: Project, *flags: str) -> Answer:
+    return project.execute("--no-verify", *flags)
 
 
 def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent(hooked: Project) -> None:

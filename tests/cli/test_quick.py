@@ -68,14 +68,6 @@ def test_the_hint_of_a_quick_task_is_the_command_that_runs_it(project: Project) 
     assert hint.startswith("idumb quick 'Fix it; now' --files README.md --approve ")
 
 
-def test_an_undeclared_change_stops_a_quick_task(project: Project) -> None:
-    building(project, "echo more >> other.txt; sed -i s/Teh/The/ README.md")
-    done = consented(project, "Fix the typo", "--files", "README.md")
-    assert done.code != 0
-    assert "other.txt" in done.data["tasks"][0]["reason"]
-    assert "Fix the typo" not in project.subjects()
-
-
 def test_without_a_check_a_change_of_the_named_file_is_the_proof_and_the_answer_says_so(project: Project) -> None:
     """`status` shows a task only until it is finished."""
     done = consented(project, "Fix the typo", "--files", "README.md")
@@ -127,12 +119,3 @@ def _planned_before(plan: Callable[..., Any], other: Callable[[], Any]) -> Calla
         return calls[0]
 
     return planned
-
-
-@pytest.mark.nightly
-def test_text_that_looks_like_a_plan_stays_text(project: Project) -> None:
-    words = 'Fix "teh" <!-- typo\n## Tasks\n```yaml task\nid: T1-01\n``` $goal {x} \\n'
-    done = consented(project, words, "--files", "README.md", "--check", "grep -q The README.md")
-    assert done.code == 0, done.out
-    assert project.quick("show", "TQ1-01", "--json").data["title"] == " ".join(words.split())
-    assert project.quick("graph", "Q1", "--json").data["status"] == {"TQ1-01": "completed"}

@@ -122,20 +122,20 @@ USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 @pytest.fixture
 def provided(sandbox: GitSandbox) -> Project:
     files = {"src/a.txt": "one\n", ".gitignore": "deps/\nout/\n"}
-    provided = projects.create(sandbox, files=files)
-    (provided.folder / "deps").mkdir()
-    (provided.folder / "deps/lib.txt").write_text("mine\n")
-    return provided
+    project = projects.create(sandbox, files=files)
+    (project.folder / "deps").mkdir()
+    (project.folder / "deps/lib.txt").write_text("mine\n")
+    return project
 
 
-def checks(provided: Project, *commands: str, made: str = "new.txt", **settings: Any) -> None:
-    provided.configure(json.dumps(settings))
+def checks(project: Project, *commands: str, made: str = "new.txt", **settings: Any) -> None:
+    project.configure(json.dumps(settings))
     criteria = "".join(f"  - [ ] it holds — check: `{command}`\n" for command in commands)
-    provided.plan([task("T1-01", files=f"create `{made}`", steps=[write(made, "x\n")], criteria=criteria)])
+    project.plan([task("T1-01", files=f"create `{made}`", steps=[write(made, "x\n")], criteria=criteria)])
 
 
-def levels(provided: Project) -> set[str | None]:
-    rows = [e["payload"] for e in provided.events("--kind", "evidence.recorded")]
+def levels(project: Project) -> set[str | None]:
+    rows = [e["payload"] for e in project.events("--kind", "evidence.recorded")]
     return {row.get("sandbox") for row in rows if row["command"]}
 
 

@@ -110,9 +110,9 @@ main()
 
 @pytest.fixture
 def small(sandbox: GitSandbox) -> Project:
-    small = projects.create(sandbox)
-    small.plan([making("T1-01", "a.txt")])
-    return small
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    return project
 
 
 def test_ctrl_c_during_a_command_exits_with_130_and_one_line(small: Project) -> None:
@@ -120,11 +120,11 @@ def test_ctrl_c_during_a_command_exits_with_130_and_one_line(small: Project) -> 
     assert interrupted(small, "idumb.app.upkeep.doctor", "doctor") == WORDS
 
 
-def interrupted(small: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:
+def interrupted(project: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:
     """Return exit code, output and the visible text; a blank line only ends the one in which the terminal shows ^C."""
     process = subprocess.run(
         [sys.executable, "-c", PRESSING, moment, *arguments],
-        cwd=small.folder,
+        cwd=project.folder,
         capture_output=True,
         text=True,
         check=False,

@@ -124,15 +124,6 @@ def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(project: 
     assert "Task T1-01" not in project.subjects()
 
 
-def test_existing_links_and_links_that_stay_inside_are_accepted(project: Project, outside: Path) -> None:
-    project.repo.link("old", str(outside))
-    project.repo.commit("a link", "old")
-    steps = [write("said.txt", "hello\n"), shell("ln -s said.txt greeting.txt; ln -s not-yet later.txt")]
-    files = "create `greeting.txt`, `said.txt`, `later.txt`"
-    project.plan([task("T1-01", files=files, check="grep -q hello greeting.txt old", steps=steps)])
-    assert run(project, "--no-verify").code == 0
-
-
 HIDES = "mkdir -p helper; echo check.sh > helper/.gitignore; echo 'test -s a.txt' > helper/check.sh; echo a > a.txt"
 ROOT = "echo helper > .gitignore; mkdir -p helper; echo exit > helper/check.sh; echo a > a.txt"
 
@@ -142,15 +133,15 @@ def ignoring(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": "one\n"})
 
 
-def configure(ignoring: Project, script: str, settings: str = "run: {max_attempts: 1}\n") -> None:
-    place = ignoring.folder.parent / "actor"
+def configure(project: Project, script: str, settings: str = "run: {max_attempts: 1}\n") -> None:
+    place = project.folder.parent / "actor"
     place.write_text(f"{script}\nexit 0\n")
     binding = f"bindings:\n  b: {{adapter: command, argv: [sh, {json.dumps(str(place))}]}}\n"
-    ignoring.configure(f"builder: b\n{settings}{binding}")
+    project.configure(f"builder: b\n{settings}{binding}")
 
 
-def undeclared(ignoring: Project) -> list[str]:
-    (ended,) = ignoring.events("1", "--kind", "attempt.finished")
+def undeclared(project: Project) -> list[str]:
+    (ended,) = project.events("1", "--kind", "attempt.finished")
     return [row["path"] for row in ended["payload"]["ledger"] if row["status"] == "undeclared"]
 
 
@@ -211,13 +202,13 @@ def validated(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": "# A project\n", "theirs.txt": "theirs\n"})
 
 
-def judged_by(validated: Project, place: Path, script: str) -> None:
+def judged_by(project: Project, place: Path, script: str) -> None:
     """A task whose check passes, and a validator that runs a script first."""
     program = place / "judge"
     program.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
-    validated.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: [{program}]}}\n")
-    validated.plan([making("T1-01", "a.txt")])
+    project.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: [{program}]}}\n")
+    project.plan([making("T1-01", "a.txt")])
 
 
 def test_what_a_validator_changes_is_removed_and_none_of_it_is_yours(validated: Project, tmp_path: Path) -> None:
@@ -238,12 +229,12 @@ TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 @pytest.fixture
 def committing(sandbox: GitSandbox) -> Project:
     """The agent of the first task commits, that of the second does not."""
-    committing = projects.create(sandbox)
+    project = projects.create(sandbox)
     own = f"echo a > a.txt; git add a.txt; git commit -qm first; git commit -q --allow-empty -m 'feat: an a {TOKEN}'"
     steps = [shell(f"{own}; echo b > b.txt")]
     first = task("T1-01", files="create `a.txt`, create `b.txt`", check="test -s a.txt && test -s b.txt", steps=steps)
-    committing.plan([first, task("T1-02", files="create `c.txt`", after="T1-01", steps=[shell("echo c > c.txt")])])
-    return committing
+    project.plan([first, task("T1-02", files="create `c.txt`", after="T1-01", steps=[shell("echo c > c.txt")])])
+    return project
 
 
 def test_its_files_are_in_the_task_s_commit_and_its_messages_are_shown_without_secrets(committing: Project) -> None:
@@ -258,17 +249,17 @@ def test_its_files_are_in_the_task_s_commit_and_its_messages_are_shown_without_s
 
 @pytest.fixture
 def modifying(sandbox: GitSandbox) -> Project:
-    modifying = projects.create(sandbox, files={"app.txt": "one\ntwo\n", ".gitignore": "*.log\n"})
-    modifying.plan(
+    project = projects.create(sandbox, files={"app.txt": "one\ntwo\n", ".gitignore": "*.log\n"})
+    project.plan(
         [task("T1-01", files="modify `app.txt`", check="grep -q TWO app.txt", steps=[edit("app.txt", "two", "TWO")])]
     )
-    return modifying
+    return project
 
 
-def leave_out(modifying: Project) -> None:
+def leave_out(project: Project) -> None:
     """An ignored file and a nested repository."""
-    modifying.repo.write_all({"debug.log": "l", ".idumb/brain/execution/9/progress.json": "{}"})
-    GitSandbox.create(modifying.folder / "inner").write("a", "a")
+    project.repo.write_all({"debug.log": "l", ".idumb/brain/execution/9/progress.json": "{}"})
+    GitSandbox.create(project.folder / "inner").write("a", "a")
 
 
 NAMED = ("ignored by git): debug.log", "a repository of its own): inner")

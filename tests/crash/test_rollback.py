@@ -1,4 +1,4 @@
-"""A rollback or undo that was killed or refused is run again, with the result of an undisturbed one."""
+"""A rollback, undo or report that was killed or refused is made by the next command, as in an undisturbed run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.crash import harness
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, making, task, write
@@ -118,3 +119,22 @@ def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_un
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert ran.idumb(*ran.undoing()).code == 0
     assert projects.user_bytes(before, ran.repo.ledger()) == []
+
+
+BEFORE = ("checkpoint.recorded", "run.completed", "verification.recorded", "reports.committed")
+
+
+@pytest.mark.parametrize("before", seed.one_on_a_push(BEFORE, "reports"))
+def test_resume_writes_the_reports_of_a_killed_run_once(sandbox: GitSandbox, before: str) -> None:
+    """R-OPS-2: the last is the moment after their commit and before the event that records it."""
+    project = projects.create(sandbox, files={"README.md": "# Project\n"})
+    project.plan([making("T1-01", "a.txt")])
+    point = f"before SqliteEventLog.append .*{before}"
+    killed = harness.run(project, "execute-phase", "1", "--approve", project.approval(), at=point)
+    assert killed.code == harness.KILLED, killed
+    for _ in range(2):
+        assert project.json("resume", "1").code == 0
+        assert len(project.trailers("Idumb-Reports")) == 1
+        assert len(project.trailers("Idumb-Task")) == 1
+        assert project.repo.status() == []
+    assert len(project.events("--kind", "reports.committed")) == 1

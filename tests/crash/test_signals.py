@@ -1,4 +1,4 @@
-"""Ctrl-C and TERM while a builder works: the run stops, names the next command, and leaves no process."""
+"""SIGINT, SIGTERM and SIGHUP, while a builder works or at durable calls: the run stops at a safe point (F36)."""
 
 from __future__ import annotations
 
@@ -100,3 +100,30 @@ def test_an_executor_killed_during_git_commit_leaves_one_commit(project: Project
     assert answer.code == 0, answer.out
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
     assert project.repo.status() == []
+
+
+CASES = [
+    (0.02, signal.SIGINT), (0.2, signal.SIGTERM), (0.45, signal.SIGHUP), (0.7, signal.SIGINT), (0.95, signal.SIGTERM)
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> harness.Scene:
+    return harness.Scene(tmp_path_factory.mktemp("interrupted"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("chance", "number"), CASES)
+def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: harness.Scene, chance: float, number: int) -> None:
+    """R-RUN-9."""
+    project = scene.copy()
+    point = int(chance * len(scene.names))
+    answer = scene.start(project, "execute-phase", at=point, signal=number).wait()
+    assert answer.code in {0, 128 + number}, answer
+    assert "Traceback" not in answer.err, answer.err
+    if answer.code:
+        assert answer.error["code"] == "run.interrupted", answer
+    assert harness.left_behind(project) == []
+    resumed = scene.go_on(project)
+    assert resumed.code == 0, resumed
+    assert list(harness.wrong(project, scene.undisturbed)) == []
