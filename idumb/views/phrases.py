@@ -156,5 +156,10 @@ def weaker(record: Data) -> list[str]:
     return [f"  weaker: {row['reason']}: {wording.listed(row['subjects'], _FEW)}" for row in record["weaker"]]
 
 
+def why(task: Data) -> str:
+    """Return the status of a task, and why it has that."""
+    return f"{task['status']}: {task['why']}" if task.get("why") else str(task["status"])
+
+
 def tasks(number: int) -> str:
     return quantities.counted(number, "task")

@@ -28,15 +28,11 @@ def upcoming(data: phrases.Data) -> phrases.Lines:
         task = data["task"]
         lines += [f"{task['id']} {task['title']}", "", *phrases.lines_of(task["prompt"]), ""]
     if data["others"]:
-        rows = [(t["id"], t["title"], _why(t)) for t in data["others"]]
+        rows = [(t["id"], t["title"], phrases.why(t)) for t in data["others"]]
         lines += ["Not yet:", *phrases.columns(rows), ""]
     questions = [f"Waiting for an answer: {item['id']}  {item['what']}" for item in data["decisions"]]
     lines += [*questions, ""] if questions else []
     return lines
-
-
-def _why(task: phrases.Data) -> str:
-    return f"{task['status']}: {task['why']}" if task["why"] else str(task["status"])
 
 
 def submit(data: phrases.Data) -> phrases.Lines:

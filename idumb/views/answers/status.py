@@ -98,16 +98,12 @@ def upcoming(view: Mapping[str, Any]) -> str:
         return _ended(lines)
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
     lines += _listed("Can run now:", [(t["id"], t["title"]) for t in row["next"]])
-    lines += _listed("Not yet:", [(t["id"], t["title"], _why(t)) for t in row["others"]])
+    lines += _listed("Not yet:", [(t["id"], t["title"], phrases.why(t)) for t in row["others"]])
     held = _blocked(row)
     lines += ["", "Blocked:", *held] if held else []
     if row["more"]:
         lines.append(f"  and {row['more']} more; idumb graph {row['phase']} shows all")
     return _ended(lines)
-
-
-def _why(task: Mapping[str, Any]) -> str:
-    return f"{task['status']}: {task['why']}" if task.get("why") else str(task["status"])
 
 
 def roadmap(view: Mapping[str, Any]) -> str:

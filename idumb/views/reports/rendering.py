@@ -83,13 +83,6 @@ def _fenced(text: str, info: str = "") -> str:
     return "\n".join(markup.block(text, info)) if text.strip() else "None."
 
 
-def _symbol(line: Mapping[str, Any]) -> str:
-    """Return the subject of a line of the ledger: a file, or a symbol with its file."""
-    if "symbol" not in line:
-        return markup.code(line["path"])
-    return f"symbol {markup.code(line['symbol'])}" + (f" in {markup.code(line['path'])}" if line["path"] else "")
-
-
 def weakened(events: Sequence[Recorded]) -> Grouped:
     """Return the reasons why evidence proves less, with its subjects."""
     return _grouped((reason, row["subject"]) for row in events for reason in row.get("weaker", ()))
@@ -153,7 +146,6 @@ _FORMS: Mapping[str, Callable[..., str]] = {
     "front_matter": lambda fields: "\n".join(markup.frontmatter(fields)),
     "how": _how,
     "json": lambda value: markup.json_text(dict(value)).rstrip(),
-    "ledger_subject": _symbol,
     "link": lambda text, target: markup.link(markup.prose(text), target),
     "line_counts": lambda counts: quantities.line_counts(*counts),
     "mermaid": lambda text: f"```mermaid\n{text.rstrip()}\n```",
@@ -164,7 +156,6 @@ _FORMS: Mapping[str, Callable[..., str]] = {
 """Filters whose result is Markdown."""
 
 _FACTS: Mapping[str, Callable[..., Any]] = {
-    "clip": quantities.clip,
     "controls": controls,
     "counted": quantities.counted,
     "duration": _markdown(quantities.duration),
