@@ -174,6 +174,17 @@ def test_a_colleague_proves_a_phase_without_a_log(clone: Project, tmp_path: Path
     assert clone.repo.ledger() == before
 
 
+def test_what_the_clone_borrows_from_the_working_tree_is_named(project: Project) -> None:
+    """Whether the log or HEAD says what to prove."""
+    project.configure("checkout: {provide: [data.log]}\n")
+    project.repo.write("data.log", "x\n")
+    step = write("a.txt", "made\n")
+    done(project, task("T1-01", files="create `a.txt`", check="test -s a.txt && test -s data.log", steps=[step]))
+    words = "data.log is copied from your working tree (checkout.provide); another clone does not have it"
+    for flags in ((), ("--commit", "HEAD")):
+        assert words in project.json("prove", "1", *flags).object["warnings"]
+
+
 def test_a_later_commit_that_breaks_a_check_is_not_proven(clone: Project) -> None:
     """Also where the log is, if HEAD is asked for."""
     consent = agreed(clone)

@@ -13,7 +13,7 @@ from idumb.app.consent import phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Checks, Services
+from idumb.app.core.services import Services
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal, WorkFailed
@@ -107,9 +107,16 @@ def run(services: Services, journal: Journal, contract: Contract, effects: Effec
         return
     place, state = services.open_checkout(), journal.state
     checks = services.open_checks(place, state.id).given(contract.variables)
+    limit = float(services.settings.run.check_timeout)
     for task, commands in effects.commands:
         place.show(_tree_of(services, state.tasks[task]), services.history.head().commit)
-        done = [_command(services, journal, checks, task, command) for command in commands]
+        done: list[Evidence] = []
+        for command in commands:
+            services.interrupts.check()
+            with services.interrupts.armed():
+                words = f"rollback of {task}", f"take back {task}"
+                done.append(checks.command(*words, command, timeout=limit, tree=None))
+            journal.write(journal.event("evidence.recorded", task, **done[-1].as_dict()))
         checks.end_processes()
         if failed := next((e for e in done if not e.passed), None):
             before = effects.compensated[: effects.compensated.index(task)]
@@ -136,12 +143,3 @@ def _tree_of(services: Services, task: TaskState) -> str:
             return services.history.tree_of(task.checkpoint.commit)
     head, left = services.history.head().commit, task.work.left_tree
     return services.history.tree_of(head) if left is None else services.trees.committed(head, left, task.work.touched)
-
-
-def _command(services: Services, journal: Journal, checks: Checks, task: str, command: str) -> Evidence:
-    services.interrupts.check()
-    limit = float(services.settings.run.check_timeout)
-    with services.interrupts.armed():
-        result = checks.command(f"rollback of {task}", f"take back {task}", command, timeout=limit, tree=None)
-    journal.write(journal.event("evidence.recorded", task, **result.as_dict()))
-    return result

@@ -59,8 +59,6 @@ class Recordings:
             return None
         upto = playable[:number]
         last = upto[-1]
-        from idumb.domain.agent import RecordedAttempt
-
         return RecordedAttempt(
             digest=task_state.digest,
             built=_builder_result(last.builder or {}),

@@ -187,11 +187,11 @@ def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskS
 
     Those carried from earlier runs of the phase are included.
     """
-    order = first_attempts(services, state)
+    order, last = first_attempts(services, state), -1
     if to != START:
-        limit = _position(order, to)
-        order = order[limit + 1 :]
-    return tuple(task_state for _, task_state in order)
+        checkpoint = next(task_state.checkpoint for _, task_state in order if task_state.id == to)
+        last = checkpoint.seq if checkpoint else 0
+    return tuple(task_state for seq, task_state in order if seq > last)
 
 
 def target_before(services: Services, state: RunState, started: int) -> str:
@@ -199,12 +199,6 @@ def target_before(services: Services, state: RunState, started: int) -> str:
     order = first_attempts(services, state)
     kept = [k.id for seq, k in order if seq < started and k.checkpoint is not None and k.checkpoint.seq < started]
     return kept[-1] if kept else START
-
-
-def _position(order: Sequence[tuple[int, TaskState]], task: str) -> int:
-    checkpoint = next(k.checkpoint for _, k in order if k.id == task)
-    last = checkpoint.seq if checkpoint else 0
-    return max((i for i, (seq, _) in enumerate(order) if seq <= last), default=-1)
 
 
 def first_attempts(services: Services, state: RunState) -> list[tuple[int, TaskState]]:

@@ -104,15 +104,13 @@ def _completed(services: Services, request: Request, where: PhaseLocation, read:
     """Return the request with a goal and at least one valid task."""
     if read is not None:
         request = _asked(request, where, read)
-    if not request.goal.strip() or not request.tasks:
-        lacks = {"a goal": not request.goal.strip(), "a task": not request.tasks}
-        missing = [name for name, lacking in lacks.items() if lacking]
-        words = [*(["--goal", "GOAL"] if lacks["a goal"] else []), *(EXAMPLE if lacks["a task"] else [])]
-        complete = again(services, *words)
+    missing: dict[str, tuple[str, ...]] = {} if request.goal.strip() else {"a goal": ("--goal", "GOAL")}
+    missing |= {} if request.tasks else {"a task": EXAMPLE}
+    if missing:
         raise Refusal(
             "plan.incomplete",
             f"The plan of phase {where.phase} needs {' and '.join(missing)}, and nobody answered at a terminal.",
-            hint=complete,
+            hint=again(services, *(word for words in missing.values() for word in words)),
         )
     require_tasks(request.tasks, Action.of("plan", "new", where.phase))
     return request

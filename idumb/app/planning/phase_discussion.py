@@ -154,22 +154,20 @@ def _result(services: Services, where: PhaseLocation, answered: Sequence[str], w
     questions = phase_context.gather(services, where).questions
     waiting = [q for q in questions if not q.answer]
     phase, path = where.phase, where.path("CONTEXT")
-    next_commands = (
-        [Action.of("plan", "discuss", phase, "--answer", f"{waiting[0].id}=TEXT")]
-        if waiting
-        else [Action.of("plan-phase", phase)]
-    )
+    ways = [Action.of("plan-phase", phase), Action.of("plan", "discuss", phase, "--more")]
+    if waiting:
+        ways = [Action.of("plan", "discuss", phase, "--answer", f"{waiting[0].id}=TEXT")]
     data = {
         "phase": phase,
         "path": path if questions else None,
         "questions": [{"id": q.id, "text": q.text, "why": q.why, "answer": q.answer or None} for q in questions],
         "answered": list(answered),
         "open": [q.id for q in waiting],
-        "next": next_commands if waiting else [*next_commands, Action.of("plan", "discuss", phase, "--more")],
+        "next": ways,
     }
     if not waiting or answered:
         return Result(data, warnings=tuple(warnings))
     count = len(waiting)
     words = f"{count} question{'s' * (count != 1)} about phase {phase} need{'s' * (count == 1)} an answer."
-    failure = ("question.waiting", words, f"{next_commands[0]}; or write the answer below the question in {path}")
+    failure = ("question.waiting", words, f"{ways[0]}; or write the answer below the question in {path}")
     return Result(data, EXIT_WAITING, tuple(warnings), failure, {"phase": phase})

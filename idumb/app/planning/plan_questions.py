@@ -111,12 +111,8 @@ def _newest(services: Services) -> list[tuple[Event, Event | None]]:
         if event.run is None and event.payload["kind"] == PLAN and event.payload.get("worktree") == services.worktree:
             newest.pop(event.payload["path"], None)
             newest[event.payload["path"]] = event
-    return [(question_event, _answer(services, question_event)) for question_event in newest.values()]
-
-
-def _answer(services: Services, question_event: Event) -> Event | None:
-    answers = services.log.events(kind="decision.answered", after=question_event.seq)
-    return next((answer for answer in answers if answer.payload["decision"] == question_event.payload["id"]), None)
+    answers = {event.payload["decision"]: event for event in services.log.events(kind="decision.answered")}
+    return [(asked, answers.get(asked.payload["id"])) for asked in newest.values()]
 
 
 def _whole(question: Mapping[str, Any]) -> bool:

@@ -202,6 +202,9 @@ def _planned(
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
     elsewhere = outside_work.lookup(services, contract.phase, row["folder"]) if state is None else {}
+    word = "changed" if changed else "ready"
+    if current is not None:
+        word = "verified" if current.verified else current.state
     asked = next_steps.pending(current, services.clock.now()) if current else []
     situation = next_steps.situation(services, contract, current, statuses, asked)
     shown = {
@@ -209,7 +212,7 @@ def _planned(
         "phase": contract.phase,
         "title": row["title"] or contract.plans[0].title,
         "mode": contract.mode,
-        "state": "recorded" if elsewhere else "invalid" if wrong else _state_word(current, changed=changed),
+        "state": "recorded" if elsewhere else "invalid" if wrong else word,
         "elsewhere": elsewhere,
         "run": state.id if state else None,
         "session": state.session if state else None,
@@ -319,35 +322,21 @@ def _blank_state(contract: Contract, before: RunState | None) -> RunState:
     return state
 
 
-def _state_word(state: RunState | None, *, changed: bool) -> str:
-    if state is None:
-        return "changed" if changed else "ready"
-    if state.verified:
-        return "verified"
-    return state.state
-
-
 def _row(contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
     return {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
 
 
 def other_task(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
     """Return a task that is not next, with the reason, and commands that unblock it."""
-    row = {**_row(contract, task, shown), "why": waiting_reason(contract, state, shown, task)}
+    status, task_state = shown[task], state.tasks.get(task) if state else None
+    why = task_state.reason if task_state else ""
+    if status in (outcome.BLOCKED, outcome.PENDING):
+        why = actions.why_blocked(contract, state, shown, task)
+    elif status == outcome.WAITING and task_state is not None and task_state.decisions:
+        why = f"waits for an answer: {', '.join(task_state.decisions)}"
+    row = {**_row(contract, task, shown), "why": why}
     ways = actions.unblocking(contract, state, shown, task)
     return {**row, "actions": ways} if ways else row
-
-
-def waiting_reason(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
-    """Return why a task is not next, in one phrase."""
-    status = shown[task]
-    task_state = state.tasks.get(task) if state else None
-    if status in (outcome.BLOCKED, outcome.PENDING):
-        return actions.why_blocked(contract, state, shown, task)
-    if status == outcome.WAITING:
-        decision_ids = ", ".join(task_state.decisions) if task_state else ""
-        return f"waits for an answer: {decision_ids}" if decision_ids or task_state is None else task_state.reason
-    return task_state.reason if task_state else ""
 
 
 def _is_done(row: Mapping[str, Any]) -> bool:

@@ -100,10 +100,8 @@ def _prove(
             why = f"checkpoint {(place.snapshot or '')[:10]} no longer exists"
             return [_row(task, place, reruns.NO_COMMIT, why) for task in tasks], [], []
         clone.show(tree, place.commit or place.head)
-        provided = f"{', '.join(clone.provided)} is copied from your working tree (checkout.provide)"
-        notes = [f"{provided}; another clone does not have it"] if clone.provided else []
-        notes += clone.missing
-        proof = Proof(services, contract, contract.plan_by_task(), tree, clone, checks.given(contract.variables), notes)
+        given = checks.given(contract.variables)
+        proof = Proof(services, contract, contract.plan_by_task(), tree, given, reruns.notes(clone))
         rows = [_task(proof, state, task, place, whole=whole) for task in tasks]
         criteria = list(_phase(proof, state)) if whole else []
         failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))

@@ -46,7 +46,7 @@ def prove(services: Services, phase: str, task: str | None, approved: tuple[str,
     with services.interrupts.armed(), services.open_as_stranger(head, work) as (clone, checks):
         clone.show(tree, head)
         plans, given = contract.plan_by_task(), checks.given(contract.variables)
-        proof = reruns.Proof(services, contract, plans, tree, clone, given, [*clone.missing])
+        proof = reruns.Proof(services, contract, plans, tree, given, reruns.notes(clone))
         rows = [_task(proof, id, commits.get(id), accepted=verified) for id in chosen]
         criteria = [] if task else [reruns.run(proof, check, None) for check in rerun.checks_of_phase(contract.plans)]
     facts = {"phase": contract.phase, "run": None, "commit": head, "checkpoint": None}

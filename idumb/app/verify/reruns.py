@@ -36,10 +36,15 @@ class Proof:
     contract: Contract
     plans: Mapping[str, Plan]
     tree: str
-    clone: Checkout
     checks: Checks
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
     ran: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
+
+
+def notes(clone: Checkout) -> list[str]:
+    """Return what another clone would not have, and what this one lacks."""
+    provided = f"{', '.join(clone.provided)} is copied from your working tree (checkout.provide)"
+    return [*([f"{provided}; another clone does not have it"] if clone.provided else []), *clone.missing]
 
 
 def chosen(contract: Contract, task: str) -> str:

@@ -10,7 +10,6 @@ from idumb.app.history import recordings
 from idumb.domain import outcome
 from idumb.domain.agent import AgentResult, RecordedAttempt
 from idumb.domain.proof import evidence, ledger
-from tests.support.cases import every
 
 if TYPE_CHECKING:
     import pytest
@@ -73,13 +72,11 @@ def test_of_attempts_that_waited_for_a_verdict_the_one_with_a_verdict_is_replaye
     assert played.judged_tree == "judged-2"
 
 
-@every("judged, candidate", [(None, "new"), ("old", ""), ("lost", "new")])
-def test_a_judged_tree_that_is_not_recorded_is_not_guessed(judged: str | None, candidate: str) -> None:
-    recorded = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
-    assert kept().differing(recorded, candidate) is None
+def test_a_judged_tree_is_compared_without_idumb_s_own_files_and_never_guessed() -> None:
+    def recorded(judged: str | None) -> RecordedAttempt:
+        return RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
 
-
-def test_idumb_s_own_files_are_not_part_of_the_judged_tree() -> None:
-    recorded = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), "old")
-    assert kept(".idumb/config.yaml", ".planning/phases/1/1-SUMMARY.md").differing(recorded, "new") == ()
-    assert kept(".idumb/config.yaml", "a.txt").differing(recorded, "new") == ("a.txt",)
+    for judged, candidate in ((None, "new"), ("old", ""), ("lost", "new")):
+        assert kept().differing(recorded(judged), candidate) is None
+    assert kept(".idumb/config.yaml", ".planning/phases/1/1-SUMMARY.md").differing(recorded("old"), "new") == ()
+    assert kept(".idumb/config.yaml", "a.txt").differing(recorded("old"), "new") == ("a.txt",)

@@ -117,11 +117,9 @@ def test_transient_failures_are_retried_by_the_clock_and_recorded(services: Cont
     result = asked(services)
     assert (result.outcome, result.failure, result.usage.tokens_in) == ("completed", None, 6)
     assert clock.seconds - before >= 5 + 15
-    retried = list(services.log.events(kind="call.retried"))
-    assert [(e.payload["call"], e.payload["pause"], e.payload["failure"]) for e in retried] == [
-        (1, 5, "network"),
-        (2, 15, "network"),
-    ]
+    payloads = [event.payload for event in services.log.events(kind="call.retried")]
+    retried = [(payload["call"], payload["pause"], payload["failure"]) for payload in payloads]
+    assert retried == [(1, 5, "network"), (2, 15, "network")]
     changed = [e.payload["failures"] for e in services.log.events(kind="breaker.changed")]
     assert changed == [1, 2, 0]
 
@@ -142,10 +140,7 @@ def test_a_role_is_not_called_beyond_its_ceiling(services: Container, sandbox: G
 def test_a_cloned_configuration_starts_no_unapproved_program(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
     digest = digest_of(services, ["planner"])
-    for attempt in (
-        lambda: asked(services),
-        lambda: ensure(services, ["planner"], approve=()),
-    ):
+    for attempt in (lambda: asked(services), lambda: ensure(services, ["planner"], approve=())):
         with pytest.raises(Refusal) as caught:
             attempt()
         assert caught.value.code == "consent.missing"

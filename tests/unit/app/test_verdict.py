@@ -22,16 +22,12 @@ PASSED = proof("AC-1", evidence.PASSED)
 
 
 def test_failures_come_first_then_pending_answers_then_missing_proofs() -> None:
+    waiting = proof("AC-3", evidence.WAITING)
     cases: list[tuple[list[Evidence], list[str], list[str], tuple[str, str, list[str]]]] = [
         ([PASSED], [], [], ("passed", "every check passed", [])),
-        (
-            [PASSED, proof("AC-2", evidence.FAILED), proof("AC-3", evidence.WAITING)],
-            [],
-            [],
-            ("failed", "AC-2 failed", []),
-        ),
+        ([PASSED, proof("AC-2", evidence.FAILED), waiting], [], [], ("failed", "AC-2 failed", [])),
         ([PASSED], ["b.txt is gone"], [], ("failed", "b.txt is gone", [])),
-        ([proof("AC-3", evidence.WAITING)], [], [WEAK], ("waiting", "1 criterion waits for your answer", [])),
+        ([waiting], [], [WEAK], ("waiting", "1 criterion waits for your answer", [])),
         ([PASSED], [], [WEAK], ("partial", WEAK, [WEAK])),
     ]
     assert not [
