@@ -54,7 +54,8 @@ class PhaseContext:
     @property
     def digest(self) -> str:
         """Return the hash of everything that research depends on. Research made from another hash is stale."""
-        return _digest(self.roadmap, self.project, self.requirements, self.context)
+        texts = (self.roadmap, self.project, self.requirements, self.context)
+        return canonical_json.digest([hashlib.sha256(t.encode("utf-8", "surrogateescape")).hexdigest() for t in texts])
 
     def values(self) -> Mapping[str, str]:
         """Return the values for prompt templates. Every text from a file is fenced."""
@@ -73,10 +74,6 @@ class PhaseContext:
 
 def _quoted(text: str) -> str:
     return wording.fenced(wording.truncate(text), "markdown")
-
-
-def _digest(*texts: str) -> str:
-    return canonical_json.digest([hashlib.sha256(t.encode("utf-8", "surrogateescape")).hexdigest() for t in texts])
 
 
 def locate(services: Services, phase: str) -> PhaseLocation:

@@ -26,7 +26,13 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
         options = ("--add", "TITLE") if after is None else ("--add", "TITLE", "--after", after)
         raise InputError("roadmap.no-title", "A phase needs a title.", hint=Action("roadmap", options))
     with operation.owned(services, "roadmap") as owned:
-        predecessor = None if after is None else _numbered(services, after)
+        predecessor = None if after is None else phase_context.locate(services, after).phase
+        if predecessor is not None and any(_NUMBER.fullmatch(part) is None for part in predecessor.split(".")):
+            raise InputError(
+                "roadmap.no-number",
+                f"Phase {predecessor} is not numbered like a roadmap phase, so no phase can follow it.",
+                hint="idumb roadmap lists the phases",
+            )
         owned.record()
         numbers = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
         wholes = (digits[0] for number in numbers if (digits := re.match(r"\d+", number)))
@@ -39,18 +45,6 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
         )
         services.reports.write_source(phase_context.ROADMAP, text)
         services.trees.force((phase_context.ROADMAP,))
-    return number
-
-
-def _numbered(services: Services, after: str) -> str:
-    """Return the number of an existing phase, as folder or roadmap spell it."""
-    number = phase_context.locate(services, after).phase
-    if any(_NUMBER.fullmatch(part) is None for part in number.split(".")):
-        raise InputError(
-            "roadmap.no-number",
-            f"Phase {number} is not numbered like a roadmap phase, so no phase can follow it.",
-            hint="idumb roadmap lists the phases",
-        )
     return number
 
 

@@ -21,7 +21,6 @@ from idumb.domain.action import Action
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
@@ -33,12 +32,13 @@ def show(services: Services, task: str) -> Result:
     """Return a task as the plan declares it, with its attempts and evidence from the newest run."""
     contract, state, task_id = _find(services, task)
     declared = contract.tasks[task_id]
+    names = (field.name for field in dataclasses.fields(declared))
     data: dict[str, Any] = {
         "id": task_id,
         "phase": contract.phase,
         "plan": contract.plan_of(task_id).path,
         "line": declared.span.line if declared.span else None,
-        "task": _plain(declared),
+        "task": {name: _value(getattr(declared, name)) for name in names if name not in _SKIPPED_FIELDS},
         "proofs": contracts.proofs(declared),
         "steps": len(declared.steps),
         "run": None,
@@ -61,11 +61,6 @@ def show(services: Services, task: str) -> Result:
             ],
         }
     return Result(data)
-
-
-def _plain(task: Task) -> dict[str, Any]:
-    plain = {f.name: getattr(task, f.name) for f in dataclasses.fields(task) if f.name not in _SKIPPED_FIELDS}
-    return {k: _value(v) for k, v in plain.items()}
 
 
 def _value(value: Any) -> Any:

@@ -37,7 +37,11 @@ class Place:
 
 def install(places: Sequence[Place], texts: Mapping[str, str], version: str, *, dry_run: bool = False) -> Result:
     """Write the commands that are missing or of another version; report files that the user changed and keep them."""
-    rows = [row for place in places for row in _change(place, _shipped(place, texts, version), dry_run=dry_run)]
+    rows = list[Row]()
+    for place in places:
+        commands = ((name, hosts.read(name, text)) for name, text in sorted(texts.items()))
+        own = {hosts.path(place.host, name): hosts.installed(place.host, each, version) for name, each in commands}
+        rows += _change(place, own, dry_run=dry_run)
     return _result(places, rows, dry_run=dry_run)
 
 
@@ -50,7 +54,9 @@ def remove(places: Sequence[Place], *, dry_run: bool = False) -> Result:
 def _change(place: Place, shipped: Mapping[str, str], *, dry_run: bool) -> list[Row]:
     """Make the files of a place those that are shipped, and return what was done with each."""
     rows = []
-    for file in dict.fromkeys((*shipped, *_ours(place))):
+    below = place.files.below(place.folder, place.host.file.count("/"))
+    ours = (file for file in below if hosts.is_named_like_ours(place.host, file))
+    for file in dict.fromkeys((*shipped, *ours)):
         path, text = f"{place.folder}/{file}", shipped.get(file)
         try:
             action = _action(place.files.read(path), text)
@@ -66,18 +72,6 @@ def _change(place: Place, shipped: Mapping[str, str], *, dry_run: bool) -> list[
             ) from problem
         rows.append({"path": path, "action": action})
     return rows
-
-
-def _shipped(place: Place, texts: Mapping[str, str], version: str) -> dict[str, str]:
-    """Return the text of each file that this version installs."""
-    commands = ((name, hosts.read(name, text)) for name, text in sorted(texts.items()))
-    return {hosts.path(place.host, name): hosts.installed(place.host, command, version) for name, command in commands}
-
-
-def _ours(place: Place) -> tuple[str, ...]:
-    """Return files in the host's folder with the names of idumb's commands."""
-    depth = place.host.file.count("/")
-    return tuple(f for f in place.files.below(place.folder, depth) if hosts.is_named_like_ours(place.host, f))
 
 
 def _action(present: str | None, shipped: str | None) -> str:

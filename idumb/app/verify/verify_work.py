@@ -76,17 +76,14 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, warnings)
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
-    hint = record.get("fix") or (data["next"][0] if unfinished else _next_command(contract, record))
+    way = Action.of("show", contract.order[0])
+    if record["status"] == "waiting" or record["decision"] is not None:
+        way = actions.DECISIONS
+    elif record["status"] == verdict.PARTIAL:
+        way = Action.of("verify-work", contract.phase, "--gaps")
+    hint = record.get("fix") or (data["next"][0] if unfinished else way)
     failure = (f"verification.{record['status']}", f"Phase {contract.phase}: {record['reason']}", hint)
     return Result(data, code, warnings, failure, failure_report.of_verification(services, state, contract, record))
-
-
-def _next_command(contract: Contract, record: Mapping[str, Any]) -> Action:
-    if record["status"] == "waiting" or record["decision"] is not None:
-        return actions.DECISIONS
-    if record["status"] == verdict.PARTIAL:
-        return Action.of("verify-work", contract.phase, "--gaps")
-    return Action.of("show", contract.order[0])
 
 
 def judge(services: Services, journal: Journal, contract: Contract, *, asks: bool = True) -> dict[str, Any]:
