@@ -48,6 +48,8 @@ READING: Mapping[str, tuple[str, ...]] = {
     "show --usage": ("show", "1", "--usage"),
     "decisions": ("decisions",),
     "show --debug": ("show", "T1-01", "--debug"),
+    "debug": ("debug", "inspect", "1"),
+    "debug validate": ("debug", "validate", "1"),
     "handoff": ("handoff", "list"),
     "dlq": ("dlq", "list"),
     "log": ("log", "1"),
