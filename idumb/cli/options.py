@@ -80,7 +80,10 @@ def command(
                 return 0
             view = values.get("view") or usual
             shown_as = view if "." in view else f"{module}.{view}"
-            return output.finish(answers, result, shown_as, as_json=as_json, quiet=events)
+            try:
+                return output.finish(answers, result, shown_as, as_json=as_json, quiet=events)
+            except OSError as problem:
+                return output.unwritten(problem)
 
         click_command = click.command(name)(invoke)
         click_command.params += _EVERYWHERE

@@ -10,6 +10,8 @@ import errno
 import hashlib
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 
 from idumb.cli import system_errors
 from idumb.system.files import file_systems
+from tests.meta import source
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.choices import refused
@@ -177,3 +180,12 @@ def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
             assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in explained.message
             assert explained.hint is not None
             assert "XDG_STATE_HOME" in explained.hint
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a file that is always full")
+def test_an_answer_that_cannot_be_written_is_one_error(project: Project) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(source.ROOT)}
+    command = f"cd {project.folder} && {sys.executable} -m idumb status >/dev/full"
+    ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (4, 2)
+    assert ended.stderr.startswith("idumb: Cannot write the answer: No space left on device [system.refused]\n")

@@ -197,9 +197,7 @@ def _readable(stream: TextIO, seconds: float) -> bool:
     return bool(select.select([number], [], [], seconds)[0])
 
 
-def at_terminal(
-    armed: Armed = contextlib.nullcontext, timeout: Timeout = lambda: ASK_TIMEOUT, shown: Callable[[str], str] = str
-) -> Terminal | Nobody:
+def at_terminal(armed: Armed, timeout: Timeout, shown: Callable[[str], str]) -> Terminal | Nobody:
     """Return the terminal of this process if standard input and error are one; otherwise `Nobody`."""
     from idumb.system.files import user_folders
 

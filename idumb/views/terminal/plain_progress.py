@@ -44,16 +44,11 @@ class QuietStream:
 
 
 class PlainProgress:
-    """A `Reporter` that prints lines. `titles` maps task id to title in execution order and may be filled later.
+    """A `Reporter` that prints lines. `escape` makes foreign text safe for a terminal."""
 
-    `escape` makes foreign text safe for a terminal.
-    """
-
-    def __init__(
-        self, stream: TextIO, titles: Mapping[str, str] | None = None, escape: Callable[[str], str] = markup.visible
-    ) -> None:
+    def __init__(self, stream: TextIO, escape: Callable[[str], str] = markup.visible) -> None:
         self._stream = QuietStream(stream)
-        self._context = LineContext({} if titles is None else titles, escape)
+        self._context = LineContext(escape=escape)
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         del statuses  # lines show events, not the whole state

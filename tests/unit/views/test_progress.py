@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 def _lines(log: examples.Log) -> list[str]:
     stream = io.StringIO()
-    reporter = plain_progress.PlainProgress(stream, {i: log.contract.tasks[i].title for i in log.contract.order})
+    reporter = plain_progress.PlainProgress(stream)
+    reporter.begin({i: log.contract.tasks[i].title for i in log.contract.order}, {})
     for event in log.events:
         reporter.event(event)
     return stream.getvalue().splitlines()
@@ -49,10 +50,9 @@ def test_foreign_text_in_progress_is_escaped() -> None:
 
 
 def test_a_malformed_event_does_not_stop_a_run() -> None:
-    stream = io.StringIO()
     odd = Event(1, "op", None, None, None, "evidence.recorded", {}, 1, 1, "", GENESIS, GENESIS)
-    plain_progress.PlainProgress(stream).event(odd)
-    assert stream.getvalue().startswith("evidence.recorded (not shown")
+    line = plain_progress.render(odd, plain_progress.LineContext())
+    assert (line or "").startswith("evidence.recorded (not shown")
 
 
 class _Broken(io.StringIO):
