@@ -71,3 +71,17 @@ def test_a_raised_ceiling_is_remembered_as_the_higher_one(
     answering(monkeypatch, "raise", "yes")
     assert run(project).code == 0
     assert "ceilings: {run: {cost_usd: 3}}\n" in project.read(".idumb/config.yaml")
+
+
+def test_an_answer_that_its_own_effect_forgot_is_no_setting(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed verification forgets the answers about the phase, and work that is reset those about the task."""
+    project.plan([making("T1-01", "a.txt")], head="success_criteria: ['It looks good — human']\n")
+    answering(monkeypatch, "no")
+    assert "All tasks of phase 1 are done, but verify-work says failed" in run(project).err
+    project.plan([making("T2-01", "b.txt"), failing_task("T2-02", "e.txt")], phase="2")
+    approved = ("--approve", project.approval("2"))
+    assert project.quick("execute-phase", "2", *approved).code == 1
+    project.repo.git("reset", "-q", "--hard", "HEAD~1")
+    answering(monkeypatch, "again")
+    ended = project.quick("resume", "2", "--retry-failed")
+    assert (ended.code, project.read("b.txt")) == (1, "made\n"), ended

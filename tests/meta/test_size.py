@@ -7,7 +7,7 @@ from tests.meta import size
 BUDGETS = {
     "domain": 8_270,
     "markdown": 6_559,
-    "app, engine rooms": 7_326,
+    "app, engine rooms": 7_327,
     "app, use cases": 8_607,
     "composition": 706,
     "cli, views": 4_512,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-TESTS = 67_088
+TESTS = 67_102
 
 
 def test_no_room_is_above_its_budget() -> None:

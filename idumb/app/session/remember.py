@@ -29,10 +29,14 @@ def offer(services: Services, journal: Journal) -> tuple[str, ...]:
 
 
 def _settings(services: Services, journal: Journal) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the name of each setting with its value and the command that sets it; the last answer counts."""
+    """Yield the name of each setting with its value and the command that sets it; the last answer counts.
+
+    Its own effect may have forgotten an answer, such as that a phase does not count, or that a task runs again.
+    """
     state = journal.state
-    for event in services.log.events(run=state.id, operation=journal.operation, kind="decision.answered"):
-        command = questions.chosen(state, event.payload["decision"]).remember
+    events = services.log.events(run=state.id, operation=journal.operation, kind="decision.answered")
+    for id in dict.fromkeys(event.payload["decision"] for event in events):
+        command = questions.chosen(state, id).remember if id in state.answers else ""
         if command:
             *_, name, value = shlex.split(command)
             yield name, (value, command)
