@@ -8,12 +8,10 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import jsonschema
-
 from idumb.domain.runs.event import Event
 from idumb.views.terminal.plain_progress import PlainProgress
 from tests.support.project import Project, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 if TYPE_CHECKING:
     import pytest
@@ -23,7 +21,7 @@ say() { printf '%s' "$1" > $IDUMB_STATE_FILE.new; mv $IDUMB_STATE_FILE.new $IDUM
 wait_for() { read line < $HOME/$1; }
 """
 TOLD = "attempt.told"
-SCHEMA = published("status")
+SCHEMA = validator("status")
 
 
 def built_by(project: Project, home: Path, script: str) -> str:
@@ -56,7 +54,7 @@ echo done > a.txt
         second = run.wait_for(TOLD, "T1-01")
         assert (second["payload"]["state"], second["payload"]["number"]) == ("waiting", 2)
         view = project.quick("status", "--json").data
-        jsonschema.Draft202012Validator(SCHEMA).validate(view)
+        SCHEMA.validate(view)
         told = view["phases"][0]["told"]
         fields = (told["task"], told["role"], told["state"], told["at"])
         assert fields == ("T1-01", "builder", "waiting", second["at"])

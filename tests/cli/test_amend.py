@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.support import project as projects
@@ -17,7 +16,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, versions
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 
 def _halted(sandbox: GitSandbox) -> Project:
@@ -39,8 +38,7 @@ verified = prepared_project(_verified)
 
 
 def validate(value: object, name: str) -> None:
-    schema = published(name)
-    jsonschema.Draft202012Validator(schema).validate(value)
+    validator(name).validate(value)
 
 
 def refused(answer: Answer, code: str, exit_code: int = 4) -> dict[str, Any]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("run")
+SCHEMA = validator("run")
 # It leaves its prompt outside of the repository, and does the work only when it is asked a second time.
 SCRIPT = 'cat > "$HOME/prompt-$(ls "$HOME" | grep -c ^prompt)"; test -e "$HOME/prompt-1" && echo x > a.txt; true'
 
@@ -33,7 +32,7 @@ def project(sandbox: GitSandbox) -> Project:
 def ask(project: Project, *flags: str) -> list[dict[str, object]]:
     answer = project.quick("execute-phase", "1", "--ask", *flags, "--json")
     assert answer.code == 0, answer.out
-    jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    SCHEMA.validate(answer.data)
     prepared = answer.data["prepared"]
     assert isinstance(prepared, list)
     return prepared

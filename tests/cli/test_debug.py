@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from idumb.views.html import page
@@ -16,9 +15,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, create, making, shell, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("show-debug")
+SCHEMA = validator("show-debug")
 PLAN = ".planning/phases/1/01-PLAN.md"
 ROLES = "bindings: {one: {adapter: command, argv: [sh, agent.sh]}}\nroles: {debugger: {binding: one}}\n"
 CEILING = "ceilings: {run: {tokens: 9}}\n"
@@ -54,7 +53,7 @@ def debug(project: Project, *flags: str) -> Answer:
     alone = () if "--approve" in flags else ("--facts-only",)
     answer = project.quick("show", "T1-02", "--debug", *flags, *alone, "--json")
     if answer.code == 0:
-        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+        SCHEMA.validate(answer.data)
     return answer
 
 
@@ -103,7 +102,7 @@ def test_the_debugger_is_asked_once_a_person_consented(project: Project) -> None
     assert "Diagnosis by one (an opinion):" in project.quick("show", "T1-02", "--debug").out
 
 
-TRANSCRIPT = published("show-transcript")
+TRANSCRIPT = validator("show-transcript")
 SECRET = "sk-ant-api03-" + "x7Kq" * 12
 CLAUDE = (
     {"type": "system", "subtype": "init", "session_id": "s", "model": "claude-test"},
@@ -135,7 +134,7 @@ def reporting(project: Project, tmp_path: Path, name: str, events: tuple[object,
 def transcript(project: Project, *flags: str) -> dict[str, list[str]]:
     answer = project.quick("show", "T1-01", "--transcript", *flags, "--json")
     assert answer.code == 0, answer
-    jsonschema.Draft202012Validator(TRANSCRIPT).validate(answer.data)
+    TRANSCRIPT.validate(answer.data)
     return {row["role"]: row["output"].splitlines() for row in answer.data["transcripts"]}
 
 

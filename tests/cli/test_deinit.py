@@ -9,16 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.support import doctor as doctors
 from tests.support import warm
 from tests.support.prepared import Prepared
 from tests.support.project import Project
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("deinit")
+SCHEMA = validator("deinit")
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: 
     refs = sorted(project.repo.refs("refs/idumb/"))
     answer = project.quick("deinit", "--yes", "--json")
     assert answer.code == 0, answer.out
-    jsonschema.validate(answer.data, SCHEMA)
+    SCHEMA.validate(answer.data)
     assert answer.data["refs"] == 3
     assert answer.data["ref_names"] == refs
     assert {folder["what"] for folder in answer.data["folders"]} == {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 
-import jsonschema
 import pytest
 
 from tests.cli.test_editor import follows
@@ -16,14 +15,13 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
-from tests.support.schemas import published
+from tests.support.schemas import published, validator
 
 
 def dropped(project: Project, *words: str) -> Answer:
     answer = project.json("drop", *words, "--why", "not wanted")
     if answer.code == 0:
-        schema = published("drop")
-        jsonschema.Draft202012Validator(schema).validate(answer.data)
+        validator("drop").validate(answer.data)
     return answer
 
 

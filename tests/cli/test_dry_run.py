@@ -7,16 +7,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
 from tests.support.project import Project, delete, edit, failing_task, making, shell, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("run")
+SCHEMA = validator("run")
 
 
 def everything(project: Project) -> dict[str, Any]:
@@ -34,7 +33,7 @@ def rehearse(project: Project, *flags: str, approve: bool = True) -> Answer:
     after = everything(project)
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == set()
     if answer.data:
-        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+        SCHEMA.validate(answer.data)
     return answer
 
 

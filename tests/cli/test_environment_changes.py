@@ -7,7 +7,6 @@ import json
 import os
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.support import choices, seed
@@ -18,7 +17,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 
 @pytest.fixture
@@ -142,8 +141,7 @@ def test_programs_that_checks_start_are_in_the_envelope(guided: Project) -> None
     assert programs == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
     assert f"prove {checker} " in project.quick("show", "T1-01", "--envelope").out
     (started, *_) = kinds(project, "attempt.started")
-    schema = published("envelope")
-    jsonschema.Draft202012Validator(schema).validate(started["envelope"])
+    validator("envelope").validate(started["envelope"])
 
 
 def stopped(sandbox: GitSandbox, mode: str) -> Project:

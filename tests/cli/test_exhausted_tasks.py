@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jsonschema
 import pytest
 
 from tests.support import project as projects
@@ -11,7 +10,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, run
 from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making, shell, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 QUESTION = "T1-02.exhausted.3"
 CHOICES = ["retry", "accept", "skip", "roll-back"]
@@ -42,14 +41,14 @@ project = prepared_project(_exhausted)
 def decisions(project: Project) -> list[str]:
     rows = project.quick("decisions", "--json").data["decisions"]
     for row in rows:
-        jsonschema.Draft202012Validator(published("decision")).validate(row)
+        validator("decision").validate(row)
     return [str(row["id"]) for row in rows]
 
 
 def decide(project: Project, *words: str) -> Answer:
     answer = project.quick("decide", *words, "--json")
     if answer.code == 0:
-        jsonschema.Draft202012Validator(published("decide")).validate(answer.data)
+        validator("decide").validate(answer.data)
     return answer
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.support import ended_runs
@@ -15,7 +14,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, failing_task, making, shell, task, write
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 
 def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project, tmp_path: Path) -> None:
@@ -85,7 +84,7 @@ def test_a_task_s_write_to_a_protected_path_is_not_delivered_by_accept(project: 
     assert [project.read(path) if project.exists(path) else None for path in PROTECTED] == before
 
 
-SCHEMA = published("dlq")
+SCHEMA = validator("dlq")
 
 
 def _parked(sandbox: GitSandbox) -> Project:
@@ -108,7 +107,7 @@ failing = prepared_project(_parked)
 def dlq(project: Project, *words: str) -> Answer:
     answer = project.quick("dlq", *words, "--json")
     if answer.code == 0 and words[0] != "retry":
-        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+        SCHEMA.validate(answer.data)
     return answer
 
 

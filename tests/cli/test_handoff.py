@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.support import project as projects
@@ -14,9 +13,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("handoff")
+SCHEMA = validator("handoff")
 SEVERAL = (
     "- **Handoff to:**\n  - human (error recovery)\n  - verifier\n- **Priority:** high\n- **Notes:** look at <b>a</b>\n"
 )
@@ -40,7 +39,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def handoff(project: Project, *words: str) -> Answer:
     answer = project.quick("handoff", *words, "--json")
     if answer.code == 0:
-        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+        SCHEMA.validate(answer.data)
     return answer
 
 

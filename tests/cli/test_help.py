@@ -9,14 +9,13 @@ import re
 from pathlib import Path
 
 import click
-import jsonschema
 
 from idumb.cli import main
 from idumb.markdown import editor_schemas
 from idumb.system.files import shipped_files
 from tests.support import schemas
 from tests.support.project import Project
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 HELP = re.compile(r"idumb help ([a-z-]+)")
 PAGE = re.compile(r"docs/[a-z-]+\.md")
@@ -66,9 +65,8 @@ def test_help_lists_the_topics_and_prints_the_page_of_each(project: Project) -> 
     page = shipped_files.pages()["agents"]
     assert project.idumb("help", "agents").out == page
     assert project.quick("help", "agents", "--json").data == {"topic": "agents", "text": page}
-    schema = published("help")
     for words in ((), ("agents",), ("check-plan",)):
-        jsonschema.Draft202012Validator(schema).validate(project.quick("help", *words, "--json").data)
+        validator("help").validate(project.quick("help", *words, "--json").data)
 
 
 def test_idumb_help_lists_every_command_once_in_its_group_everyday_ones_first(project: Project) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from idumb.domain import hosts
@@ -12,9 +11,9 @@ from idumb.system.files import shipped_files
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("install")
+SCHEMA = validator("install")
 COUNT = len(shipped_files.commands())
 
 
@@ -27,7 +26,7 @@ def install(project: Project, *arguments: str, code: int = 0) -> Answer:
     answer = project.quick("install", *arguments, "--json")
     assert answer.code == code, answer.out
     if code == 0:
-        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+        SCHEMA.validate(answer.data)
     return answer
 
 

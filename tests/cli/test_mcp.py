@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
 import pytest
 
 from idumb.cli import mcp_tools
@@ -21,7 +20,7 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 TOOLS = [
     "begin_session",
@@ -38,7 +37,7 @@ TOOLS = [
     "generate_attestation_bundle",
     "end_session",
 ]
-ANSWER = published("answer")
+ANSWER = validator("answer")
 Call = Callable[..., Awaitable[dict[str, Any]]]
 installed = importlib.util.find_spec("mcp") is not None
 
@@ -102,7 +101,7 @@ def test_a_session_drives_a_phase_from_start_to_end(project: Project) -> None:
 
     async def call(name: str, **given: str) -> dict[str, Any]:
         results: dict[str, Any] = await getattr(session, name)(**given)
-        jsonschema.Draft202012Validator(ANSWER).validate(results)
+        ANSWER.validate(results)
         return results
 
     asyncio.run(work_through(project, call))
@@ -195,7 +194,7 @@ class Tools:
 
     def call(self, name: str, **given: str) -> dict[str, Any]:
         answer: dict[str, Any] = asyncio.run(getattr(self.session, name)(**given))
-        jsonschema.Draft202012Validator(ANSWER).validate(answer)
+        ANSWER.validate(answer)
         return answer
 
 

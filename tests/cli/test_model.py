@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from idumb.cli import main
@@ -20,7 +19,7 @@ from tests.support.fake_model import Served, serving
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.project import task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 
 def by_model(address: str, model: str) -> str:
@@ -58,7 +57,7 @@ def test_fake_model_prints_its_address_serves_and_stops_on_request(tmp_path: Pat
     process = subprocess.Popen(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     answer = json.loads(process.stdout.readline())
-    jsonschema.validate(answer["data"], published("fake-model"))
+    validator("fake-model").validate(answer["data"])
     address = answer["data"]["address"]
     assert ALL[0].text(Served(address).ask("/v1/messages", ALL[0].body("hi", 0))) == "hello"
     process.send_signal(number)

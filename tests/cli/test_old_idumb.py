@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 HASH = "0123456789012345678901234567890123456789"
 
@@ -72,7 +71,7 @@ def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: P
     """R-LOG-9, R-LOG-4: session, phase, tasks with their commits, anchors and history; once."""
     answer = project.json("init")
     migrated = answer.data["taken_over"]
-    jsonschema.validate(answer.data, published("init"))
+    validator("init").validate(answer.data)
     assert (migrated["session"], migrated["phase"]) == ("ses_1", "executed")
     assert (migrated["anchors"], migrated["history"]) == (STATE["anchors"], STATE["history"])
     phase = migrated["phases"][0]
@@ -103,7 +102,7 @@ def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) ->
     assert project.quick("init").code == 0
     project.plan([making("T1-01", "a.txt")])
     row = project.json("status").data["phases"][0]
-    jsonschema.validate(project.json("status").data, published("status"))
+    validator("status").validate(project.json("status").data)
     assert (row["state"], row["elsewhere"]["by"], row["tasks"]) == (
         "recorded",
         "an old iDumb",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.cli.test_caller_detection import CODE, mark
@@ -15,9 +14,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("decision")
+SCHEMA = validator("decision")
 JUDGE = 'cat > /dev/null; echo \'{"verdict": "PASS", "judgements": []}\'\n'
 
 
@@ -37,7 +36,7 @@ def run(project: Project, *flags: str) -> Answer:
 def waiting(project: Project) -> list[str]:
     rows = project.quick("decisions", "--json").data["decisions"]
     for row in rows:
-        jsonschema.Draft202012Validator(SCHEMA).validate(row)
+        SCHEMA.validate(row)
     return [str(row["id"]) for row in rows]
 
 

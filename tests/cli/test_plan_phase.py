@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from idumb.app.planning import plan_phase, planning_rounds
@@ -16,14 +15,14 @@ from idumb.domain.decision import Answer, Decision
 from tests.support import scripted_roles
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, plan_text
-from tests.support.schemas import published
+from tests.support.schemas import validator
 from tests.support.scripted_roles import PlanningProject
 
 PLAN = ".planning/phases/2/01-PLAN.md"
 RESEARCH = ".planning/phases/2/2-RESEARCH.md"
 GOOD = plan_text([making("T2-01", "a.txt")], phase="2").rstrip("\n") + "\n"
 DANGLING = GOOD.replace("on:** none", "on:** T2-07")
-DECISION = published("decision")
+DECISION = validator("decision")
 PASS = '{"verdict": "PASS", "findings": []}'
 OBJECTION = 'Well.\n\n{"verdict": "FAIL", "findings": [{"task": "T2-01", "message": "a.txt says nothing"}]}'
 
@@ -36,7 +35,7 @@ def planning(sandbox: GitSandbox, tmp_path: Path) -> PlanningProject:
 def open_questions(planning: PlanningProject) -> list[dict[str, Any]]:
     decisions = planning.project.quick("decisions", "--json").data["decisions"]
     for one in decisions:
-        jsonschema.validate({**one, "task": one["task"]}, DECISION)
+        DECISION.validate({**one, "task": one["task"]})
     return list(decisions)
 
 

@@ -6,7 +6,6 @@ import os
 import subprocess
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.support import ended_runs
@@ -15,9 +14,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, task, write
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("prove")
+SCHEMA = validator("prove")
 HEAD = "success_criteria: ['A is there — check: `test -s a.txt`', 'It reads well — opinion']\n"
 
 
@@ -42,7 +41,7 @@ def prove(project: Project, *arguments: str, code: int = 0) -> Answer:
     refs = project.repo.refs()
     answer = project.quick("prove", "1", *arguments, "--json")
     assert answer.code == code, answer
-    jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    SCHEMA.validate(answer.data)
     assert project.repo.ledger() == before
     assert (project.repo.refs(), len(project.events())) == (refs, events)
     assert left(Path(os.environ["TMPDIR"])) == []
@@ -168,7 +167,7 @@ def test_a_colleague_proves_a_phase_without_a_log(clone: Project, tmp_path: Path
     answer = clone.quick("prove", "1", "--approve", agreed(clone), "--summary", str(summary), "--json")
     assert answer.code == 0, answer
     assert "| T1-01 | proven |" in summary.read_text(encoding="utf-8")
-    jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    SCHEMA.validate(answer.data)
     assert (answer.data["run"], answer.data["commit"]) == (None, clone.repo.head())
     assert [(row["id"], row["result"]) for row in answer.data["tasks"]] == [("T1-01", "proven")]
     assert clone.repo.ledger() == before

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
-
 from idumb.app.core import questions
 from idumb.domain import decision
 from tests.support.project import Project
-from tests.support.schemas import published
+from tests.support.schemas import published, validator
 
 TASK = """### T1-01: Both a machine and a person judge
 
@@ -27,8 +25,7 @@ TASK = """### T1-01: Both a machine and a person judge
 
 
 def validate(value: object, name: str) -> None:
-    schema = published(name)
-    jsonschema.Draft202012Validator(schema).validate(value)
+    validator(name).validate(value)
 
 
 def payloads(project: Project, kind: str) -> list[dict[str, Any]]:

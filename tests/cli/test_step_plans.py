@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.support import project as projects
@@ -13,7 +12,7 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, edit, shell, write
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 PLAN = "deploy/web.yaml"
 ID = "deploy+web.yaml"
@@ -97,7 +96,7 @@ def test_steps_run_in_order_and_each_is_proven_and_committed(project: Project) -
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
     assert done.data["verification"]["status"] == "passed"
     assert (project.read("a.txt"), project.exists("README.md")) == ("one\n", False)
-    jsonschema.Draft202012Validator(published("run")).validate(done.data)
+    validator("run").validate(done.data)
     evidence = project.events("--kind", "evidence.recorded")
     assert [(e["payload"]["subject"], e["payload"]["result"]) for e in evidence] == [("AC-1", "passed")] * 3
     for reads in ("log", "prove"):  # the path names the run
@@ -130,7 +129,7 @@ def test_a_failed_step_stops_the_plan_and_the_answer_is_structured(project: Proj
     assert all(e["plan_hash"] == details["plan_hash"] and e["at"] and e["call"] for e in calls)
     assert not project.exists("b.txt")
     assert {t["id"]: t["attempts"] for t in failed.data["tasks"]}[f"{ID}-02"] == 1
-    jsonschema.Draft202012Validator(published("run")).validate(failed.data)
+    validator("run").validate(failed.data)
 
 
 def test_the_text_of_a_failure_names_the_step_its_tool_and_the_plan(project: Project) -> None:

@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.crash import fencing
@@ -20,9 +19,9 @@ from tests.support.answer import Answer
 from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import IDUMB, Project, making, shell, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("stop")
+SCHEMA = validator("stop")
 
 # The second try finds the note that the first one left outside the work tree.
 SLEEPER = "echo half > b.txt; test -e {note} || {{ touch {note}; setsid sleep 600 & echo $! > {door}; sleep 600; }}"
@@ -49,7 +48,7 @@ def busy(project: Project, tmp_path: Path) -> Iterator[tuple[warm.Started, int]]
 def stop(project: Project, *flags: str) -> Answer:
     answer = project.json("stop", *flags)
     if answer.code == 0:
-        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+        SCHEMA.validate(answer.data)
     return answer
 
 

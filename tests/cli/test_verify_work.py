@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import jsonschema
-
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import approve
@@ -13,9 +11,9 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, task, write
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("verify-work")
+SCHEMA = validator("verify-work")
 AGENT = "cat > /dev/null; cat $IDUMB_ROLE.json\n"
 ROLES = """\
 bindings: {judge: {adapter: command, argv: [sh, agent.sh]}}
@@ -68,7 +66,7 @@ project = prepared_project(_passed)
 def verify(project: Project, *flags: str) -> Answer:
     answer = project.quick("verify-work", "1", *flags, "--json")
     if answer.data:
-        jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+        SCHEMA.validate(answer.data)
     return answer
 
 

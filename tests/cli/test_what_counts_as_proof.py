@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from idumb.app.attempt.attempt_events import call_id
@@ -19,7 +18,7 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import amend, run, versions
 from tests.support.project import Project, create, failing_task, making, shell, task, write
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 BOXES = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it is nice\n"
 
@@ -96,7 +95,7 @@ def test_a_check_that_passed_before_the_work_is_named_for_the_fastest_builder(
     assert "Passed before the work, and so does not show that the work was done: AC-2" in summary
 
 
-SCHEMA = published("evidence")
+SCHEMA = validator("evidence")
 OPINIONS = "  - [ ] it is friendly — opinion\n  - [ ] it is short — opinion\n"
 
 
@@ -115,7 +114,7 @@ class Scene:
         """Return the recorded state of the validator's last verdict."""
         evidence = [e["payload"] for e in self.project.events("--kind", "evidence.recorded")]
         last = [e for e in evidence if e["subject"] == "validator judge"][-1]
-        jsonschema.validate(last, SCHEMA)
+        SCHEMA.validate(last)
         return dict(last)
 
 

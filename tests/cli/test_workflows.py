@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.docs.test_workflow_page import EXAMPLE
@@ -15,7 +14,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 RUN = ".planning/workflows/001-greet"
 
@@ -43,8 +42,7 @@ def start(project: Project, *arguments: str) -> Answer:
 def look(project: Project, *arguments: str) -> dict[str, Any]:
     answer = project.quick("workflow", *arguments, "--json")
     assert answer.code == 0, answer.out
-    schema = published("workflow")
-    jsonschema.Draft202012Validator(schema).validate(answer.data)
+    validator("workflow").validate(answer.data)
     return dict(answer.data)
 
 
@@ -64,8 +62,7 @@ def test_a_workflow_is_consented_to_run_proven_and_committed_like_a_plan(project
     done = start(project, "greet", "--input", "name=World")
 
     assert done.code == 0, done.out
-    schema = published("run")
-    jsonschema.Draft202012Validator(schema).validate(done.data)
+    validator("run").validate(done.data)
     assert project.read("greeting.txt") == "Hello World\n"
     assert steps(project) == {"words": "completed", "is-loud": "completed", "shout": "omitted"}
     assert project.quick("check-plan", f"{RUN}/01-PLAN.md", "--json").data["phase"] == "W1"

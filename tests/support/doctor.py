@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
-SCHEMA = published("doctor")
-VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)  # `jsonschema.validate` also checks the schema each time
+VALIDATOR = validator("doctor")
 DEAD = 2**22 - 3  # above the numbers that Linux gives to processes by default
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from tests.support.project import Project, task
-from tests.support.schemas import published
+from tests.support.schemas import validator
 
 BUILDER = """#!/bin/sh
 # made for tests
@@ -32,8 +30,7 @@ def built(id: str, after: str = "none", **more: Any) -> str:
 def shown(project: Project, task: str, *arguments: str) -> dict[str, Any]:
     answer = project.json("show", task, "--envelope", *arguments)
     assert answer.code == 0, answer.out
-    schema = published("show-envelope")
-    jsonschema.Draft202012Validator(schema).validate(answer.data)
+    validator("show-envelope").validate(answer.data)
     return answer.data
 
 
