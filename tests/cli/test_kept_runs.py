@@ -166,7 +166,7 @@ def test_an_unusable_folder_is_refused_at_once_and_the_variable_named(
     for flags in ((), ("--dry-run",)):
         answer = project.quick("execute-phase", "1", "--approve", consent, *flags, "--json")
         assert (answer.code, answer.error["code"]) == (4, "checkout.unusable"), answer
-        assert "IDUMB_CHECKOUTS" in str(answer.error)
+        assert answer.error["hint"].startswith("Set IDUMB_CHECKOUTS to ")
     assert project.repo.ledger() == before
     assert project.events("--kind", "run.started") == []
     checks = {row["code"]: row for row in project.quick("doctor", "--json").data["checks"]}

@@ -64,15 +64,15 @@ def rehearse(services: Services, request: Request) -> Result:
     contract, newest = _prepared(services, request)
     run = Action.of(request.command, step_plan.path_of(contract.phase) or contract.phase)
     named_paths = sorted({path for task in contract.tasks.values() for path in ledger.named_paths(task.files)})
-    try:
-        with services.open_rehearsal(named_paths) as copy:
+    with services.open_rehearsal(named_paths) as copy:  # if there is no place for it, another dry run would fail too
+        try:
             rehearsal = _run(copy, contract, newest, request, named_paths)
             return _answer(rehearsal, services.settings.git.commit, run)
-    except IdumbError as problem:
-        problem.step = again(services)
-        words = "run the dry run again", "nothing of it remains that could continue"
-        problem.details["choices"] = actions.rows((Choice("again", *words, again(services)),))
-        raise
+        except IdumbError as problem:
+            problem.step = again(services)
+            words = "run the dry run again", "nothing of it remains that could continue"
+            problem.details["choices"] = actions.rows((Choice("again", *words, again(services)),))
+            raise
 
 
 def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
