@@ -21,6 +21,8 @@ from idumb.system.files import file_locks
 INDEX, EXCLUDE = "index", "info/exclude"
 RAW = b"* -text -eol -filter -ident -working-tree-encoding\n"
 """Attributes by which git stores and writes a file's bytes as they are."""
+_NAMES = ("core.precomposeunicode", "core.protectntfs", "core.protecthfs")
+"""Settings by which git decides how names of files are stored, and which names it refuses."""
 _LOCK = "lock"
 _DIGEST = 20  # bytes
 _PAUSE = 0.1  # seconds
@@ -135,7 +137,7 @@ class OwnFolder:
 def raw_files(path: str, user: Repository) -> dict[str, bytes | None]:
     """Return the files of a folder at `path`, which exists, in which git stores bytes as they are.
 
-    It has the user's rules of what is ignored, and the facts about the file system.
+    It has the user's rules of what is ignored and of names, and the facts about the file system.
     """
     known = guarded_files.of_repository(user).configuration
     # As git asks when it makes a repository. A copied configuration may say otherwise, and git would hide a file.
@@ -146,8 +148,7 @@ def raw_files(path: str, user: Repository) -> dict[str, bytes | None]:
         "core.excludesfile": known.ignores[-1],
         "core.ignorecase": str(is_one_case).lower(),
     }
-    if (composed := known.effective.get("core.precomposeunicode")) is not None:
-        settings["core.precomposeunicode"] = composed
+    settings |= {name: value for name in _NAMES if (value := known.effective.get(name)) is not None}
     rules = guarded_files.content(os.path.join(user.common_dir, EXCLUDE))
     return {
         "HEAD": b"ref: refs/heads/none\n",

@@ -266,6 +266,15 @@ def test_a_scan_of_a_sparse_checkout_has_the_files_that_exist(sandbox: GitSandbo
     assert [change.path for change in trees.changes(before, trees.scan())] == ["in/a"]
 
 
+@pytest.mark.parametrize("where", ["--local", "--global"])
+def test_a_name_that_the_user_s_git_allows_is_saved(sandbox: GitSandbox, trees: GitTrees, where: str) -> None:
+    """By default, git refuses names that Windows takes for `.git`."""
+    sandbox.git("config", where, "core.protectNTFS", "false")
+    sandbox.write_all({"a": "1", "git~1": "2"})
+    assert names(sandbox, trees.scan()) == ["a", "git~1"]
+    assert trees.omitted() == {}
+
+
 @pytest.mark.parametrize("options", [(), ("--split-index",), ("--index-version", "4")])
 def test_ignored_files_are_included_from_when_they_are_tracked(
     sandbox: GitSandbox, trees: GitTrees, options: tuple[str, ...]
