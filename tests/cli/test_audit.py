@@ -81,6 +81,17 @@ def test_a_signed_bundle_has_each_step_and_response_and_ssh_keygen_alone_verifie
     assert (refused.error["code"], file.read_bytes()) == ("file.exists", whole)
 
 
+def test_a_secret_that_shares_digits_with_a_commit_leaves_a_bundle_as_it_is(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, file = prepared.get(doctors.create), tmp_path / "bundle.json"
+    project.configure("bindings:\n  maker: {adapter: command, argv: [env], environment: [API_TOKEN]}\n")
+    head = project.repo.head()
+    monkeypatch.setenv("API_TOKEN", head[:8])
+    assert project.json("audit", "bundle", "1", "--file", str(file)).code == 0
+    assert json.loads(file.read_bytes())["run"]["head_commit"] == head
+
+
 def test_invariants_are_judged_again_after_a_rollback_and_after_its_undo(sandbox: GitSandbox) -> None:
     """R-RUN-14."""
     project = projects.create(sandbox)
