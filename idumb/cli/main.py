@@ -117,9 +117,14 @@ def failed(problem: BaseException, argv: Sequence[str]) -> int:
 
 
 def named(argv: Sequence[str]) -> str:
-    """Return the command of a command line, else its first word."""
-    words = [word for word in argv if not word.startswith("-")]
-    return next((word for word in words if word in COMMANDS), next(iter(words), "idumb"))
+    """Return the command of a command line as it was typed, also if there is none of that name."""
+    words = iter(argv)
+    for word in words:
+        if word == "--set":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return "idumb"
 
 
 def _explain(problem: BaseException, argv: Sequence[str]) -> errors.IdumbError:
@@ -144,6 +149,8 @@ def _usage(problem: click.UsageError, argv: Sequence[str]) -> errors.UsageError:
     if isinstance(problem, click.NoSuchOption):
         problem = mistyped.option(problem)
     nearest, message = getattr(problem, "nearest", None), problem.format_message()
-    path = problem.ctx.command_path if problem.ctx else " ".join(["idumb", *(w for w in argv[:1] if w in COMMANDS)])
+    path = (
+        problem.ctx.command_path if problem.ctx else " ".join(["idumb", *(w for w in [named(argv)] if w in COMMANDS)])
+    )
     details = {"nearest": nearest, "evidence": [message]} if nearest else {}
     return errors.UsageError("usage", message, hint=f"{path} --help", details=details)

@@ -104,6 +104,12 @@ def test_a_mistyped_word_gets_the_nearest_one_suggested(project: Project) -> Non
         assert (error["message"], error["details"]["nearest"]) == (message, nearest)
 
 
+def test_an_answer_has_the_command_as_it_was_typed(project: Project) -> None:
+    for typed in (("nope", "show"), ("--set", "run.max_attempts=1", "nope", "show")):
+        answer = json.loads(project.quick(*typed, "--json").out)
+        assert answer["command"] == "nope", typed
+
+
 def test_schema_prints_what_an_editor_reads(project: Project) -> None:
     """R-PLAN-10: the file itself, not wrapped in an answer."""
     assert json.loads(project.quick("schema", "plan").out) == editor_schemas.schemas()["plan"]
