@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from idumb.domain.runs.event import NewEvent
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
+from idumb.system.files import user_folders
 from tests.cli.test_report_page import reviewed
 from tests.support import doctor as doctors
 from tests.support.prepared import Prepared
@@ -86,6 +88,7 @@ def test_the_events_of_a_run_are_valid_until_an_object_that_they_name_is_gone(pr
     project = prepared.get(doctors.create)
     valid = project.json("debug", "validate", "1")
     assert (valid.code, valid.data["faults"]) == (0, [])
+    assert max(map(len, project.quick("debug", "validate", "1").out.splitlines())) <= 80
     assert project.json("debug", "replay", "1").code == 0
     for ref in project.repo.refs("refs/idumb/worktrees/main/done/"):
         project.repo.git("update-ref", "-d", ref)
@@ -129,3 +132,35 @@ def test_a_recorded_value_that_the_events_do_not_give_is_named_with_its_first_ev
     wrong = recorded(project, NewEvent("task.failed", {"reason": "", "attempts": 7}, answer.data["run"], "T1-02", 1))
     (first, *_) = project.json("debug", "replay", "1").data["differences"]
     assert (first["event"], first["recorded"], first["rebuilt"]) == (wrong, 7, 1)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["inspect 1", "compare 1 1", "trace T1-01", "export 1", "replay 1", "inspect RUN"],
+)
+def test_a_run_whose_events_cannot_be_read_is_a_damaged_log(prepared: Prepared, command: str) -> None:
+    project = prepared.get(doctors.create)
+    run = project.json("debug", "inspect", "1").data["run"]
+    seq = recorded(project, NewEvent("attempt.finished", {"outcome": "failed"}, run, "T1-02", 1))
+    answer = project.json("debug", *command.replace("RUN", run).split())
+    assert (answer.code, answer.error["code"]) == (4, "store.corrupt")
+    assert f"event {seq}, attempt.finished, cannot be read: it lacks 'reason'" in answer.error["message"]
+    assert answer.error["hint"] == f"idumb debug validate {run}"
+    assert project.json("status").error["code"] == "store.corrupt"
+
+
+def test_a_run_without_events_is_a_damaged_log_and_no_name_names_no_run(prepared: Prepared) -> None:
+    project = prepared.get(doctors.create)
+    assert project.json("debug", "inspect", "").error["code"] == "phase.not-found"
+    run = project.json("debug", "inspect", "1").data["run"]
+    shutil.rmtree(user_folders.path())  # it knows the newest event, so that its absence would be found first
+    with sqlite3.connect(project.repo.common_dir / "idumb" / "store.db") as db:
+        for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f"DROP TRIGGER {trigger}")
+        db.execute("DELETE FROM events WHERE run = ?", (run,))
+    db.close()
+    answer = project.json("debug", "inspect", "1")
+    assert (answer.error["code"], answer.error["hint"]) == ("store.corrupt", f"idumb debug validate {run}")
+    invalid = project.quick("debug", "validate", run)
+    assert f"Run {run} is not valid:\n  it has no event\n" in invalid.out
+    assert "are not valid: it has no event [audit.run-invalid]" in invalid.err

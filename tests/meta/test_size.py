@@ -5,13 +5,13 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 8_270,
+    "domain": 8_280,
     "markdown": 6_559,
     "app, engine rooms": 7_327,
     "app, use cases": 8_607,
     "composition": 706,
-    "cli, views": 4_512,
-    "see and steer": 2_048,
+    "cli, views": 4_519,
+    "see and steer": 2_059,
     "git": 4_535,
     "store": 1_805,
     "system": 2_129,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-TESTS = 67_080
+TESTS = 67_121
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -14,7 +14,7 @@ from idumb.app.core.services import Services
 from idumb.app.reading import stages
 from idumb.domain.action import Action
 from idumb.domain.consent import envelope as envelopes
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import InputError, Refusal, StoreError
 from idumb.domain.runs import replay, spending
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -24,9 +24,17 @@ _SETTINGS = ("mode", "policy", "branch", "reports")
 
 
 def run_named(services: Services, name: str) -> str:
-    """Return the id of a run: of the newest one of a phase, or of the one whose id begins so."""
+    """Return the id of a run that has events: of the newest one of a phase, or of the one whose id begins so."""
+    run = find_run(services, name)
+    if not any(services.log.events(run=run, limit=1)):
+        words = f"the event log is damaged: run {run} has no event"
+        raise StoreError("store.corrupt", words, hint=Action.of("debug", "validate", run))
+    return run
+
+
+def find_run(services: Services, name: str) -> str:
     phase = run_lookup.recorded_phase(services, name)
-    ids = [run for run, *_ in services.log_files.starts() if run.startswith(name)] if phase is None else []
+    ids = [run for run, *_ in services.log_files.starts() if name and run.startswith(name)] if phase is None else []
     if len(ids) > 1:
         raise InputError("run.unknown", f"The ids of {len(ids)} runs begin with {name}.", hint=Action("log"))
     if not ids:
@@ -41,14 +49,12 @@ def run_named(services: Services, name: str) -> str:
 def inspect(services: Services, name: str, at: int | None) -> Result:
     """Return the state of a run after an event, by default the newest one."""
     run = run_named(services, name)
-    events = itertools.takewhile(lambda one: at is None or one.seq <= at, services.log.events(run=run))
-    state, last = RunState(), None
-    for last in events:
-        replay.apply(state, last)
-    if last is None:
+    events = list(itertools.takewhile(lambda one: at is None or one.seq <= at, services.log.events(run=run)))
+    if not events:
         first = next(iter(services.log.events(run=run, limit=1)))
         words = f"Run {run} began with event {first.seq}, after event {at}."
         raise InputError("run.later", words, hint=Action.of("debug", "inspect", name, "--at", str(first.seq)))
+    state, last = replay.replay(events), events[-1]
     waiting = [question for id, question in state.decisions.items() if id not in state.answers]
     return Result(
         {

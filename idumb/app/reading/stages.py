@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from idumb.domain import agent
+from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 from idumb.lazy_dataclass import dataclass
 
@@ -36,7 +37,11 @@ def of_run(events: Iterable[Event]) -> Iterator[Stage]:
     """Yield the stages in the order in which they ended; the open ones last."""
     clock = _Stages()
     for event in events:
-        yield from clock.take(event)
+        try:
+            ended = [*clock.take(event)]
+        except replay.UNREADABLE as problem:
+            raise replay.unreadable(event, problem) from problem
+        yield from ended
     yield from clock.rest()
 
 

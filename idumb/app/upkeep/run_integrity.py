@@ -22,22 +22,21 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
 
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
-
 
 def validate(services: Services, name: str) -> Result:
     """Check the events of a run: their chain, their order, their payloads, and the objects that they name."""
-    id = debugging.run_named(services, name)
+    id = debugging.find_run(services, name)
     chain = services.log.verify()
     faults = [] if chain.broken_at is None else [_fault(chain.broken_at, "", chain.why)]
     count = 0 if faults else sum(1 for _ in services.log.events(run=id))
     if not faults:
-        faults = [*_faults(services, id), *_lost(services, id)]
+        faults = [*_faults(services, id), *_lost(services, id)] if count else [_fault(None, "", "it has no event")]
     data = {"run": id, "events": count, "faults": faults, "head": chain.head}
     if not faults:
         return Result(data)
-    place = f"event {faults[0]['event']}: " if faults[0]["event"] else ""
-    words = f"The events of run {id} are not valid: {place}{faults[0]['why']}"
+    first = faults[0]
+    place = f"event {first['event']}: " if first["kind"] and first["event"] else ""  # the chain's own words name it
+    words = f"The events of run {id} are not valid: {place}{first['why']}"
     return Result(data, errors.EXIT_FAILED, (), ("audit.run-invalid", words, Action("doctor")))
 
 
@@ -59,9 +58,8 @@ def _faults(services: Services, id: str) -> Iterator[dict[str, Any]]:
             task = None if contract is None else contract.tasks.get(event.task or "")
             if contract is not None and task is not None and "record" in event.payload:
                 attempt.loaded(event.payload["record"], task, contract.plan_of(task.id), 0.0)
-        except _UNREADABLE as problem:
-            words = f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
-            yield _fault(event.seq, event.kind, f"its payload cannot be read: {words}")
+        except replay.UNREADABLE as problem:
+            yield _fault(event.seq, event.kind, f"its payload cannot be read: {replay.lacking(problem)}")
             return
 
 
@@ -93,8 +91,11 @@ def rebuilt(services: Services, name: str) -> Result:
     id = debugging.run_named(services, name)
     state, events, said = RunState(), 0, list[_Said]()
     for event in services.log.events(run=id):
-        said += _said(services, state, event)
-        replay.apply(state, event)
+        try:
+            said += _said(services, state, event)
+            replay.apply(state, event)
+        except replay.UNREADABLE as problem:
+            raise replay.unreadable(event, problem) from problem
         events += 1
     said += _progress(services, state)
     wrong = [

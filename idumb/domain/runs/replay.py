@@ -8,6 +8,7 @@ from typing import Any
 
 from idumb.domain import agent, failures, outcome
 from idumb.domain.decision import EFFECT, LIMIT, STOPPED, UNDECLARED
+from idumb.domain.errors import StoreError
 from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event
 from idumb.domain.runs.run import ANSWERED, ELSEWHERE, INTERRUPTED, JUDGED, RunState
@@ -25,12 +26,31 @@ _STATUS_KINDS = (
 )
 
 
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+"""How an event fails to apply: a value that its kind has is missing, or an event before it is."""
+
+
 def replay(events: Iterable[Event]) -> RunState:
-    """Return the state of one run from its events, in order of their sequence numbers."""
+    """Return the state of one run from its events, in order of their sequence numbers.
+
+    StoreError `store.corrupt` names the event that cannot be read.
+    """
     state = RunState()
     for event in events:
-        apply(state, event)
+        try:
+            apply(state, event)
+        except UNREADABLE as problem:
+            raise unreadable(event, problem) from problem
     return state
+
+
+def unreadable(event: Event, problem: Exception) -> StoreError:
+    words = f"the event log is damaged: event {event.seq}, {event.kind}, cannot be read: {lacking(problem)}"
+    return StoreError("store.corrupt", words, hint=f"idumb debug validate {event.run}")
+
+
+def lacking(problem: Exception) -> str:
+    return f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
 
 
 def apply(state: RunState, event: Event) -> None:

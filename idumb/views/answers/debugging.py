@@ -100,13 +100,13 @@ def _facts(stage: phrases.Data) -> str:
 
 
 def validate(data: phrases.Data) -> phrases.Lines:
-    lines = [
-        f"  event {row['event']}, {row['kind']}: {row['why']}" if row["event"] else f"  {row['why']}"
-        for row in data["faults"][:_MOST]
-    ]
-    words = "not valid:" if lines else "valid: chain, order, payloads, and what they name in git"
-    events = quantities.counted(data["events"], "event")
-    return [f"Run {data['run']}: {events}, {words}", *lines, *_more(data["faults"])]
+    run, rows = data["run"], data["faults"]
+    if not rows:
+        events = quantities.counted(data["events"], "event")
+        return [f"Run {run}: {events}, valid", "  chain, order, payloads, and what they name in git"]
+    places = (f"event {row['event']}, {row['kind']}: " if row["event"] and row["kind"] else "" for row in rows)
+    lines = [f"  {place}{row['why']}" for place, row in zip(places, rows[:_MOST], strict=False)]
+    return [f"Run {run} is not valid:", *lines, *_more(rows)]
 
 
 def export(data: phrases.Data) -> phrases.Lines:
