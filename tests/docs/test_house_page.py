@@ -32,3 +32,13 @@ def test_every_path_on_the_page_exists() -> None:
     )
     assert len(named) > 20
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
+
+
+def test_every_function_and_test_on_the_page_about_restore_exists() -> None:
+    text = (PAGE.parent / "restore.md").read_text(encoding="utf-8")
+    code = "\n".join(
+        p.read_text(encoding="utf-8") for folder in ("idumb", "tests") for p in (ROOT / folder).rglob("*.py")
+    )
+    named = {*re.findall(r"`[\w/]+\.py: (?:\w+\.)?(\w+)`", text), *re.findall(r"`(test_\w+)`", text)}
+    assert len(named) > 10
+    assert sorted(name for name in named if f"def {name}(" not in code) == []

@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-TESTS = 67_121
+TESTS = 67_131
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_548  # bytes of README.md and docs/
+PAGES = 447_539  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
