@@ -138,6 +138,7 @@ class Shadow:
                 self._tree, self._users_index = "", ()
                 if self._tracking is None and not self._folder.is_whole():
                     self._folder.remove(INDEX)
+            self._index = ()  # what a scan that fails had noted is not in our index
             began = clock.nanoseconds() - clock.TICK
             yield
             with contextlib.suppress(FileNotFoundError):

@@ -474,6 +474,18 @@ def fail(monkeypatch: pytest.MonkeyPatch, sandbox: GitSandbox, command: str, *re
     monkeypatch.setattr(shadow.Shadow, "_git", failing)
 
 
+def test_after_a_scan_that_failed_what_is_newly_tracked_is_saved(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({"build/k": "k", ".gitignore": "build/\n"})
+    trees.scan()
+    sandbox.git("add", "-f", "build/k")
+    fail(monkeypatch, sandbox, "update-index", git_program.Result(128, b"", b"fatal: no space left"))
+    with pytest.raises(Refusal):
+        trees.scan()
+    assert names(sandbox, trees.scan()) == [".gitignore", "build/k"]
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [
