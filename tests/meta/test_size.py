@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 8_280,
+    "domain": 8_281,
     "markdown": 6_559,
     "app, engine rooms": 7_327,
     "app, use cases": 8_607,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-TESTS = 67_143
+TESTS = 67_144
 
 
 def test_no_room_is_above_its_budget() -> None:

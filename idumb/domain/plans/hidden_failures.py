@@ -133,7 +133,8 @@ def _sequence(flat: Sequence[Command]) -> _Status | None:
 
 def _errexit(command: Command, *, errexit: bool) -> bool:
     """Return whether a failure ends the script after this command."""
-    options = command.own[1:] if command.program == "set" else []
+    words = command.own[1:] if command.program == "set" else []
+    options = itertools.takewhile(lambda word: word not in ("-", "--"), words)  # arguments follow
     for option, value in itertools.pairwise((*options, "")):
         if option[:1] in "+-" and ("e" in option[1:] or (option.endswith("o") and value == "errexit")):
             errexit = option.startswith("-")

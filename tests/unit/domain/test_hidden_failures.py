@@ -28,6 +28,7 @@ HIDING = (
 def test_a_failure_is_hidden_once_errexit_is_off_again() -> None:
     (hidden,) = hidden_failures.find("set -o pipefail -e; make; set +e; pytest; echo done")
     assert hidden.command == "pytest"
+    assert hidden_failures.find("set -- -e; pytest; echo done")
 
 
 def test_a_hidden_failure_is_reported() -> None:
