@@ -61,6 +61,9 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     )
     declared = loaded.contract.tasks.get(task) if loaded.contract is not None else None
     task_state = state.tasks[task]
+    see = Action.of("show", task, "--diff")
+    is_done = task_state.status in outcome.DONE  # no command retries or changes it
+    ways = (("See the changes of the task.", see),) if is_done else remedies(failure)
     data: dict[str, Any] = {
         "phase": state.phase,
         "run": state.id,
@@ -78,9 +81,9 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
             "changes": _changes(services, state, finished, task_state),
             "envelope": _envelope(started),
         },
-        "checklist": [{"text": text, "command": command} for text, command in remedies(failure)],
+        "checklist": [{"text": text, "command": command} for text, command in ways],
         "diagnosis": None,
-        "next": _next(state.phase, failure),
+        "next": [see] if is_done else _next(state.phase, failure),
     }
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
         role_consent.ensure(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve)
