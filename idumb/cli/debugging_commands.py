@@ -19,7 +19,7 @@ debug_command = options.Group("debug", _TEXT)
 @click.argument("run")
 @click.option("--at", type=click.IntRange(1), metavar="EVENT", help="After this event; by default after the newest.")
 def inspect_command(services: options.Container, run: str, *, at: int | None) -> Result:
-    """Show the state of a run at an event, rebuilt from the events before it."""
+    """Show the state of a run after an event, rebuilt from its events."""
     from idumb.app.reading import debugging
 
     return debugging.inspect(services, run, at)
@@ -28,7 +28,7 @@ def inspect_command(services: options.Container, run: str, *, at: int | None) ->
 @options.command("replay", group=debug_command, opens=options.READS)
 @click.argument("run")
 def replay_command(services: options.Container, run: str) -> Result:
-    """Rebuild the state of a run, and compare it with what is recorded.
+    """Rebuild the state of a run, and compare it with the records.
 
     Compares with progress.json, and with what events say of the state before them: attempts, what agents used of
     their ceilings, checkpoints of an earlier run. Names the first event from which they differ; exit code 1 then.
@@ -42,7 +42,10 @@ def replay_command(services: options.Container, run: str) -> Result:
 @click.argument("run")
 @click.argument("other")
 def compare_command(services: options.Container, run: str, other: str) -> Result:
-    """Show two runs side by side: tasks, attempts, time, tokens, cost, and settings that differ."""
+    """Show two runs side by side, and the settings that differ.
+
+    Shows the attempts, time, tokens and cost of each task.
+    """
     from idumb.app.reading import debugging
 
     return debugging.compare(services, run, other)
@@ -52,7 +55,10 @@ def compare_command(services: options.Container, run: str, other: str) -> Result
 @options.task
 @click.option("--run", metavar="RUN", help="In this run; by default in the newest one.")
 def trace_command(services: options.Container, task: str, *, run: str | None) -> Result:
-    """Show how long each stage of a task took: built, judged, delivered, waited for people."""
+    """Show how long each stage of a task took.
+
+    The stages are: built, judged, delivered, waited for people.
+    """
     from idumb.app.reading import debugging
 
     return debugging.trace(services, task, run)
@@ -61,9 +67,9 @@ def trace_command(services: options.Container, task: str, *, run: str | None) ->
 @options.command("validate", group=debug_command, opens=options.READS)
 @click.argument("run")
 def validate_command(services: options.Container, run: str) -> Result:
-    """Check the events of a run: chain, order, payloads, and what they name in git.
+    """Check the events of a run, and what they name in git.
 
-    Exit code 1 means that an event is not valid.
+    Checks their chain, order and payloads. Exit code 1 means that an event is not valid.
     """
     from idumb.app.upkeep import run_integrity
 

@@ -164,3 +164,9 @@ def test_a_run_without_events_is_a_damaged_log_and_no_name_names_no_run(prepared
     invalid = project.quick("debug", "validate", run)
     assert f"Run {run} is not valid:\n  it has no event\n" in invalid.out
     assert "are not valid: it has no event [audit.run-invalid]" in invalid.err
+
+
+def test_the_help_of_the_group_has_each_command_on_one_line(prepared: Prepared) -> None:
+    said = prepared.get(doctors.create).quick("debug", "--help").out
+    assert "Check the events of a run, and what they name in git.\n" in said
+    assert "...\n" not in said.partition("Commands:")[2]

@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 8_281,
     "markdown": 6_559,
     "app, engine rooms": 7_327,
-    "app, use cases": 8_607,
+    "app, use cases": 8_610,
     "composition": 706,
     "cli, views": 4_519,
     "see and steer": 2_059,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-TESTS = 67_144
+TESTS = 67_153
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -41,7 +41,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_539  # bytes of README.md and docs/
+PAGES = 447_584  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
