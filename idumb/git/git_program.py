@@ -203,18 +203,26 @@ def _run(
 
 def refuse_pipes(root: str) -> None:
     """Refusal `git.waits-for-pipe` if a file of rules is a pipe."""
+    for pipe in _pipes(root):
+        raise errors.Refusal(
+            "git.waits-for-pipe",
+            f"{pipe} is a pipe, and git would wait for it forever.",
+            hint=f"rm {shlex.quote(pipe)}, then run the command again",
+            details={"path": pipe},
+        )
+
+
+def _pipes(root: str) -> Iterator[str]:
+    for path in (os.path.join(root, ".git", "info", name) for name in ("exclude", "attributes")):
+        with contextlib.suppress(OSError):
+            if stat.S_ISFIFO(os.stat(path).st_mode):
+                yield path
     folders = [root]  # they can nest deeper than Python recurses
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
             rows = [(entry, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
             folders += [entry.path for entry, mode in rows if stat.S_ISDIR(mode) and entry.name != ".git"]
-            if pipe := next((entry.path for entry, mode in rows if entry.name in _RULES and stat.S_ISFIFO(mode)), None):
-                raise errors.Refusal(
-                    "git.waits-for-pipe",
-                    f"{pipe} is a pipe, and git would wait for it forever.",
-                    hint=f"rm {shlex.quote(pipe)}, then run the command again",
-                    details={"path": pipe},
-                )
+            yield from (entry.path for entry, mode in rows if entry.name in _RULES and stat.S_ISFIFO(mode))
 
 
 @contextlib.contextmanager

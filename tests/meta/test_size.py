@@ -12,14 +12,14 @@ BUDGETS = {
     "composition": 706,
     "cli, views": 4_519,
     "see and steer": 2_059,
-    "git": 4_536,
+    "git": 4_542,
     "store": 1_805,
     "system": 2_129,
     "gates": 1_933,
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-TESTS = 67_153
+TESTS = 67_155
 
 
 def test_no_room_is_above_its_budget() -> None:

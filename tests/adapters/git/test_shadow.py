@@ -512,7 +512,7 @@ def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
     assert caught.value.code == "git.failed"
 
 
-@pytest.mark.parametrize("name", [".gitignore", "d/.gitattributes"])
+@pytest.mark.parametrize("name", [".gitignore", "d/.gitattributes", ".git/info/exclude"])
 def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_it(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -520,6 +520,8 @@ def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_
     monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
     sandbox.write_all({"a": "1", "d/b": "1"})
     sandbox.commit()
+    (sandbox.root / name).parent.mkdir(exist_ok=True)
+    (sandbox.root / name).unlink(missing_ok=True)
     os.mkfifo(sandbox.root / name)
     with pytest.raises(Refusal, match=f"{name} is a pipe") as caught:
         trees.scan()
