@@ -29,11 +29,18 @@ def export(services: Container, name: str) -> Result:
     except ImportError as missing:
         words, hint = "The libraries of OpenTelemetry are not installed.", "pip install 'idumb[otel]'"
         raise Refusal("log.no-otel", words, hint=hint) from missing
+    except ValueError as problem:  # it reads some of its variables when it is imported
+        raise _unusable(str(problem)) from problem
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)  # one line below says what went wrong
     run, rows = traces.of_run(services, name)
     clean = services.redaction  # a secret may be known that was none when the log was written
     rows = [row._replace(attributes=clean.value({**row.attributes}), error=clean.redact(row.error)) for row in rows]
-    made, exporter = finished(run, rows), OTLPSpanExporter()
+    try:
+        made, exporter = finished(run, rows), OTLPSpanExporter()
+    except ValueError as problem:
+        raise _unusable(str(problem)) from problem
+    if not made:
+        raise _unusable("OTEL_SDK_DISABLED is true")
     for first in range(0, len(made), _AT_ONCE):
         if exporter.export(made[first : first + _AT_ONCE]) is not SpanExportResult.SUCCESS:
             raise WorkFailed(
@@ -44,12 +51,18 @@ def export(services: Container, name: str) -> Result:
     return Result({"run": run, "trace": _digits(run, 32), "spans": len(made)})
 
 
+def _unusable(why: str) -> WorkFailed:
+    hint = "Correct that variable, then run the command again"
+    return WorkFailed("log.not-sent", f"OpenTelemetry cannot work with its variables: {why}.", hint=hint)
+
+
 def finished(run: str, rows: Sequence[Span]) -> Sequence[Any]:
     """Return the spans as OpenTelemetry has them. The same run gives the same ids, so that nothing is there twice."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import IdGenerator, TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
     from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 
     class Ids(IdGenerator):  # type: ignore[misc]
@@ -63,7 +76,7 @@ def finished(run: str, rows: Sequence[Span]) -> Sequence[Any]:
 
     ids, kept = Ids(), InMemorySpanExporter()
     ours = Resource({"service.name": "idumb", "service.version": __version__})
-    provider = TracerProvider(id_generator=ids, resource=ours.merge(OTELResourceDetector().detect()))
+    provider = TracerProvider(ALWAYS_ON, id_generator=ids, resource=ours.merge(OTELResourceDetector().detect()))
     provider.add_span_processor(SimpleSpanProcessor(kept))
     tracer, parents = provider.get_tracer("idumb", __version__), dict[str, Any]()
     for row in rows:

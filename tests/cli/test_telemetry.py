@@ -110,6 +110,14 @@ def test_the_spans_go_to_the_collector_that_the_environment_names(prepared: Prep
     assert (refused.code, refused.error["code"]) == (1, "log.not-sent")
 
 
+@pytest.mark.usefixtures("home")
+def test_a_variable_that_opentelemetry_refuses_or_that_switches_it_off_sends_nothing(prepared: Prepared) -> None:
+    project = prepared.get(reviewed)
+    for name, value in (("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many"), ("OTEL_SDK_DISABLED", "true")):
+        answer = project.idumb("debug", "export", "1", "--json", environment={name: value})
+        assert (answer.code, answer.error["code"], name in answer.error["message"]) == (1, "log.not-sent", True)
+
+
 def test_without_the_extra_one_line_says_what_to_install(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.plan([making("T1-01", "a.txt")])
     assert run(project).code == 0

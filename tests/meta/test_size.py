@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_610,
     "composition": 706,
     "cli, views": 4_519,
-    "see and steer": 2_059,
+    "see and steer": 2_070,
     "git": 4_542,
     "store": 1_805,
     "system": 2_129,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-TESTS = 67_155
+TESTS = 67_163
 
 
 def test_no_room_is_above_its_budget() -> None:
