@@ -62,7 +62,8 @@ class Ceiling:
     @property
     def words(self) -> str:
         """Such as `5 attempts, 600 s, $2.50`; "" without any."""
-        amounts = ((self.attempts, "{} attempts"), (self.seconds, "{} s"), (self.tokens, "{} tokens"))
+        attempts = "{} attempt" if self.attempts == 1 else "{} attempts"
+        amounts = ((self.attempts, attempts), (self.seconds, "{} s"), (self.tokens, "{} tokens"))
         return ", ".join(
             words.format(most) for most, words in (*amounts, (self.cost_usd, "${:.2f}")) if most is not None
         )
