@@ -210,7 +210,6 @@ def test_a_state_directory_that_others_can_write_is_named(project: Project) -> N
 
 
 @pytest.mark.nightly
-@pytest.mark.nightly
 def test_orphaned_processes_of_a_killed_idumb_are_ended(project: Project) -> None:
     """F59: they are found by an inherited variable, in any folder; also those of a clone in the git folder."""
     clones = (project.repo.clones, project.repo.common_dir / "idumb/clones")

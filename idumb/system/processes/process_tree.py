@@ -49,7 +49,8 @@ def adopt_orphans() -> bool:
         if sys.platform == "linux" and os.path.exists("/proc/thread-self/children"):
             import ctypes
 
-            _adopting = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+            with contextlib.suppress(OSError, AttributeError):  # without a dynamic loader
+                _adopting = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     return _adopting
 
 
