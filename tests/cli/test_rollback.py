@@ -216,6 +216,7 @@ def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(
     """R-RUN-12: the refusal names the next step; `ended_runs.replaced` goes on to the end."""
     project = prepared.get(ended_runs.done)
     project.plan([making("T1-01", "a.txt", "other\n")])
+    assert project.json("status").data["next"]["command"] == "idumb rollback 1 --to start"
     refused = project.execute()
     assert (refused.code, refused.error["code"]) == (4, "plan.done-changed")
     assert "idumb rollback 1 --to start" in refused.error["hint"]
@@ -232,6 +233,7 @@ def test_show_prints_the_files_of_a_killed_attempt(project: Project, tmp_path: P
     before = project.read("README.md")
     assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == -9
     assert project.read("README.md") == before
+    assert project.json("debug", "replay", "1").code == 0, "progress.json may lag behind until the run goes on"
     assert project.resume("--no-verify").code == 0
     assert project.read("README.md") == f"{before}half\nmore\n"
     killed = project.quick("show", "T1-01", "--json").data["attempts"][0]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.contract import contract_versions, loading
+from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, kept_runs, run_lookup, schedule
 from idumb.app.core.actions import Situation
@@ -16,7 +16,7 @@ from idumb.app.core.services import Services
 from idumb.app.session import next_steps
 from idumb.app.verify import outside_work
 from idumb.app.worktree import preconditions, rewritten
-from idumb.domain import agent, finding, outcome, whole_numbers
+from idumb.domain import agent, finding, outcome, whole_numbers, wording
 from idumb.domain.action import Action, plain
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -250,11 +250,22 @@ def _situation(row: Mapping[str, Any], situation: Situation, state: RunState | N
         return dataclasses.replace(situation, opened=row["open"]["task"], why=row["open"]["words"])
     if row["changed_since_run"] and state is not None:
         words = f"continues with the changed {row['changed_part']}, at"
-        return dataclasses.replace(situation, standing=actions.CHANGED, restoring=actions.finishing(state), why=words)
+        first = actions.finishing(state) or _revert_changed(situation.contract, state)
+        return dataclasses.replace(situation, standing=actions.CHANGED, restoring=first, why=words)
     if row["elsewhere"]:
         words = f"work was done elsewhere, according to {row['elsewhere']['by']}; this log has none"
         return dataclasses.replace(situation, standing=actions.ELSEWHERE, why=words)
     return dataclasses.replace(situation, rewritten=row["rewritten"], why=row["reason"])
+
+
+def _revert_changed(contract: Contract | None, state: RunState) -> Action | None:
+    """Return the rollback before a new run can start, if the plan changed completed tasks."""
+    changed = () if contract is None else carried_tasks.done_but_changed(contract, state)
+    if not changed:
+        return None
+    target = carried_tasks.rollback_target(state, changed[0])
+    words = f"the plan changed {wording.listed(changed)} after completion"
+    return Action.of("rollback", state.phase, "--to", target, consequence=words)
 
 
 def _invalid(row: dict[str, Any]) -> tuple[dict[str, Any], Situation]:

@@ -138,7 +138,7 @@ def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:
 
 
 def _progress(services: Services, state: RunState) -> Iterator[_Said]:
-    """Compare the fields of progress.json, unless another run wrote it or a command may be writing it."""
+    """Compare the fields of progress.json, unless another run wrote it, or a command writes it or was killed."""
     try:
         text = services.reports.read(projection_paths.progress_path(state.phase))
     except OSError:  # what cannot be read says nothing
@@ -147,7 +147,7 @@ def _progress(services: Services, state: RunState) -> Iterator[_Said]:
     if text is None or contract is None or services.owner.holder() is not None:
         return
     recorded = _fields(text)
-    if recorded.get("run") != state.id:
+    if recorded.get("run") != state.id or state.state == run.ACTIVE:
         return
     again = _rendered(services, contract, state)
     since = _first_event_after(services, state, str(recorded.get("updated_at")))

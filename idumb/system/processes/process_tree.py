@@ -8,6 +8,7 @@ the descendants and the process group of the started program are reached.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
 import sys
 import time
