@@ -1,4 +1,4 @@
-"""Handoffs: of completed tasks, to whoever builds or judges elsewhere, and back; none blocks the run (R-ADAPT-2)."""
+"""Completed tasks are handed off, and agents elsewhere build or judge tasks; no handoff blocks a run (R-ADAPT-2)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_618,
     "composition": 706,
     "cli, views": 4_519,
-    "see and steer": 2_070,
+    "see and steer": 2_069,
     "git": 4_542,
     "store": 1_805,
     "system": 2_131,

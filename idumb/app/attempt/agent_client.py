@@ -63,15 +63,15 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
         call = dataclasses.replace(call, request=_ticketed(services, journal, call, call.who))
     started = services.clock.monotonic()
     retry = services.settings.retry
-    calls, pause = retry.get("calls", CALLS) if journal.state.mode != STRICT else 1, retry.get("pause", PAUSE)
+    calls = 1 if journal.state.mode == STRICT else retry.get("calls", CALLS)
+    pause = retry.get("pause", PAUSE)
     usage = None
     for number in range(1, calls + 1):
         result = _once(services, journal, call, started)
         usage = result.usage if usage is None else spending.add_usage(usage, result.usage)
         result = dataclasses.replace(result, usage=usage)
-        seconds_left = _seconds_left(services, call, started)
-        last = number == calls or (seconds_left is not None and seconds_left <= pause)
-        if not failures.kind(result.failure).retried or last:
+        left = _seconds_left(services, call, started)
+        if number == calls or (left is not None and left <= pause) or not failures.kind(result.failure).retried:
             return result
         if why := call.not_again():
             return dataclasses.replace(result, message="; ".join(filter(None, (result.message, why))))

@@ -149,15 +149,11 @@ def _progress(services: Services, state: RunState) -> Iterator[_Said]:
     recorded = _fields(text)
     if recorded.get("run") != state.id or state.state == run.ACTIVE:
         return
-    again = _rendered(services, contract, state)
+    rendered = services.documents.progress(state, schedule.statuses(contract, state))
+    again = _fields(services.redaction.redact(rendered))
     since = _first_event_after(services, state, str(recorded.get("updated_at")))
     for name in {**recorded, **again}:
         yield _Said(since, f"`{name}` of progress.json", recorded.get(name), again.get(name))
-
-
-def _rendered(services: Services, contract: Contract, state: RunState) -> Mapping[str, Any]:
-    text = services.documents.progress(state, schedule.statuses(contract, state))
-    return _fields(services.redaction.redact(text))
 
 
 def _fields(text: str) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from idumb.domain.runs import spending
 from idumb.views import phrases, quantities
 
 _MOST = 20
@@ -92,9 +93,9 @@ def _facts(stage: phrases.Data) -> str:
     who = " ".join(str(facts[name]) for name in ("binding", "model") if facts.get(name))
     ended = "still open" if stage["is_open"] else str(facts.get("outcome") or "").replace("_", " ")
     why = f": {facts['reason']}" if facts.get("reason") and facts.get("outcome") != "completed" else ""
-    tokens = (facts.get("tokens_in") or 0) + (facts.get("tokens_out") or 0)
-    used = [f"{tokens} tokens"] if tokens else []
-    used += [quantities.money(facts["cost_usd"])] if facts.get("cost_usd") else []
+    spent = spending.spent_by_call(facts)
+    used = [f"{spent.tokens} tokens"] if spent.tokens else []
+    used += [quantities.money(spent.cost_usd)] if spent.cost_usd else []
     used += [f"commit {quantities.short(facts['commit'])}"] if facts.get("commit") else []
     return ", ".join(part for part in (who, quantities.clip(ended + why, 80), *used) if part)
 

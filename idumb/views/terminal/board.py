@@ -8,7 +8,9 @@ from typing import Any
 
 from idumb.app.reading.expected import Expected, Now
 from idumb.domain import outcome
+from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event
+from idumb.domain.runs.spending import Spent
 from idumb.lazy_dataclass import dataclass
 from idumb.views import quantities
 from idumb.views.terminal import plain_progress
@@ -56,7 +58,7 @@ def _stays(event: Event) -> bool:
 
 @dataclass(slots=True)
 class Board:
-    """`since` and `took` are seconds of the monotonic clock, `spent` tokens and dollars of ended calls, by task.
+    """`since` and `took` are seconds of the monotonic clock, `spent` what ended calls used, by task.
 
     `limit` are the dollars that the run may cost. `look` says what works on a task now, by its attempt and the
     commands of its checks.
@@ -68,7 +70,7 @@ class Board:
     took: dict[str, float] = field(default_factory=dict)
     attempt: dict[str, int] = field(default_factory=dict)
     builder: dict[str, str] = field(default_factory=dict)
-    spent: dict[str, tuple[int, float]] = field(default_factory=dict)
+    spent: dict[str, Spent] = field(default_factory=dict)
     counted: set[tuple[str, int | None, str]] = field(default_factory=set)
     failures: dict[str, str] = field(default_factory=dict)
     expected: Mapping[str, Expected] = field(default_factory=dict)
@@ -128,10 +130,7 @@ class Board:
 
     def _add(self, task: str, call: Mapping[str, Any]) -> None:
         """Add what a call used, as far as it said that; "" is the task of those about the phase."""
-        tokens, cost = self.spent.get(task, (0, 0.0))
-        used = call.get("usage") or {}
-        tokens += (used.get("tokens_in") or 0) + (used.get("tokens_out") or 0)
-        self.spent[task] = (tokens, cost + (used.get("cost_usd") or 0.0))
+        spending.charge(self.spent, task, spending.spent_by_call(call.get("usage")))
 
     def order(self) -> list[str]:
         """Return the tasks in order; if the run did not list them, those seen so far."""
@@ -190,9 +189,10 @@ class Board:
         words = [text for text in (agent, now.line) if text]
         if words:
             yield self.context.text(": ".join(words))
-        tokens, cost = self.spent.get(task, (0, 0.0))
-        used = [f"{tokens + (now.tokens or 0)} tokens"] if tokens or now.tokens else []
-        used += [quantities.money(cost)] if cost else []
+        spent = self.spent.get(task, Spent())
+        tokens = spent.tokens + (now.tokens or 0)
+        used = [f"{tokens} tokens"] if tokens else []
+        used += [quantities.money(spent.cost_usd)] if spent.cost_usd else []
         if used:
             yield f"{', '.join(used)} so far"
 
@@ -201,6 +201,6 @@ class Board:
         total = len(self.order())
         parts = [f"{values.count(s)} {s}" for s in _STYLES if s not in _QUIET and s in values]
         done = f"{', '.join(parts) or 'nothing done yet'} of {quantities.counted(total, 'task')}"
-        cost = sum(dollars for _, dollars in self.spent.values())
+        cost = spending.total(self.spent.values()).cost_usd
         limit = f" of {quantities.money(self.limit)}" if self.limit is not None else ""
         return done + (f", {quantities.money(cost)}{limit}" if cost or limit else "")
