@@ -100,6 +100,7 @@ def lines_of_tests() -> int:
 
 if __name__ == "__main__":
     found = by_room()
-    found |= {"all": sum(found.values()), "tests, all lines": lines_of_tests(), "pages, bytes": bytes_of_pages()}
+    found |= {"all": sum(found.values()), "files of the package": len(list(modules()))}
+    found |= {"tests, all lines": lines_of_tests(), "pages, bytes": bytes_of_pages()}
     for room, size in found.items():
         print(f"{size:7,}  {room}")  # noqa: T201
