@@ -11,8 +11,7 @@ from idumb.domain.intake.ground import UnmetClaim
 from idumb.domain.plan_diff import PlanDiff
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim, Task
 from idumb.domain.proof.ledger import written_paths
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 from idumb.lazy_dataclass import dataclass
 
 ADD = "add"

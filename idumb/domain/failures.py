@@ -1,11 +1,21 @@
-"""Every kind of failure that is not one of the work: what it means, what fixes it, and what follows from it."""
+"""Every kind of failure that is not one of the work: what it means, what fixes it, and what follows from it.
+
+One thing that follows is the circuit breaker of an agent and its model: after consecutive failures, calls are refused
+for a while.
+
+    closed --(consecutive failures)--> open --(time is over)--> half-open --(success)--> closed
+    half-open --(failure)--> open
+
+Pure: times are the text of the clock port, and the caller stores each new state of the breaker.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import NamedTuple
+from dataclasses import field, replace
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from idumb.domain import agent, outcome
 from idumb.domain.action import Action
@@ -225,3 +235,57 @@ def _remedies(failure: Failure) -> Iterator[Remedy]:
 
 def _diff(failure: Failure) -> Action:
     return Action.of("show", failure.task, "--diff")
+
+
+CLOSED, OPEN, HALF_OPEN = "closed", "open", "half-open"
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """`failures` are consecutive; `since` is when it opened or half-opened, "" while it is closed."""
+
+    state: str = CLOSED
+    failures: int = 0
+    since: str = ""
+    failure: str = ""
+
+    @classmethod
+    def recorded(cls, payload: Mapping[str, Any]) -> Breaker:
+        return cls(payload["state"], payload["failures"], payload["since"], payload["failure"])
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerRule:
+    """The number of consecutive failures that open it, and for how many seconds."""
+
+    failures: int = 5
+    seconds: int = 60
+
+
+def before_call(breaker: Breaker, now: str, rule: BreakerRule) -> tuple[Breaker, float]:
+    """Return the new state, and the seconds to wait before the call (0 permits it).
+
+    Half-open permits one call. If its result was never recorded because the process was killed, another call is
+    permitted after the same time.
+    """
+    if breaker.state == CLOSED:
+        return breaker, 0.0
+    passed = _seconds(breaker.since, now)
+    if 0 <= passed < rule.seconds:
+        return breaker, rule.seconds - passed
+    return replace(breaker, state=HALF_OPEN, since=now), 0.0
+
+
+def after_call(breaker: Breaker, failure: str | None, now: str, rule: BreakerRule) -> Breaker:
+    """Return the state after a call; a failure that does not count shows that the agent can be reached."""
+    if not kind(failure).connection:
+        return Breaker()
+    count = breaker.failures + 1
+    if breaker.state == HALF_OPEN or count >= rule.failures:
+        return Breaker(OPEN, count, now, failure or "")
+    return Breaker(CLOSED, count, "", failure or "")
+
+
+def _seconds(since: str, now: str) -> float:
+    """Return the seconds between two times; negative if the clock was set back."""
+    return (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds()

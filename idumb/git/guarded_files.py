@@ -13,7 +13,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 
-from idumb.domain.runs import guarded_names
+from idumb.domain.runs import run
 from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.lazy_dataclass import dataclass
@@ -90,7 +90,7 @@ class GuardedFiles:
         by_name = {self._name(path): value for path, value in by_path.items() if value is not None}
         if os.path.lexists(os.path.join(place.git_dir, "index")):
             # The user may change its bytes; without the file, everything that was staged is lost.
-            by_name[guarded_names.INDEX] = "is there"
+            by_name[run.GIT_INDEX] = "is there"
         return by_name
 
     def hooks(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pygit2.enums import SortMode
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
-from idumb.domain.runs import guarded_names
+from idumb.domain.runs import run
 from idumb.git import (
     discover,
     git_program,
@@ -76,7 +76,7 @@ class GitHistory:
 
     def state(self) -> RepositoryState:
         def shown(name: str) -> str:
-            return self._paths.shown(name) if guarded_names.in_tree(name) else name
+            return self._paths.shown(name) if run.is_in_tree(name) else name
 
         guarded = {shown(name): digest for name, digest in self._guarded.digests().items()}
         rows = {shown(name): settings for name, settings in self._guarded.configuration.settings.items()}

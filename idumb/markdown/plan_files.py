@@ -20,7 +20,7 @@ from idumb.system.files import named_files
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
     from idumb.domain.plans.source_tasks import SourcePlan
-    from idumb.domain.runs.legacy import OldFile
+    from idumb.domain.runs.state_file import OldFile
 
 PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from idumb.app.verify import outside_work
 from idumb.domain import canonical_json
-from idumb.domain.runs import legacy
+from idumb.domain.runs import state_file
 from idumb.git import doctor_checks
 from idumb.markdown.importers import old_idumb
 from tests.support.cases import every
@@ -57,14 +57,14 @@ KEYS = st.sampled_from(["completed", "failed", "history", "anchors", "task_id", 
 def test_any_file_content_is_understood_or_named(name: str, data: bytes) -> None:
     """R-LOG-9: the migrated data can be written into the log."""
     facts = old_idumb.read(f".idumb/{name}", data)
-    assert facts is None or canonical_json.encode(legacy.import_payload((facts,)))
+    assert facts is None or canonical_json.encode(state_file.import_payload((facts,)))
 
 
 @given(st.sampled_from(NAMES), st.dictionaries(KEYS | st.text(max_size=5), JSON, max_size=4))
 def test_any_json_content_is_understood_or_named(name: str, value: dict[str, object]) -> None:
     """R-LOG-9."""
     facts = old_idumb.read(f".idumb/{name}", json.dumps(value).encode())
-    assert facts is None or canonical_json.encode(legacy.import_payload((facts,)))
+    assert facts is None or canonical_json.encode(state_file.import_payload((facts,)))
 
 
 def test_progress_and_checkpoints_of_idumb_do_not_count_as_old() -> None:

@@ -14,9 +14,9 @@ from idumb.app.ports.agents import Agent, DeferredAgent, ReportingAgent
 from idumb.domain import failures, outcome
 from idumb.domain.agent import STATES, AgentRequest, AgentResult, Claim, capabilities
 from idumb.domain.errors import IdumbError
+from idumb.domain.failures import Breaker, BreakerRule
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs import breaker, spending
-from idumb.domain.runs.breaker import Breaker, Rule
+from idumb.domain.runs import spending
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
@@ -95,14 +95,14 @@ def _once(services: Services, journal: Journal, call: Call, started: float) -> A
     """Make one call, unless the breaker is open."""
     limits = rule(services.settings)
     changes = services.log.events(kind="breaker.changed", newest_first=True)
-    last = next((breaker.from_payload(e.payload) for e in changes if e.payload["key"] == call.key), Breaker())
-    current, wait = breaker.before_call(last, services.clock.now(), limits)
+    last = next((Breaker.recorded(e.payload) for e in changes if e.payload["key"] == call.key), Breaker())
+    current, wait = failures.before_call(last, services.clock.now(), limits)
     if wait:
         return _not_asked(services, last, wait)
     _keep(journal, call, last, current)
     request = dataclasses.replace(call.request, deadline=_seconds_left(services, call, started))
     result = _recordable(services, _answer(services, journal, dataclasses.replace(call, request=request)))
-    _keep(journal, call, current, breaker.after_call(current, result.failure, services.clock.now(), limits))
+    _keep(journal, call, current, failures.after_call(current, result.failure, services.clock.now(), limits))
     return result
 
 
@@ -181,7 +181,7 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
 
 def breakers(services: Services) -> dict[str, Breaker]:
     """Return every breaker in the log by its key: adapter, binding, model."""
-    return {e.payload["key"]: breaker.from_payload(e.payload) for e in services.log.events(kind="breaker.changed")}
+    return {e.payload["key"]: Breaker.recorded(e.payload) for e in services.log.events(kind="breaker.changed")}
 
 
 def _keep(journal: Journal, call: Call, last: Breaker, now: Breaker) -> None:
@@ -202,6 +202,7 @@ def _seconds_left(services: Services, call: Call, started: float) -> float | Non
     return max(0.001, call.request.deadline - (services.clock.monotonic() - started))
 
 
-def rule(settings: Settings) -> Rule:
+def rule(settings: Settings) -> BreakerRule:
     """Return when a breaker opens, and for how long."""
-    return Rule(settings.breaker.get("failures", breaker.FAILURES), settings.breaker.get("time", breaker.SECONDS))
+    usual = BreakerRule()
+    return BreakerRule(settings.breaker.get("failures", usual.failures), settings.breaker.get("time", usual.seconds))

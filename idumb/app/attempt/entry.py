@@ -18,7 +18,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import CONTEXT, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import TaskState
 
 
 def begin(context: RunContext, task: Task) -> Attempt:

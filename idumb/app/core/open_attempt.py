@@ -10,8 +10,7 @@ from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 

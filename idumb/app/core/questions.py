@@ -38,9 +38,8 @@ from idumb.domain.decision import (
 from idumb.domain.plans.plan import COMPENSATABLE, HUMAN, REVERSIBLE, Task
 from idumb.domain.proof import evidence, gate_table, ledger
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import EFFECT as MAY_HAVE_HAPPENED
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import EFFECT as MAY_HAVE_HAPPENED
+from idumb.domain.runs.run import RunState, TaskState
 from idumb.domain.settings import KEEP, LEAVE_OUT, STOP
 
 YES, NO, RETRY, AGAIN, RAISE = "yes", "no", "retry", "again", "raise"

@@ -15,8 +15,7 @@ from idumb.domain.plans import step_plan
 from idumb.domain.proof import ledger
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.replay import replay
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from idumb.domain import agent, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 
 RUNNABLE = frozenset({outcome.PENDING, outcome.READY, outcome.RUNNING})
 

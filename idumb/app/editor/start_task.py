@@ -29,8 +29,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import Task
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 
 
 def start(services: Services, task_name: str, by: str, flags: Request, *, retry: bool = False) -> Result:

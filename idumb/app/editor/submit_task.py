@@ -25,8 +25,7 @@ from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import agent, errors, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import HALTED, INTERRUPTED
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import HALTED, INTERRUPTED, TaskState
 
 
 def submit(services: Services, task_name: str, flags: Request, report: str = "") -> Result:

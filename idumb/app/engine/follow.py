@@ -11,8 +11,7 @@ from idumb.app.core import questions, schedule
 from idumb.domain import agent, failures, outcome, wording
 from idumb.domain.decision import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP, START, WAIT, Decision
 from idumb.domain.plans.plan import STRICT, Plan, Task
-from idumb.domain.runs.run import ANSWERED, ELSEWHERE, RunState
-from idumb.domain.runs.task_state import EFFECT, TaskState
+from idumb.domain.runs.run import ANSWERED, EFFECT, ELSEWHERE, RunState, TaskState
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 

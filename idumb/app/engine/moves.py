@@ -19,7 +19,7 @@ from idumb.domain.decision import CONFLICT, Decision, seconds_until
 from idumb.domain.errors import WorkFailed
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import TaskState
 from idumb.lazy_dataclass import dataclass
 
 

@@ -10,11 +10,10 @@ from idumb.app.attempt import projections
 from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.domain.runs import legacy
+from idumb.domain.runs import state_file
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import ACTIVE, RunState
-from idumb.domain.runs.state_file import HistoryEntry, ImportedState
+from idumb.domain.runs.state_file import HistoryEntry, ImportedState, OldFile
 
 RECORDED = "history.recorded"
 FOLDER = ".idumb"
@@ -78,7 +77,7 @@ def _lines(services: Services) -> list[HistoryEntry | ImportedState]:
         for e in services.log.events(kind=RECORDED)
         if e.run in here
     ]
-    lines += [(e.seq, line) for e in services.log.events(kind=legacy.IMPORTED) for line in _imported(services, e)]
+    lines += [(e.seq, line) for e in services.log.events(kind=state_file.IMPORTED) for line in _imported(services, e)]
     return [line for _, line in sorted(lines, key=lambda row: row[0])]
 
 
@@ -101,11 +100,11 @@ def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
 def write(services: Services, journal: Journal, old_files: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:
     files = [_kept(services, old, data) for old, data in old_files]
     report = {
-        **legacy.import_payload(tuple(old for old, _ in old_files)),
+        **state_file.import_payload(tuple(old for old, _ in old_files)),
         "files": files,
         "worktree": services.worktree,
     }
-    journal.write(dataclasses.replace(journal.event(legacy.IMPORTED, **report), run=None))
+    journal.write(dataclasses.replace(journal.event(state_file.IMPORTED, **report), run=None))
     return report
 
 

@@ -20,10 +20,9 @@ from idumb.app.running.run_request import Request
 from idumb.domain import failures, outcome, wording
 from idumb.domain.action import REASON, Action
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.runs import breaker, project_key, replay, run
-from idumb.domain.runs.breaker import Breaker
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.failures import Breaker
+from idumb.domain.runs import project_key, replay, run
+from idumb.domain.runs.run import RunState, TaskState
 
 Letter = dict[str, Any]
 _ENDS = {run.FAILED: "run.failed", run.HALTED: "run.halted"}
@@ -87,7 +86,7 @@ def _retry_after(services: Services, breakers: Mapping[str, Breaker], letter: Le
     own = (
         one for key, one in breakers.items() if agent in key.split() or (not agent and one.failure == letter["failure"])
     )
-    wait = max((breaker.before_call(one, now, rule)[1] for one in own), default=0.0)
+    wait = max((failures.before_call(one, now, rule)[1] for one in own), default=0.0)
     return f"{datetime.fromisoformat(now) + timedelta(seconds=wait):%Y-%m-%dT%H:%M:%S.%fZ}" if wait else None
 
 

@@ -23,8 +23,7 @@ from idumb.domain.consent import envelope as envelopes
 from idumb.domain.failures import Failure, remedies
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 
 MOST_DIFF = 20_000
 MOST_OUTPUT = 4_000

@@ -19,8 +19,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import EFFECT, TaskState
+from idumb.domain.runs.run import EFFECT, RunState, TaskState
 from idumb.lazy_dataclass import dataclass
 
 

@@ -24,8 +24,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.proof.evidence import BROKEN
 from idumb.domain.runs.event import Event, NewEvent
-from idumb.domain.runs.run import START, RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import START, RunState, TaskState
 
 
 def rollback(

@@ -22,8 +22,7 @@ from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 
 _SKIPPED_FIELDS = frozenset({"span", "spans", "steps", "notation"})
 

@@ -21,8 +21,7 @@ from idumb.domain.action import Action, plain
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans import numbered_phases, step_plan
-from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, INTERRUPTED, RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, INTERRUPTED, RunState, TaskState
 
 SHOWN = 20
 CONSENT = "consent"

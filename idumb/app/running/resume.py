@@ -21,8 +21,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import UNDECLARED, Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import COMPLETED, JUDGED, RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import COMPLETED, JUDGED, RunState, TaskState
 from idumb.lazy_dataclass import dataclass
 
 

@@ -13,8 +13,8 @@ from idumb.app.session import operation
 from idumb.domain import agent, failures, health, wording
 from idumb.domain.agent import Readiness
 from idumb.domain.errors import AdapterError, InputError
+from idumb.domain.failures import Breaker, BreakerRule
 from idumb.domain.health import Check, Symptom
-from idumb.domain.runs import breaker
 
 
 def checks(services: Services) -> tuple[Check, ...]:
@@ -58,10 +58,10 @@ def _breakers(services: Services) -> Iterator[Symptom]:
     rule, now = _rule(services), services.clock.now()
     allowed = []
     for key, breaker_state in agent_client.breakers(services).items():
-        wait = breaker.before_call(breaker_state, now, rule)[1]
+        wait = failures.before_call(breaker_state, now, rule)[1]
         if wait:
             yield _holding(key, breaker_state, datetime.fromisoformat(now) + timedelta(seconds=wait))
-        elif breaker_state != breaker.Breaker():
+        elif breaker_state != Breaker():
             allowed.append(f"{_words(key, breaker_state)}; calls are allowed")
     yield health.passed("; ".join(allowed) if allowed else "no circuit breaker is open")
 
@@ -70,11 +70,11 @@ def _close(services: Services, symptom: Symptom) -> str:
     """Close a breaker. Refuses while another process owns the working tree."""
     with operation.owned(services, "doctor") as owned:
         journal = owned.record()
-        journal.write(journal.event("breaker.changed", key=symptom.subject, **dataclasses.asdict(breaker.Breaker())))
+        journal.write(journal.event("breaker.changed", key=symptom.subject, **dataclasses.asdict(Breaker())))
     return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 
 
-def _holding(key: str, breaker_state: breaker.Breaker, until: datetime) -> Symptom:
+def _holding(key: str, breaker_state: Breaker, until: datetime) -> Symptom:
     when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
     return health.warn(
         _words(key, breaker_state),
@@ -84,7 +84,7 @@ def _holding(key: str, breaker_state: breaker.Breaker, until: datetime) -> Sympt
     )
 
 
-def _words(key: str, breaker_state: breaker.Breaker) -> str:
+def _words(key: str, breaker_state: Breaker) -> str:
     """Describe a breaker; `key` is adapter, binding and model."""
     since = f" since {breaker_state.since}" if breaker_state.since else ""
     count = breaker_state.failures
@@ -92,9 +92,9 @@ def _words(key: str, breaker_state: breaker.Breaker) -> str:
     return f"{key}: {breaker_state.state}{since}, {calls}"
 
 
-def _rule(services: Services) -> breaker.Rule:
+def _rule(services: Services) -> BreakerRule:
     """Return the breaker settings, or the defaults if the configuration cannot be read; `config.reads` reports that."""
     try:
         return agent_client.rule(services.settings)
     except InputError:
-        return breaker.Rule()
+        return BreakerRule()

@@ -17,9 +17,8 @@ from idumb.app.upkeep.project_place import CONFIGURATION
 from idumb.domain import check_lines
 from idumb.domain.action import Action
 from idumb.domain.proof import gate_table, project_checkers
-from idumb.domain.runs import legacy
-from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
+from idumb.domain.runs.state_file import IMPORTED, OldFile
 
 IGNORED = """\
 # Files that idumb can rebuild at any time. Commit the Markdown files next to them.
@@ -138,7 +137,7 @@ delete them without losing anything. Plans are in `.planning/phases/`.
 def pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
     """Return files whose history is not in the event log, with their bytes."""
     imported = {
-        (f["path"], f["digest"]) for event in services.log.events(kind=legacy.IMPORTED) for f in event.payload["files"]
+        (f["path"], f["digest"]) for event in services.log.events(kind=IMPORTED) for f in event.payload["files"]
     }
     read = (state_file.of_path(services, path) for path in services.reports.files(state_file.FOLDER))
     files = (file for file in read if file is not None)

@@ -20,8 +20,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 
 
 def workspace(services: Services, phase: str) -> Result:

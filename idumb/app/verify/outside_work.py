@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app.core import projection_paths
 from idumb.app.core.services import Services
 from idumb.domain.contract import Contract
-from idumb.domain.runs import legacy
+from idumb.domain.runs import state_file
 
 PASSED = "passed"
 
@@ -38,7 +38,7 @@ def _of_reports(reports: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _of_old_idumb(services: Services, phase: str) -> dict[str, Any]:
-    rows = (row for event in services.log.events(kind=legacy.IMPORTED) for row in event.payload["phases"])
+    rows = (row for event in services.log.events(kind=state_file.IMPORTED) for row in event.payload["phases"])
     claims = [row for row in rows if services.plans.same_phase(str(row["phase"]), phase)]
     if not claims:
         return {}

@@ -23,8 +23,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import HUMAN, OPINION, Task
 from idumb.domain.proof import evidence
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 
 if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout

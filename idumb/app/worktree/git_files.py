@@ -12,7 +12,7 @@ from idumb.app.core.services import Services
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions
 from idumb.domain import wording
-from idumb.domain.runs import guarded_names
+from idumb.domain.runs import run
 
 _ADDRESSED = frozenset({"credential", "http", "url"})
 
@@ -20,7 +20,7 @@ _ADDRESSED = frozenset({"credential", "http", "url"})
 def compare(context: RunContext, attempt: Attempt) -> None:
     """Name what changed while the builder worked. Refusal `git.guarded-changed` in a strict run."""
     after = context.services.history.state()
-    changed = guarded_names.changed(attempt.before.guarded, after.guarded)
+    changed = run.guarded_changes(attempt.before.guarded, after.guarded)
     if not changed:
         return
     how = {name: words(name, attempt.before, after) for name in changed}
@@ -33,7 +33,7 @@ def compare(context: RunContext, attempt: Attempt) -> None:
 def tell_changed(services: Services, who: str, before: RepositoryState) -> None:
     """Name what changed since `before`, while a program worked for no run; `who` is its role."""
     after = services.history.state()
-    changed = guarded_names.changed(before.guarded, after.guarded)
+    changed = run.guarded_changes(before.guarded, after.guarded)
     if changed:
         _tell(services, f"While the {who} worked", {name: words(name, before, after) for name in changed})
 
@@ -46,7 +46,7 @@ def _tell(services: Services, when: str, how: dict[str, str]) -> None:
 
 def words(name: str, before: RepositoryState, after: RepositoryState) -> str:
     """Return what changed in a guarded file: the names of the settings, or whether it is new or was removed."""
-    how = guarded_names.how(name, before.guarded, after.guarded)
+    how = run.guarded_change(name, before.guarded, after.guarded)
     rows = before.configuration.get(name, frozenset()) ^ after.configuration.get(name, frozenset())
     keys = wording.listed(sorted({_public(key) for key, _ in rows})) if before.configuration else ""
     return ": ".join(filter(None, (how, keys)))

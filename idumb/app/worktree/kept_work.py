@@ -11,7 +11,7 @@ from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import TaskState
 
 
 def files(task: TaskState, without: Collection[str] = ()) -> tuple[str, ...]:

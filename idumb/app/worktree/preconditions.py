@@ -19,7 +19,7 @@ from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs import guarded_names, project_key
+from idumb.domain.runs import project_key, run
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import BRANCH_PHASE, COMMIT_TASK
 
@@ -139,10 +139,10 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
     if state is None or state.mode != STRICT or not state.guarded.unchecked or state.guarded.digests is None:
         return ()
     before, after = state.guarded.digests, services.history.state().guarded
-    changed = guarded_names.changed(before, after)
+    changed = run.guarded_changes(before, after)
     rest = [name for name in changed if name not in accepted]
     if rest:
-        how = {name: guarded_names.how(name, before, after) for name in rest}
+        how = {name: run.guarded_change(name, before, after) for name in rest}
         raise guarded_changed(f"since the last attempt in run {state.number} began", state, how, changed)
     return changed
 
@@ -158,7 +158,7 @@ def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]
 def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
     """Return which of git's own files changed since the last attempt began."""
     before = state.guarded.digests
-    return () if before is None else guarded_names.changed(before, services.history.state().guarded)
+    return () if before is None else run.guarded_changes(before, services.history.state().guarded)
 
 
 def guarded_changed(when: str, state: RunState, how: Mapping[str, str], changed: Sequence[str]) -> Refusal:

@@ -12,8 +12,7 @@ from idumb.app.worktree import final_state, kept_work
 from idumb.domain import outcome, wording
 from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans import graph
-from idumb.domain.runs.run import CLOSED, RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import CLOSED, RunState, TaskState
 
 
 def commits(state: RunState) -> list[tuple[str, TaskState]]:

@@ -11,9 +11,19 @@ from idumb.domain.decision import EFFECT, LIMIT, STOPPED, UNDECLARED
 from idumb.domain.errors import StoreError
 from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event
-from idumb.domain.runs.run import ANSWERED, ELSEWHERE, INTERRUPTED, JUDGED, RunState
+from idumb.domain.runs.run import (
+    ANSWERED,
+    COMPENSATED,
+    ELSEWHERE,
+    INTERRUPTED,
+    JUDGED,
+    AgentStatus,
+    AttemptState,
+    Checkpoint,
+    RunState,
+    TaskState,
+)
 from idumb.domain.runs.spending import Spent
-from idumb.domain.runs.task_state import COMPENSATED, AgentStatus, AttemptState, Checkpoint, TaskState
 
 _STATUS_KINDS = (
     "run.",

@@ -10,16 +10,19 @@ from idumb.domain.runs.run import (
     ACTIVE,
     COMPLETED,
     DROPPED,
+    EFFECT,
     FAILED,
     HALTED,
     INTERRUPTED,
     PAUSED,
+    AttemptState,
     GuardedFiles,
     LockedContract,
     RunBase,
     RunState,
+    TaskProgress,
+    TaskState,
 )
-from idumb.domain.runs.task_state import EFFECT, AttemptState, TaskProgress, TaskState
 
 
 def _started(state: RunState, event: Event) -> None:

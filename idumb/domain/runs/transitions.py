@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from idumb.domain import outcome
 from idumb.domain.runs.event import PAYLOAD_VERSION, Event
-from idumb.domain.runs.run import ACTIVE, RunState, chained
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import ACTIVE, RunState, TaskState, chained
 
 _STARTED = "run.started"
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from idumb.domain import canonical_json
-from idumb.domain.runs import legacy
-from idumb.domain.runs.legacy import OldFile
+from idumb.domain.runs import state_file
+from idumb.domain.runs.state_file import OldFile
 
 MOST_BYTES = 8 << 20
 _STATE = ".idumb/brain/state.json"
@@ -30,7 +30,7 @@ def read(path: str, data: bytes) -> OldFile | None:
     if path in _OURS or path.endswith(".tmp") or not path.startswith(_FOLDERS):
         return None
     match = _EXECUTION.fullmatch(path)
-    file = OldFile(path, legacy.UNKNOWN, canonical_json.digest(data.hex()), {}, match[1] if match else None)
+    file = OldFile(path, state_file.UNKNOWN, canonical_json.digest(data.hex()), {}, match[1] if match else None)
     if len(data) > MOST_BYTES:
         return replace(file, why=f"it is larger than {MOST_BYTES >> 20} MiB")
     try:
@@ -39,7 +39,7 @@ def read(path: str, data: bytes) -> OldFile | None:
         return replace(file, why=str(problem))
     if path == _STATE:
         session = values.get("session") or values.get("sessionId") or values.get("session_id")
-        return replace(file, kind=legacy.STATE, content={**values, **({"session": session} if session else {})})
+        return replace(file, kind=state_file.STATE, content={**values, **({"session": session} if session else {})})
     if values.get("contract_hash" if match and match[2] else "run"):
         return None
     if match is None:
@@ -51,14 +51,14 @@ def _progress(file: OldFile, values: Mapping[str, Any]) -> OldFile:
     if not isinstance(values.get("completed"), list):
         return replace(file, why="it has no list `completed`")
     lists = {name: _tasks(values, name) for name in ("completed", "failed", "blocked")}
-    return replace(file, kind=legacy.PROGRESS, content={**values, **lists})
+    return replace(file, kind=state_file.PROGRESS, content={**values, **lists})
 
 
 def _checkpoint(file: OldFile, values: Mapping[str, Any]) -> OldFile:
     if not isinstance(values.get("task_id"), str) or not isinstance(values.get("status"), str):
         return replace(file, why="it has no `task_id` and `status`")
     files = [str(name) for name in _list(values, "files_modified")]
-    return replace(file, kind=legacy.CHECKPOINT, content={**values, "files_modified": files})
+    return replace(file, kind=state_file.CHECKPOINT, content={**values, "files_modified": files})
 
 
 def _list(values: Mapping[str, Any], name: str) -> list[Any]:

@@ -11,8 +11,7 @@ from idumb.domain.proof import evidence as proof
 from idumb.domain.proof import ledger as ledgers
 from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
-from idumb.domain.runs.run import INTERRUPTED, RunState
-from idumb.domain.runs.task_state import Checkpoint, TaskState
+from idumb.domain.runs.run import INTERRUPTED, Checkpoint, RunState, TaskState
 from idumb.views import quantities
 from idumb.views.reports import rendering
 from idumb.views.reports.rendering import Recorded

@@ -11,8 +11,7 @@ from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.decision import STOPPED
 from idumb.domain.runs import run, spending
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 from idumb.views import graph, quantities
 from idumb.views.reports import rendering, run_status
 from idumb.views.reports.rendering import Recorded

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from idumb.domain.runs import guarded_names
+from idumb.domain.runs import run
 from idumb.git import discover, guarded_files
 from tests.support.gitrepo import GitSandbox
 
@@ -60,7 +60,7 @@ def changed(sandbox: GitSandbox, home: Path, path: str, *, setup: str = "", data
     place = Path(path.replace("~", str(home), 1)) if path.startswith(("~", "/")) else sandbox.root / path
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(data)
-    return list(guarded_names.changed(before, files.digests()))
+    return list(run.guarded_changes(before, files.digests()))
 
 
 INCLUDED = "[include]\n\tpath = ~/more\n"
@@ -130,7 +130,7 @@ def test_a_change_is_noticed_though_size_time_and_inode_are_as_before(sandbox: G
     before, was = files.digests(), (home / "gitconfig").stat()
     (home / "gitconfig").write_text("[core]\n\thooksPath = ~/two\n")
     os.utime(home / "gitconfig", ns=(was.st_atime_ns, was.st_mtime_ns))
-    assert guarded_names.changed(before, files.digests()) == ("~/gitconfig", "~/two/pre-commit")
+    assert run.guarded_changes(before, files.digests()) == ("~/gitconfig", "~/two/pre-commit")
 
 
 def test_other_files_beside_hooks_in_the_tree_are_ordinary_files(sandbox: GitSandbox, home: Path) -> None:
@@ -148,7 +148,7 @@ def test_git_is_not_asked_again_while_nothing_changes(
     monkeypatch.setattr(subprocess, "Popen", None)
     (home / "hooks").mkdir()
     (home / "hooks/pre-commit").write_text("")
-    assert guarded_names.changed(before, files.digests()) == ("~/hooks/pre-commit",)
+    assert run.guarded_changes(before, files.digests()) == ("~/hooks/pre-commit",)
 
 
 def test_without_a_home_the_user_has_no_files(sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

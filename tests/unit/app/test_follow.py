@@ -16,9 +16,8 @@ from idumb.app.engine.follow import Limits, Move
 from idumb.domain import agent, decision, outcome
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import GUIDED, HUMAN, STRICT, Criterion, Plan, RollbackClass, Task
-from idumb.domain.runs.run import RunState
+from idumb.domain.runs.run import EFFECT, AttemptState, RunState, TaskProgress, TaskState
 from idumb.domain.runs.spending import Spent
-from idumb.domain.runs.task_state import EFFECT, AttemptState, TaskProgress, TaskState
 from idumb.domain.settings import Ceiling, RunSettings, Settings
 from tests.support.cases import every
 

@@ -11,8 +11,7 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import GUIDED, Step, Task
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import AttemptState, TaskProgress, TaskState
+from idumb.domain.runs.run import AttemptState, RunState, TaskProgress, TaskState
 from tests.support.cases import every
 
 

@@ -13,8 +13,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import COMPLETED, HALTED, LockedContract, RunState, chained
-from idumb.domain.runs.task_state import TaskState, TaskWork
+from idumb.domain.runs.run import COMPLETED, HALTED, LockedContract, RunState, TaskState, TaskWork, chained
 from tests.support.cases import every
 from tests.unit.domain.test_plan_diff import contract, task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.domain.runs import legacy, state_file
+from idumb.domain.runs import state_file
 from idumb.domain.runs.state_file import HistoryEntry, ImportedState
 
 OLD: dict[str, Any] = {
@@ -23,7 +23,7 @@ def line(run: str, at: str = "t", phase: str = "executed", result: str = "pass")
 
 def imported(present: dict[str, Any]) -> ImportedState:
     rest = {key: value for key, value in present.items() if key not in {"history", "anchors"}}
-    return ImportedState("", rest, legacy.lines(present, "anchors"), legacy.lines(present, "history"))
+    return ImportedState("", rest, state_file.lines(present, "anchors"), state_file.lines(present, "history"))
 
 
 def test_data_of_the_file_that_the_log_lacks_stays_in_it() -> None:
