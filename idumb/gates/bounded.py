@@ -13,9 +13,8 @@ from typing import ParamSpec, TypeVar
 
 from idumb.domain.errors import IdumbError
 from idumb.domain.proof import evidence, gate_table
-from idumb.domain.proof.deadline import Deadline, OutOfTimeError
 from idumb.domain.proof.evidence import GATE, Evidence
-from idumb.domain.proof.gate import Inputs, Judged
+from idumb.domain.proof.gate import Deadline, Inputs, Judged, OutOfTimeError
 
 _Given = ParamSpec("_Given")
 _Returned = TypeVar("_Returned")

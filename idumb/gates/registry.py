@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import NamedTuple
 
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import gate_table, levels
-from idumb.domain.proof.deadline import NEVER, Deadline
-from idumb.domain.proof.gate import Inputs, Judged
+from idumb.domain.proof import gate_table
+from idumb.domain.proof.gate import NEVER, Deadline, Inputs, Judged
 from idumb.domain.proof.symbols import Definitions
 from idumb.gates import bounded
 
@@ -47,14 +46,14 @@ class StepGates:
         """Return each gate that concerns the change, by the name of its setting, with its result."""
         judged = [(gate.name, self._judged(gate, inputs)) for gate in GATES if gate.applies(inputs)]
         for name in inputs.asked:
-            if name not in levels.KNOWN and _runs(name, inputs):
+            if name not in gate_table.KNOWN and _runs(name, inputs):
                 from idumb.gates.project import own
 
                 judged.append((name, own.judge(name, inputs)))
         return [(name, result) for name, result in judged if result is not None]
 
     def _judged(self, gate: StepGate, inputs: Inputs) -> Judged | None:
-        limits_commands = gate.name in levels.WITH_COMMANDS
+        limits_commands = gate.name in gate_table.WITH_COMMANDS
         deadline = NEVER if limits_commands else Deadline.after(inputs.seconds(gate.name), self._now)
         return bounded.judge(gate.name, gate.load, inputs, deadline)
 

@@ -20,7 +20,7 @@ from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.decision import WORK
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import REVERSIBLE, STRICT
-from idumb.domain.proof import levels
+from idumb.domain.proof import gate_table
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import ResolvedRole
@@ -143,7 +143,7 @@ def make_request(
         values=described,
     )
     room = attempt.allowance
-    limit = _deadline(attempt, filled) if builds else levels.rule(settings, role).timeout
+    limit = _deadline(attempt, filled) if builds else gate_table.rule(settings, role).timeout
     return agent.AgentRequest(
         role=role,
         task=task,

@@ -15,7 +15,7 @@ from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, HUMAN, STEPS, STRICT, Task
-from idumb.domain.proof import evidence, gate, gate_table, ledger, levels
+from idumb.domain.proof import evidence, gate, gate_table, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import Entry
@@ -127,7 +127,7 @@ def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> s
     people). Other uncommitted changes of the user are not in it.
     """
     settings = context.services.settings
-    gates = bool(settings.gates) and levels.run_commands(settings)
+    gates = bool(settings.gates) and gate_table.run_commands(settings)
     if not (gates or contract.is_checked(attempt.plan, attempt.task)):
         return None
     paths = (*context.journal.state.uncommitted(), *attempt.committed)
@@ -161,21 +161,21 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
         tuple(checked),
         settings.gates,
         lambda path: work.entry(attempt.candidate, path),
-        seconds=lambda name: levels.time_to_judge(settings, name),
+        seconds=lambda name: gate_table.time_to_judge(settings, name),
     )
-    if settings.gates and levels.run_commands(settings) and attempt.ledger.holds:
+    if settings.gates and gate_table.run_commands(settings) and attempt.ledger.holds:
         inputs = _with_commands(context, attempt, inputs)
     with context.services.interrupts.armed():
         results = tuple(context.services.gates.judge(inputs))
     for name, judged in results:
         if judged.violations or judged.proofs or name in settings.gates:
-            level = levels.of_change(settings, name, strict=context.strict)
-            asks = name == gate_table.NON_GOALS and levels.asks(settings, strict=context.strict)
+            level = gate_table.of_change(settings, name, strict=context.strict)
+            asks = name == gate_table.NON_GOALS and gate_table.asks(settings, strict=context.strict)
             for proof in gate.evidence_of(name, judged, level):
                 if asks and proof.result == evidence.FAILED:
                     yield dataclasses.replace(proof, result=evidence.UNPROVEN)
                     continue
-                if level > levels.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
+                if level > gate_table.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
                     yield proof
 
 
@@ -198,7 +198,7 @@ def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inp
 
 def _gate_error(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> FailureMessage | None:
     """Return why the run stops if gates could not judge, and nothing else fails: no other attempt can change that."""
-    broken = [e for e in proofs if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
+    broken = [e for e in proofs if e.level > gate_table.INFORMATIONAL and e.result in evidence.BROKEN]
     by_gates = [e for e in broken if gate.could_not_judge(e)]
     if not by_gates or len(by_gates) < len(broken) or not attempt.ledger.holds:
         return None
@@ -225,7 +225,7 @@ def _ask_validator(
     """Return the attempt with the validator's answer, and the evidence that it gave."""
     opinion, result = validator.judge(context, attempt, proofs, name)
     all_proofs = (*proofs, opinion)
-    broken = [e.subject for e in all_proofs if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
+    broken = [e.subject for e in all_proofs if e.level > gate_table.INFORMATIONAL and e.result in evidence.BROKEN]
     alone = broken == [f"validator {name}"]  # it could not judge, and nothing else fails the attempt
     failure = build.agent_failure(context, name, result) if alone else attempt.failure
     return dataclasses.replace(attempt, verdict_of_validator=result, failure=failure), opinion
@@ -237,7 +237,7 @@ def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
     Their answer must never be lost to something that idumb could have found out first.
     """
     if not attempt.ledger.holds or any(
-        e.level > levels.INFORMATIONAL and not e.passed and e.result not in (evidence.OPINION, evidence.UNPROVEN)
+        e.level > gate_table.INFORMATIONAL and not e.passed and e.result not in (evidence.OPINION, evidence.UNPROVEN)
         for e in attempt.evidence
     ):
         return attempt

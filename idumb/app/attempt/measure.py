@@ -12,8 +12,8 @@ from idumb.app.core.services import Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract, outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import gate_table, ledger, levels, symbols
-from idumb.domain.proof.deadline import Deadline
+from idumb.domain.proof import gate_table, ledger, symbols
+from idumb.domain.proof.gate import Deadline
 from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry, Ledger
 
 _LONGEST = 4 * 1024 * 1024
@@ -113,7 +113,7 @@ def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str
     if not judged:
         return compared, ""
     left = _LONGEST if task.symbols is not None else _LONGEST_RECORDED
-    seconds = levels.time_to_judge(context.services.settings, gate_table.LEDGER)
+    seconds = gate_table.time_to_judge(context.services.settings, gate_table.LEDGER)
     deadline = Deadline.after(seconds, context.services.clock.monotonic) if len(judged) > 1 else None
     read: list[symbols.SymbolSet] = []
     late: list[str] = []

@@ -19,10 +19,9 @@ from idumb.domain import agent, contract, outcome, paths, reply, wording
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import OPINION, STRICT, UNPROVEN
-from idumb.domain.proof import evidence, levels, validation
+from idumb.domain.proof import evidence, gate_table, judgement
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.judgement import Citation
-from idumb.domain.proof.validation import ValidatorEvidence
+from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.runs import spending
 from idumb.lazy_dataclass import dataclass
 
@@ -46,7 +45,7 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], nam
     judged = _ask(context, attempt, name, request)
     if judged.malformed and STRICT not in (attempt.plan.mode, context.journal.state.mode):
         judged = _asked_again(context, attempt, name, request, judged)
-    level = levels.rule(context.services.settings, agent.VALIDATOR).level
+    level = gate_table.rule(context.services.settings, agent.VALIDATOR).level
     verdict = evidence_of(
         name,
         judged.result,
@@ -135,7 +134,7 @@ def _read(context: RunContext, attempt: Attempt, result: AgentResult, root: str)
     answer = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
     if isinstance(answer, str) or answer["verdict"] != outcome.PASS:
         return Answered(result)
-    shown = validation.read(answer)
+    shown = judgement.read_evidence(answer)
     if isinstance(shown, str):
         return Answered(result, malformed=shown)
     shown = tuple(_within(root, item) for item in shown)
@@ -160,18 +159,18 @@ def _within(root: str, shown: ValidatorEvidence) -> ValidatorEvidence:
 def _proving(attempt: Attempt, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
     """Return what is shown for criteria of the task, or all of it if the task has none."""
     task = attempt.task
-    return tuple(item for item in shown if not task.acceptance or validation.proven_criteria(task, (item.criterion,)))
+    return tuple(item for item in shown if not task.acceptance or judgement.proven_criteria(task, (item.criterion,)))
 
 
 def question(attempt: Attempt) -> Decision | None:
     """Return the question to a person if only the validator could prove the task, and did not."""
     name = attempt.validator or ""
     own = (e for e in attempt.evidence if e.subject == f"validator {name}")
-    judgement = next((e for e in own if e.level > levels.INFORMATIONAL), None)
-    if judgement is None:
+    verdict = next((e for e in own if e.level > gate_table.INFORMATIONAL), None)
+    if verdict is None:
         return None
-    why = _why_unproven(attempt, judgement, name)
-    return questions.validator(attempt.task, attempt.number, attempt.changes, why, judgement.text) if why else None
+    why = _why_unproven(attempt, verdict, name)
+    return questions.validator(attempt.task, attempt.number, attempt.changes, why, verdict.text) if why else None
 
 
 def _why_unproven(attempt: Attempt, opinion: Evidence, name: str) -> str:
@@ -182,7 +181,7 @@ def _why_unproven(attempt: Attempt, opinion: Evidence, name: str) -> str:
         return ""
     if opinion.result == evidence.OPINION:
         return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."
-    shown = validation.proven_criteria(attempt.task, (item.criterion for item in opinion.shown))
+    shown = judgement.proven_criteria(attempt.task, (item.criterion for item in opinion.shown))
     alone = (c for c, proof in contract.proofs(attempt.task).items() if proof in {OPINION, UNPROVEN})
     rest = [c for c in alone if c not in shown]
     return f"The validator {name} shows nothing for {wording.listed(rest)}, and nothing else proves it." if rest else ""

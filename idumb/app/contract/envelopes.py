@@ -16,7 +16,7 @@ from idumb.domain.consent.envelope import NOTHING, Envelope, text_digest
 from idumb.domain.contract import Contract, builder_of, envelope_key, validator_of
 from idumb.domain.errors import AdapterError
 from idumb.domain.intake import ground
-from idumb.domain.proof import levels
+from idumb.domain.proof import gate_table
 from idumb.domain.settings import Binding, Settings
 from idumb.lazy_dataclass import dataclass
 
@@ -55,7 +55,7 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
         "idumb": services.version,
         "contract": contract.hash,
         "context": NOTHING,
-        "rules": current.keep(readable([rule.as_dict() for rule in levels.rules(settings)])),
+        "rules": current.keep(readable([rule.as_dict() for rule in gate_table.rules(settings)])),
         "policy": _policy(services, current),
         "tools": dict(services.toolchain.versions()),
         envelope.CHECKS: _checks(services, contract, current),

@@ -21,8 +21,8 @@ from idumb.domain.intake import registry, scope
 from idumb.domain.intake.rule import StartState
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT, Plan
-from idumb.domain.proof import gate_table, levels
-from idumb.domain.proof.deadline import Deadline, OutOfTimeError
+from idumb.domain.proof import gate_table
+from idumb.domain.proof.gate import Deadline, OutOfTimeError
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 from idumb.lazy_dataclass import dataclass
@@ -240,7 +240,7 @@ def all_findings(
     findings, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
         case = registry.case(contract, settings, services.policy, mode, loaded.links, loaded.repositories, present)
-        deadline = Deadline.after(levels.time_to_judge(settings, gate_table.PLAN), services.clock.monotonic)
+        deadline = Deadline.after(gate_table.time_to_judge(settings, gate_table.PLAN), services.clock.monotonic)
         try:
             return [*findings, *registry.findings(case, deadline)]
         except OutOfTimeError as expired:

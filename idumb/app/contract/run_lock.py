@@ -28,7 +28,7 @@ from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.intake import registry
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import levels
+from idumb.domain.proof import gate_table
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import Settings
 
@@ -93,7 +93,7 @@ def lock_in(context: RunContext) -> None:
 
 def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[str, Any]:
     services, contract = context.services, context.contract
-    rules = levels.rules(services.settings)
+    rules = gate_table.rules(services.settings)
     findings = registry.findings(registry.case(contract, services.settings, services.policy))
     used = _blocking_agents(contract, services.settings)
     judged = confidence.assess(contract, findings, [name for name in used if _starts(context, name)], used)
@@ -110,7 +110,7 @@ def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[s
 
 def _blocking_agents(contract: Contract, settings: Settings) -> tuple[str, ...]:
     """The agents whose failure blocks execution: builders, and validators of level 1 and above."""
-    blocking = levels.rule(settings, "validator").level > levels.INFORMATIONAL
+    blocking = gate_table.rule(settings, "validator").level > gate_table.INFORMATIONAL
     pairs = envelopes.builder_validator_pairs(contract, settings).values()
     names = [name for pair in pairs for name in (pair[0], pair[1] if blocking else None)]
     return tuple(dict.fromkeys(name for name in names if name is not None))

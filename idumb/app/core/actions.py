@@ -16,7 +16,7 @@ from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import IRREVERSIBLE, STRICT
-from idumb.domain.runs import gap
+from idumb.domain.proof import verification
 from idumb.domain.runs.run import COMPLETED, DROPPED, PAUSED, RunState
 from idumb.lazy_dataclass import dataclass
 
@@ -122,7 +122,7 @@ def _of_completed(now: Situation, run: RunState) -> Iterator[Action]:
     yield from _answer(now)
     words = "every task is done, but the phase is not verified"
     if not run.verified:
-        if run.verification is not None and gap.from_verification(run.verification):
+        if run.verification is not None and verification.gaps_of(run.verification):
             yield Action.of("verify-work", now.phase, "--gaps", consequence=words)
         yield Action.of("verify-work", now.phase, consequence=words)
         return

@@ -20,7 +20,7 @@ from idumb.domain import agent, outcome, reply, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.documents import plan_replies
 from idumb.domain.errors import InputError
-from idumb.domain.proof import levels
+from idumb.domain.proof import gate_table
 from idumb.lazy_dataclass import dataclass
 
 ROUNDS = 3
@@ -171,7 +171,7 @@ def _check(services: Services, goal: Goal, state: Round, journal: Journal, tell:
     verdict = reply.answer(result.reply or result.output, "verdict")
     if result.outcome == outcome.COMPLETED and isinstance(verdict, dict) and verdict["verdict"] in _VERDICTS:
         objections = _objections(verdict)
-        if levels.rule(services.settings, agent.PLAN_CHECKER).level == levels.INFORMATIONAL:
+        if gate_table.rule(services.settings, agent.PLAN_CHECKER).level == gate_table.INFORMATIONAL:
             return [f"The plan-checker objects, but level 0 does not block: {objection}" for objection in objections]
         state.objections = objections
         return []

@@ -15,7 +15,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.plans.plan import Plan, Task
-from idumb.domain.proof import evidence, gate_table, levels
+from idumb.domain.proof import evidence, gate_table
 from idumb.domain.runs.run import RunState
 
 CODE = "check.passed-before"
@@ -63,8 +63,8 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
 
 def _invariants(services: Services, contract: Contract, checks: Checks, tree: str, ran: Ran) -> None:
     """Run the invariants. One that fails before the work must be made true by the first task that keeps it."""
-    level = levels.rule(services.settings, gate_table.INVARIANTS).level
-    severity = ERROR if level == levels.CRITICAL else WARNING
+    level = gate_table.rule(services.settings, gate_table.INVARIANTS).level
+    severity = ERROR if level == gate_table.CRITICAL else WARNING
     limit = float(services.settings.run.check_timeout)
     for plan in contract.plans:
         for invariant in plan.invariants:

@@ -54,7 +54,9 @@ def _opinion(services: Services, request: RoleRequest, journal: Journal, tree: s
 
 def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) -> Opinion:
     answer = reply.answer(result.reply, "verdict")
-    judged_answer = judgement.read(answer) if result.outcome == outcome.COMPLETED and isinstance(answer, dict) else None
+    judged_answer = (
+        judgement.read_opinion(answer) if result.outcome == outcome.COMPLETED and isinstance(answer, dict) else None
+    )
     if judged_answer is None:
         why = answer if isinstance(answer, str) else "its answer does not have the requested form"
         return dataclasses.replace(empty, failure=result.message or result.failure or why)

@@ -16,7 +16,7 @@ from idumb.domain import canonical_json, failures, outcome
 from idumb.domain.action import Action
 from idumb.domain.agent import MALFORMED, AgentRequest, AgentResult, Budget, capabilities
 from idumb.domain.errors import Refusal
-from idumb.domain.proof import levels
+from idumb.domain.proof import gate_table
 from idumb.domain.runs import spending
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
@@ -157,8 +157,8 @@ def _call(
 
 def _deadline(settings: Settings, filled: ResolvedRole, remaining: Ceiling) -> float | None:
     """Return the shortest time that role, level and ceiling allow; None means no limit, as at level 0."""
-    if levels.timed(settings, filled.role):
-        role_timeout, level_timeout = filled.timeout, levels.rule(settings, filled.role).timeout
+    if gate_table.timed(settings, filled.role):
+        role_timeout, level_timeout = filled.timeout, gate_table.rule(settings, filled.role).timeout
     else:
         role_timeout, level_timeout = filled.timeout or ROLE_TIMEOUT, None
     limits = [float(limit) for limit in (role_timeout, level_timeout, remaining.seconds) if limit is not None]

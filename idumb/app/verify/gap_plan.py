@@ -11,8 +11,7 @@ from idumb.domain import whole_numbers
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import step_plan
-from idumb.domain.proof import ledger
-from idumb.domain.runs import gap
+from idumb.domain.proof import ledger, verification
 
 _SEQUENCE = re.compile(r"-([0-9]+)[a-z]?\Z")
 
@@ -23,7 +22,7 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
     # A check that contains a secret would not run without it, so the plan omits such a check.
     gaps = tuple(
         each if each.check is None or without_secrets(each.check) == each.check else replace(each, check=None)
-        for each in gap.from_verification(record)
+        for each in verification.gaps_of(record)
     )
     if not gaps:
         return None
@@ -43,7 +42,7 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
         identity=identity,
         first=whole_numbers.next_free(m[1] for t in contract.tasks if (m := _SEQUENCE.search(t))),
         builder=contract.plans[0].builder or services.settings.builder,  # without one, its tasks are for a person
-        reach=gap.reachable(claims),
+        reach=verification.reachable(claims),
     )
     draft = draft_plan.judge(services, where, identity, path, without_secrets(text))
     if not draft.legal:

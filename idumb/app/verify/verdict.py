@@ -8,7 +8,7 @@ from typing import Any
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.proof import completion, evidence, judgement
+from idumb.domain.proof import evidence, judgement, verification
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Judgement, Opinion
 
@@ -65,7 +65,7 @@ def _failure_reason(gathered: Sequence[Evidence], mismatches: Sequence[str]) -> 
 
 def uncovered(gathered: Iterable[Evidence]) -> list[str]:
     """Return the success criteria that no proof covers."""
-    return [f"{e.subject} {completion.WEAK[e.result]}" for e in gathered if e.result in completion.WEAK]
+    return [f"{e.subject} {verification.WEAK[e.result]}" for e in gathered if e.result in verification.WEAK]
 
 
 def regressed(regressions: Sequence[Evidence]) -> list[str]:

@@ -24,9 +24,9 @@ from idumb.domain.decision import PHASE, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import agreement, completion, evidence, gate_table, levels
-from idumb.domain.proof.deadline import Deadline
+from idumb.domain.proof import evidence, gate_table, verification
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.gate import Deadline
 from idumb.domain.proof.judgement import Opinion
 from idumb.domain.runs.run import RunState
 
@@ -106,7 +106,9 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
     opinions_given = opinions.ask(services, journal, contract, gathered, tree) if asks else ()
-    blocking = [o for o in opinions_given if levels.rule(services.settings, o.role).level > levels.INFORMATIONAL]
+    blocking = [
+        o for o in opinions_given if gate_table.rule(services.settings, o.role).level > gate_table.INFORMATIONAL
+    ]
     by_task = projections.evidence_by_task(services, journal.state)
     contradictions = _contradictions(services, contract, journal.state, by_task, tests + regressions, opinions_given)
     missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
@@ -114,9 +116,9 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     done = [id for id, one in statuses.items() if one in outcome.DONE]
     completed = (contract.tasks[id] for id in done if statuses[id] == outcome.COMPLETED)
     as_left = (contracts.without_replaced(contract, task, done) for task in completed)
-    missing += (*completion.judge(as_left, by_task), *verdict.unmet(requirements))
+    missing += (*verification.unproven_work(as_left, by_task), *verdict.unmet(requirements))
     missing += tuple(final.wrong)  # a person may have changed the files since
-    disagreement_blocks = levels.rule(services.settings, gate_table.AGREEMENT).level > levels.INFORMATIONAL
+    disagreement_blocks = gate_table.rule(services.settings, gate_table.AGREEMENT).level > gate_table.INFORMATIONAL
     missing += contradictions if disagreement_blocks else ()
     if STRICT in (contract.mode, journal.state.mode):
         missing += tuple(verdict.strict_causes([*gathered, *regressions]))
@@ -180,8 +182,10 @@ def _contradictions(
     changed = {task: w.symbols for task, w in work.items()}
     touched = {task: w.touched for task, w in work.items()}
     tasks = [contract.tasks[task] for task in contract.order if task in work]
-    deadline = Deadline.after(levels.time_to_judge(services.settings, gate_table.AGREEMENT), services.clock.monotonic)
-    return agreement.judge(tasks, changed, touched, by_task, final, opinions_given, deadline)
+    deadline = Deadline.after(
+        gate_table.time_to_judge(services.settings, gate_table.AGREEMENT), services.clock.monotonic
+    )
+    return verification.contradictions(tasks, changed, touched, by_task, final, opinions_given, deadline)
 
 
 def apply_answer(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from idumb.domain.finding import Finding
 from idumb.domain.intake import agents, ambiguity, check_commands, contradictions, coverage, ground, proof, scope, steps
 from idumb.domain.intake.rule import Case, Check, StartState, each_plan, each_task
 from idumb.domain.plans.plan import STRICT, Plan
-from idumb.domain.proof.deadline import NEVER, Deadline, OutOfTimeError
+from idumb.domain.proof.gate import NEVER, Deadline, OutOfTimeError
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
 _TASK, _PLAN = each_task, each_plan

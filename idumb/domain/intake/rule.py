@@ -13,7 +13,7 @@ from idumb.domain import catalog
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plans.plan import Criterion, Plan, Task
-from idumb.domain.proof import gate_table, levels
+from idumb.domain.proof import gate_table
 from idumb.domain.settings import Policy, Settings
 from idumb.lazy_dataclass import dataclass
 
@@ -86,7 +86,7 @@ class Case:
         """
         row = catalog.ROWS[code]
         gate = GATE_OF_FIELD.get(field, "") if row.gate == catalog.BY_FIELD else row.gate
-        if gate and certain and levels.rule(self.settings, gate).level == levels.CRITICAL:
+        if gate and certain and gate_table.rule(self.settings, gate).level == gate_table.CRITICAL:
             return ERROR
         return row.strict if self.strict else row.guided
 

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from typing import Any
 
 from idumb.domain import outcome, wording
-from idumb.domain.proof import ledger, levels
+from idumb.domain.proof import gate_table, ledger
+from idumb.domain.proof.judgement import ValidatorEvidence
 from idumb.domain.proof.ledger import Ledger
-from idumb.domain.proof.validation import ValidatorEvidence
 from idumb.lazy_dataclass import dataclass
 
 PASSED = "passed"
@@ -99,7 +99,7 @@ class Evidence:
         row = asdict(self) | {"argv": list(self.argv), "seconds": round(self.seconds, 3)}
         row |= {name: list(row[name]) for name in _LISTS} | {"shown": [item.as_dict() for item in self.shown]}
         empty = {name for name in (*_LISTS, "shown", "control", "violation", "sandbox") if not row[name]}
-        omitted = {*empty, "may_need", *(["level"] if self.level == levels.ADVISORY else [])}
+        omitted = {*empty, "may_need", *(["level"] if self.level == gate_table.ADVISORY else [])}
         return {name: value for name, value in row.items() if name not in omitted}
 
 
@@ -112,7 +112,7 @@ def verdict(compared: Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
     words = [_ledger_words(line) for line in wrong] + [s.words for s in compared.symbols if not s.holds]
     if words:
         return outcome.FAIL, wording.listed(words, between="; ")
-    proofs = [e for e in proofs if e.level > levels.INFORMATIONAL]
+    proofs = [e for e in proofs if e.level > gate_table.INFORMATIONAL]
     failed = [e for e in proofs if e.result in BROKEN]
     tolerated = [e for e in proofs if e.result == TOLERATED]
     passed = [e for e in proofs if e.passed and not _proves_nothing(e.subject)] + tolerated
@@ -128,7 +128,7 @@ def verdict(compared: Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
 
 def proves(proofs: Iterable[Evidence]) -> bool:
     """Return whether some of this evidence proves the work."""
-    real = (e for e in proofs if e.level > levels.INFORMATIONAL and not _proves_nothing(e.subject))
+    real = (e for e in proofs if e.level > gate_table.INFORMATIONAL and not _proves_nothing(e.subject))
     return any(e.passed or e.result == TOLERATED for e in real)
 
 

@@ -1,4 +1,4 @@
-"""What a gate of stage `step` or `post` judges, and what it answers: frozen bytes in, violations out."""
+"""What a gate of stage `step` or `post` judges, what it answers, and in which time: frozen bytes in, violations out."""
 
 from __future__ import annotations
 
@@ -112,3 +112,30 @@ def lines(violations: Sequence[Violation]) -> str:
 def _line(violation: Violation) -> str:
     place = f"{violation.path}:{violation.line}" if violation.line else violation.path
     return f"{place}: {violation.words}" if place else violation.words
+
+
+class OutOfTimeError(Exception):
+    """A gate cannot judge something in its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """`seconds` after it was set, it has passed. `now` returns seconds of a clock that only moves forward.
+
+    What must keep to it asks before each unit of work, whose size it limits: nothing is ever stopped in the middle.
+    """
+
+    seconds: float
+    ends: float
+    now: Callable[[], float]
+
+    @classmethod
+    def after(cls, seconds: float, now: Callable[[], float]) -> Deadline:
+        return cls(seconds, now() + seconds, now)
+
+    @property
+    def passed(self) -> bool:
+        return self.now() > self.ends
+
+
+NEVER = Deadline(float("inf"), float("inf"), lambda: 0.0)

@@ -1,11 +1,16 @@
-"""The opinions of a verifier or skeptic about a phase, each with places in files as evidence."""
+"""What agents say of the work, read from their replies: opinions about a phase, and the evidence of a validator.
+
+Verifier and skeptic give an opinion of each criterion, with places in files. A validator shows why a task passes, by
+places in files, or by commands with their output.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import outcome
+from idumb.domain.plans.plan import Task
 from idumb.lazy_dataclass import dataclass
 
 _MOST = 200
@@ -77,7 +82,7 @@ class Opinion:
     failure: str = ""
 
 
-def read(answer: Mapping[str, Any] | None) -> tuple[str, tuple[Judgement, ...]] | None:
+def read_opinion(answer: Mapping[str, Any] | None) -> tuple[str, tuple[Judgement, ...]] | None:
     """Return (verdict, judgements) of a reply, or None if it is malformed. Excess judgements are dropped."""
     if answer is None or answer.get("verdict") not in (outcome.PASS, outcome.PARTIAL, outcome.FAIL):
         return None
@@ -113,3 +118,70 @@ def _citation(value: object) -> Citation | None:
 
 def refutations(opinions: Sequence[Opinion]) -> tuple[Judgement, ...]:
     return tuple(judgement for opinion in opinions for judgement in opinion.judgements if judgement.refutes)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorEvidence:
+    """Evidence for one criterion: `place` or, if it is None, a `command` with its `output`; idumb does not run it."""
+
+    criterion: str
+    place: Citation | None = None
+    command: str = ""
+    output: str = ""
+
+    @property
+    def words(self) -> str:
+        where = f"{self.place.file}:{self.place.line}" if self.place is not None else f"`{self.command}`"
+        return f"{self.criterion} by {where}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the form that a validator writes and the log stores."""
+        if self.place is not None:
+            return {"criterion": self.criterion, "file": self.place.file, "line": self.place.line}
+        return {"criterion": self.criterion, "command": self.command, "output": self.output}
+
+
+def read_evidence(answer: Mapping[str, Any]) -> tuple[ValidatorEvidence, ...] | str:
+    """Return the evidence of an answer, empty if there is none; or, as words, why it is malformed.
+
+    A command without output shows nothing, so it is no evidence.
+    """
+    rows = answer.get("evidence") or []
+    if not isinstance(rows, list):
+        return "its evidence is no list"
+    if len(rows) > _MOST:
+        return f"it gives {len(rows)} pieces of evidence; the limit is {_MOST}"
+    shown = [*map(_shown, rows)]
+    if None in shown:
+        number = shown.index(None) + 1
+        return f"its evidence {number} is neither criterion, file and line nor criterion, command and output"
+    return tuple(each for each in shown if each is not None and (each.place is not None or each.output.strip()))
+
+
+def _shown(row: object) -> ValidatorEvidence | None:
+    if not isinstance(row, Mapping):
+        return None
+    criterion, file, line = row.get("criterion"), row.get("file"), row.get("line")
+    command, output = row.get("command"), row.get("output")
+    if not isinstance(criterion, str) or not criterion.strip():
+        return None
+    if isinstance(file, str) and file and isinstance(line, int) and not isinstance(line, bool):
+        return ValidatorEvidence(criterion[:_WORDS], Citation(file[:_WORDS], line))
+    if file is None and isinstance(command, str) and command.strip() and isinstance(output, str):
+        return ValidatorEvidence(criterion[:_WORDS], command=command[:_WORDS], output=output[:_WORDS])
+    return None
+
+
+def proven_criteria(task: Task, cited: Iterable[str]) -> frozenset[str]:
+    """Return the criteria of a task that evidence cites by id (also followed by words) or by text."""
+    cited_criteria = [*map(_folded, cited)]
+    return frozenset(
+        c.id
+        for c in task.acceptance
+        for words in cited_criteria
+        if words == _folded(c.text) or (words.startswith(c.id.casefold()) and not words[len(c.id) :][:1].isalnum())
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Mapping
 
 from idumb.domain import wording
-from idumb.domain.proof import checker_output, evidence, gate, gate_table, project_checkers
-from idumb.domain.proof.checker_output import Finding
+from idumb.domain.proof import evidence, gate, gate_table, project_checkers
 from idumb.domain.proof.evidence import GATE, Evidence
 from idumb.domain.proof.gate import Inputs, Judged, Violation
+from idumb.domain.proof.project_checkers import Finding
 
 _LONGEST = 1024 * 1024
 _END = 600
@@ -64,25 +64,25 @@ def _compare(name: str, command: str, inputs: Inputs) -> Evidence:
     unknown = _not_comparable(before, after, found)
     if unknown:
         return _made(name, after, evidence.ERRORED, f"{unknown}; {_line(name)}")
-    result, words = _difference(before, after, checker_output.new(_found_in(before), found, _moved(inputs)))
+    result, words = _difference(before, after, project_checkers.new_findings(_found_in(before), found, _moved(inputs)))
     return _made(name, after, result, words)
 
 
 def _difference(before: Evidence, after: Evidence, fresh: list[Finding]) -> tuple[str, str]:
     """Return result and words. A checker that an error stopped has not seen the rest, on either tree."""
-    if fresh and checker_output.stopped(before.output):
+    if fresh and project_checkers.stopped(before.output):
         words = "an error stopped it on the tree before the task, so idumb cannot tell what is new"
         return evidence.ERRORED, f"{words}: {_listed(fresh)}"
     if fresh:
         return evidence.FAILED, _listed(fresh)
-    if checker_output.stopped(after.output):
+    if project_checkers.stopped(after.output):
         words = "an error stops it, as it did before the task; correct it first"
         return evidence.ERRORED, f"{words}: {_listed(_found_in(after))}"
     return evidence.PASSED, f"reports nothing new; {len(_found_in(after))} as before"
 
 
 def _found_in(ran: Evidence) -> tuple[Finding, ...]:
-    return checker_output.findings(ran.output)
+    return project_checkers.findings(ran.output)
 
 
 def _not_comparable(before: Evidence, after: Evidence, found: tuple[Finding, ...]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from idumb.domain import agent, settings
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
-from idumb.domain.proof import gate_table, levels
+from idumb.domain.proof import gate_table
 from idumb.markdown.settings import prompt_files
 from idumb.markdown.settings import setting_values as rows
 from idumb.markdown.syntax import record, tree
@@ -87,9 +87,9 @@ def _gates(node: Node, place: Place) -> dict[str, settings.GateSettings]:
     gates = {}
     for key, below in node.pairs:
         name, inner = key.text.s, place.inner(key.text.s, key.start)
-        if name not in levels.KNOWN and {each.text.s for each in below.items}.isdisjoint(_OF_OWN_GATES):
+        if name not in gate_table.KNOWN and {each.text.s for each in below.items}.isdisjoint(_OF_OWN_GATES):
             inner.report("config.unknown-key", key.start, name, _GATE_NAMES, owner="`gates`")
-        elif name not in levels.KNOWN and not _OWN_NAME.fullmatch(name):
+        elif name not in gate_table.KNOWN and not _OWN_NAME.fullmatch(name):
             accepted = "a name of small letters and digits, with single hyphens between"
             inner.report("config.bad-value", key.start, name, name=inner.name, accepted=accepted)
         elif (gate := record.value(_GATE, below, inner)) is not None:
@@ -247,14 +247,14 @@ class _Whole:
             self._report("config.bad-value", keys, node.text.s, names, accepted=accepted, fix=fix)
 
     def _gate(self, name: str, gate: settings.GateSettings) -> None:
-        row, known = gate_table.of_name(name), name in levels.KNOWN
+        row, known = gate_table.of_name(name), name in gate_table.KNOWN
         if row is not None and gate.level is not None and gate.level < row.lowest:
-            allowed = " or ".join(str(number) for number in range(row.lowest, levels.CRITICAL + 1))
+            allowed = " or ".join(str(number) for number in range(row.lowest, gate_table.CRITICAL + 1))
             self._wrong(("gates", name, "level"), str(gate.level), f"{allowed}, because no setting disables it")
         if gate.threshold is not None and name != gate_table.DESIGN:
             self._forbidden(("gates", name, "threshold"), "only design has a score")
-        if (gate.run or gate.entry_point) and known and name not in levels.WITH_COMMANDS:
-            reason = f"only {', '.join(sorted(levels.WITH_COMMANDS))} and gates of your own run what you name"
+        if (gate.run or gate.entry_point) and known and name not in gate_table.WITH_COMMANDS:
+            reason = f"only {', '.join(sorted(gate_table.WITH_COMMANDS))} and gates of your own run what you name"
             self._forbidden(("gates", name, "run" if gate.run else "entry_point"), reason)
         elif gate.entry_point and (gate.run or known):
             self._forbidden(("gates", name, "entry_point"), "this gate runs a command")
@@ -263,18 +263,18 @@ class _Whole:
 
     def _timeout(self, keys: tuple[str, ...], name: str, own: int | None, timeout: int) -> None:
         """Check a timeout against the level of its role or gate. Commands that you name may take any time."""
-        kind, usual = levels.KNOWN.get(name, (levels.GATE, levels.ADVISORY))
+        kind, usual = gate_table.KNOWN.get(name, (gate_table.GATE, gate_table.ADVISORY))
         level = usual if own is None else own
         row = gate_table.of_name(name)
-        if kind == levels.ROLE and name == agent.BUILDER:
+        if kind == gate_table.ROLE and name == agent.BUILDER:
             self._forbidden(keys, "the task or roles.builder sets the timeout of builders")
-        elif kind == levels.ROLE or (row is not None and name not in gate_table.RUNS_COMMANDS):
+        elif kind == gate_table.ROLE or (row is not None and name not in gate_table.RUNS_COMMANDS):
             self._in_range(keys, level, timeout)
-        elif row is not None and name not in levels.WITH_COMMANDS:
+        elif row is not None and name not in gate_table.WITH_COMMANDS:
             self._forbidden(keys, "run.check_timeout limits each command of the gate")
 
     def _in_range(self, keys: tuple[str, ...], level: int, timeout: int) -> None:
-        problem = levels.problem(level, timeout)
+        problem = gate_table.timeout_problem(level, timeout)
         if problem is not None:
             self._wrong(keys, f"{timeout}s", problem)
 

@@ -9,7 +9,7 @@ from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.documents.new_task import Placed
 from idumb.domain.plans import yaml_plan
-from idumb.domain.runs.gap import Gap
+from idumb.domain.proof.verification import Gap
 from idumb.views import markup, quantities
 
 _TITLE = 60

@@ -13,9 +13,8 @@ from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import Criterion, Option, Task
 from idumb.domain.proof import evidence, symbols
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.judgement import Citation
+from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.proof.ledger import Ledger, Line
-from idumb.domain.proof.validation import ValidatorEvidence
 from tests.support.cases import every
 
 HOLDS = Ledger((Line("a", "declared", "created", "create"),))

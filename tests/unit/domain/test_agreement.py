@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from idumb.domain.plans.plan import Criterion, Interface, SymbolClaim, Task, TestIntent
-from idumb.domain.proof import agreement, completion, evidence
-from idumb.domain.proof.deadline import Deadline
+from idumb.domain.proof import evidence, verification
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.gate import Deadline
 from idumb.domain.proof.judgement import Citation, Judgement, Opinion
 from tests.support.cases import every
 
@@ -34,7 +34,7 @@ def judge(
 ) -> tuple[str, ...]:
     named = {task.id: task for task in tasks}
     paths = touched or {task: [] for task in named}
-    return agreement.judge(tasks, changed or {}, paths, rows or {}, final, opinions)
+    return verification.contradictions(tasks, changed or {}, paths, rows or {}, final, opinions)
 
 
 @every(
@@ -201,7 +201,7 @@ def test_opinions_contradict_one_another_about_one_criterion_and_between_two_rol
 def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(row: dict[str, Any], lines: tuple[str, ...]) -> None:
     """R-RUN-14: no warning is unresolved at completion. R-GATE-4: nor is an unknown class of a change."""
     rows = {"T1-01": [{"subject": "gate change-class", **row}]}
-    assert completion.judge([PROVEN], rows) == lines
+    assert verification.unproven_work([PROVEN], rows) == lines
 
 
 @every(
@@ -222,12 +222,12 @@ def test_a_criterion_is_open_unless_a_check_a_validator_or_a_person_proves_it(
     criteria = (Criterion("AC-1", "it scales", "unproven"), Criterion("AC-2", "it reads well", "opinion"))
     rows = [{"subject": "AC-1", "result": "unproven"}, {"subject": "AC-2", "result": "opinion"}]
     rows += [{"subject": subject, "result": "passed", **row} for subject, row in more.items()]
-    assert completion.judge([replace(PROVEN, acceptance=criteria)], {"T1-01": rows}) == lines
+    assert verification.unproven_work([replace(PROVEN, acceptance=criteria)], {"T1-01": rows}) == lines
 
 
 def test_evidence_that_was_not_compared_in_time_is_named() -> None:
     """R-GATE-1: the time is over after the first part."""
     times = itertools.count(0.0, 40.0)
     deadline = Deadline.after(60, lambda: next(times))
-    found = agreement.judge((FIRST,), {}, {FIRST.id: []}, {}, (), (), deadline)
+    found = verification.contradictions((FIRST,), {}, {FIRST.id: []}, {}, (), (), deadline)
     assert found == ("the evidence was not compared within 60s (gate agreement)",)

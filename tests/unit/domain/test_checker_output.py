@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from idumb.domain.proof import checker_output
-from idumb.domain.proof.checker_output import Finding
+from idumb.domain.proof import project_checkers
+from idumb.domain.proof.project_checkers import Finding
 from tests.support.cases import every
 
 MYPY = """\
@@ -82,29 +82,29 @@ OUTPUTS = {
 
 @every("output, expected", OUTPUTS.values())
 def test_the_errors_of_a_checker_are_read(output: str, expected: list[tuple[str, int, str]]) -> None:
-    found = checker_output.findings(output)
+    found = project_checkers.findings(output)
     assert [(each.path, each.line) for each in found] == [(path, line) for path, line, _ in expected]
     assert all(words.removesuffix("[").strip() in each.words for each, (*_, words) in zip(found, expected, strict=True))
 
 
 def test_lines_may_shift_and_what_occurs_more_often_is_new() -> None:
-    before = checker_output.findings(MYPY)
-    shifted = checker_output.findings(MYPY.replace("m.py:6", "m.py:60").replace("on line 1", "on line 9"))
-    assert checker_output.new(before, shifted, {}) == []
+    before = project_checkers.findings(MYPY)
+    shifted = project_checkers.findings(MYPY.replace("m.py:6", "m.py:60").replace("on line 1", "on line 9"))
+    assert project_checkers.new_findings(before, shifted, {}) == []
     again = Finding("m.py", 70, before[0].words)
-    assert checker_output.new(before, [*shifted, again], {}) == [again]
-    assert checker_output.new(before, [before[1]], {}) == []
+    assert project_checkers.new_findings(before, [*shifted, again], {}) == [again]
+    assert project_checkers.new_findings(before, [before[1]], {}) == []
 
 
 def test_a_file_that_moved_keeps_its_errors() -> None:
-    before = checker_output.findings(MYPY)
+    before = project_checkers.findings(MYPY)
     moved = [each._replace(path="n.py") for each in before]
-    assert checker_output.new(before, moved, {"n.py": "m.py"}) == []
-    assert checker_output.new(before, moved, {}) == moved
+    assert project_checkers.new_findings(before, moved, {"n.py": "m.py"}) == []
+    assert project_checkers.new_findings(before, moved, {}) == moved
 
 
 def test_a_checker_says_if_an_error_stopped_it() -> None:
-    assert checker_output.stopped("n.py:1: error: x  [syntax]\nFound 1 error (errors prevented further checking)\n")
-    assert checker_output.stopped(CARGO_SHORT)
-    assert checker_output.stopped("# g\nvet: ./b.go:3:29: undeclared name: y\n")
-    assert not any(checker_output.stopped(output) for output in (MYPY, TSC, GO, RUFF, ESLINT))
+    assert project_checkers.stopped("n.py:1: error: x  [syntax]\nFound 1 error (errors prevented further checking)\n")
+    assert project_checkers.stopped(CARGO_SHORT)
+    assert project_checkers.stopped("# g\nvet: ./b.go:3:29: undeclared name: y\n")
+    assert not any(project_checkers.stopped(output) for output in (MYPY, TSC, GO, RUFF, ESLINT))

@@ -7,9 +7,8 @@ from dataclasses import replace
 from idumb.domain import outcome
 from idumb.domain.proof import evidence, ledger, symbols
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.judgement import Citation
+from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.proof.ledger import Ledger
-from idumb.domain.proof.validation import ValidatorEvidence
 from tests.support.cases import every
 
 PASSED = Evidence("AC-1", "it holds", evidence.PASSED, command="make", seconds=1.23456)

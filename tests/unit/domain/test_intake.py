@@ -23,7 +23,7 @@ from idumb.domain.plans.plan import (
     Span,
     Task,
 )
-from idumb.domain.proof.deadline import Deadline, OutOfTimeError
+from idumb.domain.proof.gate import Deadline, OutOfTimeError
 from tests.support.intake import ABSENT, CHECKED, HERE, SETTINGS, codes, findings_of, plan, step, task
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import judgement
 from idumb.domain.proof.judgement import Citation, Judgement, Opinion
-from idumb.domain.runs.gap import Gap, from_verification, reachable
+from idumb.domain.proof.verification import Gap, gaps_of, reachable
 
 NO = {"criterion": "SC-1", "holds": False, "why": "no", "citations": [{"file": "a.txt", "line": 1}]}
 
@@ -24,13 +24,13 @@ def test_an_answer_in_another_format_is_not_an_opinion() -> None:
         {"verdict": "PASS", "judgements": [{"criterion": "SC-1", "holds": "no"}]},
         {"verdict": "PASS", "judgements": ["SC-1 holds"]},
     ]
-    assert not [answer for answer in cases if judgement.read(answer) is not None]
+    assert not [answer for answer in cases if judgement.read_opinion(answer) is not None]
 
 
 def test_a_refutation_must_cite_an_existing_place() -> None:
     """R-ADAPT-5."""
     answer = {"verdict": "FAIL", "judgements": [NO, {**NO, "citations": [{"file": "a.txt", "line": "one"}, 7]}]}
-    judgements = judgement.read(answer)
+    judgements = judgement.read_opinion(answer)
     assert judgements is not None
     first, second = judgements[1]
     assert second.citations == (Citation("a.txt", 0),)
@@ -45,13 +45,13 @@ def test_an_opinion_keeps_its_words_and_places_up_to_a_limit() -> None:
     """R-ADAPT-5: a reply comes from a model, so its size has no limit of its own."""
     places = [{"file": "a.txt", "line": 3}, {"file": "b.txt", "line": True}] * 20
     row = {"criterion": "c" * 3000, "holds": False, "why": "w" * 3000, "citations": places}
-    read = judgement.read({"verdict": "FAIL", "judgements": [row] * 300})
+    read = judgement.read_opinion({"verdict": "FAIL", "judgements": [row] * 300})
     assert read is not None
     kept = Judgement(
         "c" * 2000, holds=False, why="w" * 2000, citations=(Citation("a.txt", 3), Citation("b.txt", 0)) * 10
     )
     assert read == ("FAIL", (kept,) * 200)
-    assert judgement.read({"verdict": "PASS", "judgements": [{**NO, "why": 7}]}) == (
+    assert judgement.read_opinion({"verdict": "PASS", "judgements": [{**NO, "why": 7}]}) == (
         "PASS",
         (Judgement("SC-1", holds=False, why="", citations=(Citation("a.txt", 1),)),),
     )
@@ -89,7 +89,7 @@ def test_each_open_criterion_is_one_gap_and_a_refuted_check_does_not_close_it() 
             }
         ],
     }  # fmt: skip
-    assert from_verification(record) == (
+    assert gaps_of(record) == (
         Gap("SC-1", "a", "failed, exit 1", "false"),
         Gap("roadmap 1", "c", "unproven"),
         Gap("REQ-1", "REQ-1: d is met", "no task that is done serves it"),

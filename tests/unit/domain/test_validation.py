@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.domain.plans.plan import Criterion, Task
-from idumb.domain.proof import validation
-from idumb.domain.proof.judgement import Citation
-from idumb.domain.proof.validation import ValidatorEvidence
+from idumb.domain.proof import judgement
+from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from tests.support.cases import every
 
 TASK = Task(
@@ -25,7 +24,7 @@ def test_places_and_commands_are_read_and_written_in_the_same_form() -> None:
         {"criterion": "AC-1", "file": "a.py", "line": 3},
         {"criterion": "AC-2", "command": "make", "output": "ok"},
     ]
-    evidence = validation.read({"evidence": rows})
+    evidence = judgement.read_evidence({"evidence": rows})
     assert evidence == (
         ValidatorEvidence("AC-1", Citation("a.py", 3)),
         ValidatorEvidence("AC-2", command="make", output="ok"),
@@ -41,15 +40,15 @@ def test_evidence_names_its_place_or_its_command() -> None:
 def test_more_evidence_than_is_read_is_refused_and_long_texts_are_cut() -> None:
     row = {"criterion": "c" * 3000, "command": "m" * 3000, "output": "o" * 3000}
     cut = ValidatorEvidence("c" * 2000, command="m" * 2000, output="o" * 2000)
-    assert validation.read({"evidence": [row] * 200}) == (cut,) * 200
-    assert "the limit is 200" in validation.read({"evidence": [row] * 201})
+    assert judgement.read_evidence({"evidence": [row] * 200}) == (cut,) * 200
+    assert "the limit is 200" in judgement.read_evidence({"evidence": [row] * 201})
     place = {"criterion": "AC-1", "file": "f" * 3000, "line": 1}
-    assert validation.read({"evidence": [place]}) == (ValidatorEvidence("AC-1", Citation("f" * 2000, 1)),)
+    assert judgement.read_evidence({"evidence": [place]}) == (ValidatorEvidence("AC-1", Citation("f" * 2000, 1)),)
 
 
 @every("rows", [None, [], [{"criterion": "AC-1", "command": "make", "output": " \n"}]])
 def test_missing_evidence_and_a_command_without_output_are_none(rows: Any) -> None:
-    assert validation.read({"evidence": rows}) == ()
+    assert judgement.read_evidence({"evidence": rows}) == ()
 
 
 @every(
@@ -70,7 +69,7 @@ def test_missing_evidence_and_a_command_without_output_are_none(rows: Any) -> No
 )
 def test_evidence_in_another_format_is_reported_by_its_number(row: object) -> None:
     good = {"criterion": "AC-1", "file": "a.py", "line": 3}
-    assert "evidence 2" in str(validation.read({"evidence": [good, row]}))
+    assert "evidence 2" in str(judgement.read_evidence({"evidence": [good, row]}))
 
 
 _PLAIN = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
@@ -79,7 +78,7 @@ _ROW = st.dictionaries(st.sampled_from(["criterion", "file", "line", "command", 
 
 @given(_PLAIN | _ROW | st.lists(_PLAIN | _ROW, max_size=3))
 def test_every_input_is_read_or_reported(value: Any) -> None:
-    assert isinstance(validation.read({"evidence": value}), str | tuple)
+    assert isinstance(judgement.read_evidence({"evidence": value}), str | tuple)
 
 
 def test_evidence_counts_for_the_criterion_that_it_names() -> None:
@@ -95,5 +94,5 @@ def test_evidence_counts_for_the_criterion_that_it_names() -> None:
         ("everything", set()),
     ]
     assert not [
-        (subject, criteria) for subject, criteria in cases if validation.proven_criteria(TASK, (subject,)) != criteria
+        (subject, criteria) for subject, criteria in cases if judgement.proven_criteria(TASK, (subject,)) != criteria
     ]
