@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from bench import (
     against_peers,
     corpus,
+    events,
     git_part,
     material,
     pages,
@@ -54,6 +55,7 @@ GROUPS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "rollback": snapshots.rollback,
     "footprint": starting.footprint,
     "page": pages.page,
+    "events": events.newest,
     "peers": against_peers.against_peers,
 }
 HEAD = ("| goal | what | beside | measured | wanted | met | rounds |", "|---|---|---|---|---|---|---|")
