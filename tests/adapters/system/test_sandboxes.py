@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -168,9 +167,8 @@ SEMAPHORE = "import multiprocessing as m; print(m.get_context('fork').Semaphore(
 
 
 def test_a_program_has_semaphores(place: Place) -> None:
-    if place.root.is_relative_to("/dev/shm"):
-        pytest.skip("bubblewrap's /dev has nothing of the tests' folder, which is in /dev/shm")
-    anywhere = dataclasses.replace(place, fence=Fence(()))  # a fence in /dev/shm would make the rest read-only
+    # The tests' folder may be in /dev/shm: there is none of it without a fence, and with one the rest is read-only.
+    anywhere = Place(Path("/"), place.prefix)
     ended = anywhere.run(sys.executable, "-I", "-S", "-c", SEMAPHORE)
     assert (ended.stdout, ended.stderr) == ("True\n", "")
 
