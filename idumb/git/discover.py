@@ -193,11 +193,11 @@ def _target(dot_git: str) -> str:
     """Return the git folder that `.git` is, or to which this file leads."""
     if os.path.isdir(dot_git):
         return dot_git
-    try:
-        with open(dot_git, "rb") as stream:
-            first = stream.read(8192)
-    except OSError:
-        first = b""
+    first = b""
+    with contextlib.suppress(OSError):
+        if os.path.isfile(dot_git):  # a pipe would block
+            with open(dot_git, "rb") as stream:
+                first = stream.read(8192)
     target = os.path.join(os.path.dirname(dot_git), os.fsdecode(first.removeprefix(b"gitdir:").strip(b" \r\n")))
     if not first.startswith(b"gitdir:") or not os.path.isdir(target):
         hint = "git worktree repair repairs links of working trees; git submodule status shows those of submodules"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import shlex
 import signal
@@ -11,10 +12,11 @@ import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
+from idumb.git import discover
 from idumb.system.processes import programs
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
@@ -196,27 +198,38 @@ def _run(
                 out, err = process.communicate(timeout=patience)
             except subprocess.TimeoutExpired:
                 patience *= 2
-                refuse_pipes(root)
+                refuse_pipes(root, _shared_rules(root, variables))
             else:
                 return Result(process.returncode, out, err)
 
 
-def refuse_pipes(root: str) -> None:
-    """Refusal `git.waits-for-pipe` if a file of rules is a pipe."""
-    for pipe in _pipes(root):
-        raise errors.Refusal(
-            "git.waits-for-pipe",
-            f"{pipe} is a pipe, and git would wait for it forever.",
-            hint=f"rm {shlex.quote(pipe)}, then run the command again",
-            details={"path": pipe},
-        )
+def refuse_pipes(root: str, others: Iterable[str] = ()) -> None:
+    """Refusal `git.waits-for-pipe` if a file of rules in the working tree, or one of the `others`, is a pipe."""
+    for path in itertools.chain(others, _rules(root)):
+        refuse_pipe(path)
 
 
-def _pipes(root: str) -> Iterator[str]:
-    for path in (os.path.join(root, ".git", "info", name) for name in ("exclude", "attributes")):
-        with contextlib.suppress(OSError):
-            if stat.S_ISFIFO(os.stat(path).st_mode):
-                yield path
+def refuse_pipe(path: str) -> None:
+    with contextlib.suppress(OSError):
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise errors.Refusal(
+                "git.waits-for-pipe",
+                f"{path} is a pipe, and git would wait for it forever.",
+                hint=f"rm {shlex.quote(path)}, then run the command again",
+                details={"path": path},
+            )
+
+
+def _shared_rules(root: str, variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield the rules in the git folder that working trees share; in a folder of idumb's own, no rule is a pipe."""
+    common_dir = variables.get("GIT_COMMON_DIR", "")
+    if "GIT_DIR" not in variables:
+        with contextlib.suppress(errors.Refusal, OSError):
+            common_dir = discover.at(root).common_dir
+    yield from (os.path.join(common_dir, "info", name) for name in ("exclude", "attributes") if common_dir)
+
+
+def _rules(root: str) -> Iterator[str]:
     folders = [root]  # they can nest deeper than Python recurses
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:

@@ -10,9 +10,11 @@ import hashlib
 import io
 import itertools
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 
+from idumb.domain import errors
 from idumb.domain.runs import run
 from idumb.git import git_program
 from idumb.git.discover import Repository
@@ -243,6 +245,31 @@ def content(path: str) -> bytes:
         return _read(path) if os.path.isfile(path) else b""
     except OSError:
         return b""
+
+
+def rules(path: str) -> bytes:
+    """Return the rules of what git ignores in a file; nothing without one. Refusal `git.rules-unreadable`.
+
+    git goes on without rules that it cannot read, and ignored files, perhaps with a secret, would be saved.
+    """
+    git_program.refuse_pipe(path)
+    try:
+        return b"" if stat.S_ISCHR(os.stat(path).st_mode) else _read(path)  # such as /dev/null
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError as problem:
+        raise errors.Refusal(
+            "git.rules-unreadable",
+            f"{path} says what git ignores, and cannot be read: {problem.strerror}.",
+            hint=f"ls -ld {shlex.quote(path)}; make it readable, or move it away",
+            details={"path": path},
+        ) from problem
+
+
+def user_rules(known: Configuration) -> bytes:
+    """Return the user's own rules; nothing if they are in a folder that may not be read, as in another one's home."""
+    path = known.ignores[-1]
+    return rules(path) if os.path.lexists(path) else b""
 
 
 def _digests(paths: Iterable[str]) -> dict[str, str | None]:

@@ -137,7 +137,8 @@ class OwnFolder:
 def raw_files(path: str, user: Repository) -> dict[str, bytes | None]:
     """Return the files of a folder at `path`, which exists, in which git stores bytes as they are.
 
-    It has the user's rules of what is ignored and of names, and the facts about the file system.
+    It has the user's rules of what is ignored and of names, and the facts about the file system. Refusal
+    `git.rules-unreadable`.
     """
     known = guarded_files.of_repository(user).configuration
     # As git asks when it makes a repository. A copied configuration may say otherwise, and git would hide a file.
@@ -149,7 +150,8 @@ def raw_files(path: str, user: Repository) -> dict[str, bytes | None]:
         "core.ignorecase": str(is_one_case).lower(),
     }
     settings |= {name: value for name in _NAMES if (value := known.effective.get(name)) is not None}
-    rules = guarded_files.content(os.path.join(user.common_dir, EXCLUDE))
+    guarded_files.user_rules(known)  # git reads the file itself, and says nothing if it cannot
+    rules = guarded_files.rules(os.path.join(user.common_dir, EXCLUDE))
     return {
         "HEAD": b"ref: refs/heads/none\n",
         "config": configuration(settings),

@@ -19,7 +19,7 @@ _CORE = frozenset(
     f"core.{name}"
     for name in (
         "autocrlf", "eol", "filemode", "symlinks", "ignorecase", "precomposeunicode", "checkroundtripencoding",
-        "sparsecheckout", "sparsecheckoutcone",
+        "sparsecheckout", "sparsecheckoutcone", "protectntfs", "protecthfs",
     )
 )  # fmt: skip
 _ATTRIBUTES, _EXCLUDES = "info/user-attributes", "info/user-excludes"
@@ -67,13 +67,13 @@ def read(user: Repository) -> UserGit:
     settings["lfs.fetchexclude"] = "*"  # a file that is not in the local store is not downloaded
     places = {
         _ATTRIBUTES: known.attributes[-1],
-        _EXCLUDES: known.ignores[-1],
         "info/attributes": os.path.join(user.common_dir, "info", "attributes"),
-        EXCLUDE: os.path.join(user.common_dir, EXCLUDE),
         "info/sparse-checkout": os.path.join(user.git_dir, "info", "sparse-checkout"),
         _SHALLOW: os.path.join(user.common_dir, "shallow"),
     }
     contents = {name: guarded_files.content(path) for name, path in places.items()}
+    contents[EXCLUDE] = guarded_files.rules(os.path.join(user.common_dir, EXCLUDE))
+    contents[_EXCLUDES] = guarded_files.user_rules(known)
     return UserGit(settings, {name: data for name, data in contents.items() if data})
 
 

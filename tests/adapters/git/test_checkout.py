@@ -62,6 +62,19 @@ def test_it_holds_what_is_committed_and_nothing_else(sandbox: GitSandbox, proof:
     assert sandbox.ledger() == before
 
 
+def test_it_holds_names_that_the_user_s_git_accepts(sandbox: GitSandbox, proof: Take) -> None:
+    """As scans do: `core.protectNTFS` and `core.protectHFS` count there too."""
+    names = {"d/git~1": b"1", "d/.g\u200cit": b"1"}
+    for key in ("core.protectNTFS", "core.protectHFS"):
+        sandbox.git("config", key, "false")
+    sandbox.write_all(dict(names))
+    sandbox.commit()
+    checkout = proof()
+    show(checkout, sandbox)
+    assert shown(checkout) == names
+    assert checkout.trees.scan() == tree(sandbox)
+
+
 def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proof: Take) -> None:
     sandbox.write_all({"same.txt": "same\n", "gone/old.txt": "x\n", "folder/file.txt": "x\n", "file": "x\n"})
     sandbox.commit()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, git_program, shadow
+from idumb.git import discover, git_program, guarded_files, shadow
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from tests.adapters.git.conftest import REF
@@ -528,6 +528,61 @@ def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_
     assert caught.value.code == "git.waits-for-pipe"
     (sandbox.root / name).unlink()
     assert names(sandbox, trees.scan()) == ["a", "d/b"]
+
+
+@pytest.mark.parametrize("name", ["exclude", "attributes"])
+def test_a_pipe_in_the_folder_that_linked_worktrees_share_is_refused_too(
+    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """F19. Also for commands that save nothing."""
+    monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
+    sandbox.write("a", "1")
+    sandbox.commit()
+    sandbox.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    pipe = sandbox.git_dir / "info" / name
+    pipe.unlink(missing_ok=True)
+    pipe.parent.mkdir(exist_ok=True)
+    os.mkfifo(pipe)
+    place = discover.find(str(tmp_path / "linked"))
+    (tmp_path / "linked/a").write_text("2", encoding="ascii")
+    commands: list[Callable[[], object]] = [
+        lambda: git_program.output(place.root, ["status", "--porcelain"]),
+        GitTrees(place).scan,
+    ]
+    for command in commands if name == "exclude" else commands[:1]:
+        with pytest.raises(Refusal, match=f"info/{name} is a pipe") as caught:
+            command()
+        assert caught.value.code == "git.waits-for-pipe"
+
+
+def test_rules_that_cannot_be_read_are_a_refusal_and_save_no_ignored_file(
+    sandbox: GitSandbox, trees: GitTrees, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-1: git itself warns, and goes on without the rules."""
+    sandbox.write_all({"a": "1", "secret.env": "s", ".git/info/exclude": "*.env\n"})
+    assert names(sandbox, trees.scan()) == ["a"]
+    read = guarded_files._read
+    for rules in (sandbox.git_dir / "info/exclude", home / "config/git/ignore"):
+
+        def refused(path: str, unreadable: str = str(rules)) -> bytes:
+            if path == unreadable:
+                raise PermissionError(13, "Permission denied", path)
+            return read(path)
+
+        rules.parent.mkdir(parents=True, exist_ok=True)
+        rules.touch()
+        monkeypatch.setattr(guarded_files, "_read", refused)
+        with pytest.raises(Refusal, match=f"{rules} says what git ignores, and cannot be read") as caught:
+            trees.scan()
+        assert caught.value.code == "git.rules-unreadable"
+        monkeypatch.undo()
+    (sandbox.git_dir / "info/exclude").unlink()
+    (sandbox.git_dir / "info/exclude").mkdir()
+    with pytest.raises(Refusal, match="Is a directory"):
+        trees.scan()
+    (sandbox.git_dir / "info/exclude").rmdir()
+    (sandbox.git_dir / "info/exclude").symlink_to("/dev/null")
+    assert names(sandbox, trees.scan()) == ["a", "secret.env"]
 
 
 def test_a_scan_waits_for_another_one_and_gives_up_after_a_while(
