@@ -23,15 +23,15 @@ from idumb.git import (
     index_file,
     names,
     open_repository,
+    path_state,
     stale_locks,
     status,
+    tree_objects,
 )
 from idumb.git import refs as own_refs
 from idumb.git.checkouts import rehearsal
 from idumb.git.discover import Project, Repository
-from idumb.git.objects import tree_objects
 from idumb.git.projects import ProjectPaths
-from idumb.git.restore import path_state
 from idumb.system.redaction import Redactor
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import git_program, guarded_files, open_repository
+from idumb.git import git_program, guarded_files, open_repository, tree_objects
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_objects
-from idumb.git.objects.tree_objects import SUBMODULE
+from idumb.git.tree_objects import SUBMODULE
 from idumb.system import clock
 from idumb.system.files import private_folders
 

@@ -20,10 +20,9 @@ from pygit2.enums import ObjectType
 from idumb.domain import errors
 from idumb.domain.action import Action
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, git_program, refs
+from idumb.git import discover, git_program, refs, tree_objects
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_objects
-from idumb.git.objects.tree_objects import FOLDER, Rows
+from idumb.git.tree_objects import FOLDER, Rows
 
 _WORKTREE = rf"(?P<worktree>{discover.PREFIX}worktrees/[^/]+)"
 _OF_RUN = re.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")

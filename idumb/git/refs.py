@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from idumb.domain import errors
-from idumb.git import discover, git_program, index_file, open_repository
+from idumb.git import discover, disk, git_program, index_file, open_repository, tree_objects
 from idumb.git.discover import PREFIX, Repository
-from idumb.git.objects import durable_files, tree_objects
 from idumb.system import clock
 
 if TYPE_CHECKING:
@@ -51,8 +50,8 @@ def swap(repository: pygit2.Repository, place: Repository, ref: str, old: str | 
     folder = above = os.path.dirname(path)
     while not os.path.isdir(above):
         above = os.path.dirname(above)
-    if folder in durable_files.failed:  # libgit2 would force it to disk again
-        raise durable_files.failed_before(folder)
+    if folder in disk.failed:  # libgit2 would force it to disk again
+        raise disk.failed_before(folder)
     # Check ownership after the old value was read: a takeover between check and write changes that value.
     place.guard()
     for wait in (*_WAITS, None):
@@ -66,7 +65,7 @@ def swap(repository: pygit2.Repository, place: Repository, ref: str, old: str | 
             break
         except (pygit2.GitError, KeyError, ValueError, OSError) as problem:
             if "failed to fsync directory" in str(problem):
-                durable_files.failed.add(folder)
+                disk.failed.add(folder)
             # Whether git has the ref locked, or had it locked a moment ago.
             is_locked = "failed to lock" in str(problem) or os.path.lexists(f"{path}.lock")
             if isinstance(problem, OSError) and not is_locked:
@@ -78,7 +77,7 @@ def swap(repository: pygit2.Repository, place: Repository, ref: str, old: str | 
             clock.SystemClock().pause(wait)
     _require_value(repository, ref, new, new)
     # With its new folders. `git pack-refs` may have packed it meanwhile, or before, and removed them.
-    durable_files.force_below(above, [path])
+    disk.force_below(above, [path])
 
 
 def _require_value(repository: pygit2.Repository, ref: str, value: str | None, new: str) -> None:
@@ -106,7 +105,7 @@ def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
     result = git_program.write(place.root, ["update-ref", "-z", "--stdin"], lines)
     if result.status != 0:
         raise errors.Refusal("git.ref-moved", f"git deletes no refs: {result.words}", hint="git for-each-ref")
-    durable_files.force([os.path.join(place.common_dir, "refs"), place.common_dir])
+    disk.force([os.path.join(place.common_dir, "refs"), place.common_dir])
 
 
 def of_user(common_dir: str) -> dict[str, str]:
@@ -149,7 +148,7 @@ class GitKeptRefs:
             )
         os.chmod(path, 0o600)
         git_program.output(self._place.root, ["bundle", "verify", path])
-        durable_files.force([path, os.path.dirname(path)])
+        disk.force([path, os.path.dirname(path)])
         return len(self.list())
 
     def delete(self, expected: Mapping[str, str]) -> None:
@@ -175,7 +174,7 @@ def advance(
     Repeating the call is safe.
     """
     if open_repository.head_of(repository) == commit:
-        durable_files.force_below(*((place.git_dir, ["HEAD"]) if branch is None else (place.common_dir, [branch])))
+        disk.force_below(*((place.git_dir, ["HEAD"]) if branch is None else (place.common_dir, [branch])))
         return ""
     before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
     try:
@@ -183,7 +182,7 @@ def advance(
     except errors.Refusal as refusal:
         return str(refusal)
     # Before the branch: git does not force it, and its rename must not precede its bytes.
-    durable_files.force(path for path in (index_file.path_of(place), place.git_dir) if os.path.exists(path))
+    disk.force(path for path in (index_file.path_of(place), place.git_dir) if os.path.exists(path))
     try:
         swap(repository, place, branch or "HEAD", expected, commit, message)
     except errors.Refusal as refusal:
@@ -207,7 +206,7 @@ def begin(place: Repository, repository: pygit2.Repository, name: str, commit: s
         _create(place, repository, name, ref, commit)
     place.guard()
     git_program.change(place.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
-    durable_files.force([os.path.join(place.git_dir, "HEAD"), place.git_dir])
+    disk.force([os.path.join(place.git_dir, "HEAD"), place.git_dir])
 
 
 def _create(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:

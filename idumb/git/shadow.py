@@ -20,7 +20,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 
 from idumb.domain import errors
-from idumb.git import disk_space, git_program, guarded_files, own_folder
+from idumb.git import disk, git_program, guarded_files, own_folder
 from idumb.git import status as git_status
 from idumb.git.discover import Repository
 from idumb.git.own_folder import INDEX, OwnFolder
@@ -165,7 +165,7 @@ class Shadow:
             self._tree = ""
             sizes = {path: status.st_size for path in changed if (status := self._status(path)) is not None}
             largest = os.fsdecode(self._at(max(sizes, key=lambda path: sizes[path], default=b"")))
-            disk_space.require_room(sizes.values(), self._store.common_dir, largest)
+            disk.require_room(sizes.values(), self._store.common_dir, largest)
             self._update(changed)
         tree = self._tree = self._tree or self._written()
         self._is_first = False
@@ -292,7 +292,7 @@ class Shadow:
             self._drop([refused[1]])
             if os.path.lexists(self._at(refused[1])):
                 self.omitted[os.fsdecode(refused[1])] = why[1].decode("utf-8", "replace")
-        disk_space.explain(result.words, self._store.common_dir)
+        disk.explain(result.words, self._store.common_dir)
         if b"null sha1" in result.err:  # the end of our index is missing
             self._folder.remove(INDEX)
             raise _Moved(result.words)
@@ -308,7 +308,7 @@ class Shadow:
         result = self._git(["write-tree"])
         if result.status == 0:
             return result.out.decode("ascii").strip()
-        disk_space.explain(result.words, self._store.common_dir)
+        disk.explain(result.words, self._store.common_dir)
         # `git gc --prune=now` removed what only our index knew, or the index is damaged.
         self._folder.remove(INDEX)
         raise _Moved(result.words)

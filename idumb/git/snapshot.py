@@ -15,13 +15,12 @@ from pygit2.enums import ObjectType
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, index_file, names, open_repository
+from idumb.git import discover, disk, index_file, names, open_repository, tree_objects
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files, tree_objects
-from idumb.git.objects.tree_objects import EMPTY_TREE, FILE, FOLDER, SUBMODULE, Rows
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
+from idumb.git.tree_objects import EMPTY_TREE, FILE, FOLDER, SUBMODULE, Rows
 from idumb.system.files import private_folders
 
 WORKTREE, STAGED, HEAD = "worktree", "staged", "head"
@@ -134,7 +133,7 @@ class Snapshots:
         if EMPTY_TREE in {entry.oid for entry in items.values()}:
             tree_objects.write(self.repository, {})
         oid = tree_objects.write(self.repository, items)
-        durable_files.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
+        disk.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
         names.put(self.repository, self._objects, ref, oid, reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         self.repository.see_packs()

@@ -20,9 +20,8 @@ from collections.abc import Iterator
 
 from idumb.domain import canonical_json
 from idumb.domain.runs import project_key
-from idumb.git import git_program
+from idumb.git import disk, git_program
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files
 from idumb.system import host_identity
 from idumb.system.processes import process_tree
 
@@ -45,7 +44,7 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
             removed.append(path)
-    durable_files.force({os.path.dirname(path) for path in removed})
+    disk.force({os.path.dirname(path) for path in removed})
     return tuple(removed)
 
 

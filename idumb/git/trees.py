@@ -10,13 +10,11 @@ from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
-from idumb.git import git_program, guarded_files, index_file, links, status
+from idumb.git import disk, git_program, guarded_files, index_file, links, path_state, status, tree_objects, write_back
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files, tree_objects
-from idumb.git.objects.tree_objects import FOLDER
 from idumb.git.projects import ProjectPaths
-from idumb.git.restore import displaced, path_state
 from idumb.git.snapshot import Snapshots
+from idumb.git.tree_objects import FOLDER
 
 _ATTRIBUTES = ".gitattributes"
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
@@ -175,10 +173,8 @@ class GitTrees(Snapshots):
         a path that is as in `target` is no conflict. `force` skips the comparison. All writes are durable. A save of
         another program at any moment stays at its path, or is displaced and named.
         """
-        from idumb.git.restore import write_back
-
         writing = write_back.Writing(
-            self.repository, self._place.root, displaced.shelf(self._place), self._objects.guard
+            self.repository, self._place.root, write_back.shelf(self._place), self._objects.guard
         )
         return self.paths.rows(write_back.restore(writing, target, expected, self.paths.all_own(paths), force=force))
 
@@ -187,7 +183,7 @@ class GitTrees(Snapshots):
 
         Call it when the operation ends.
         """
-        return displaced.shelf(self._place).release()
+        return write_back.shelf(self._place).release()
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         at = {path: os.path.join(self._place.root, path) for path in self.paths.all_own(folders)}
@@ -195,7 +191,7 @@ class GitTrees(Snapshots):
 
     def force(self, paths: Iterable[str]) -> None:
         """Flush these files and their parent folders to disk."""
-        durable_files.force_below(self._place.root, self.paths.all_stored(paths))
+        disk.force_below(self._place.root, self.paths.all_stored(paths))
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
         """Return a unified diff with `a/` and `b/`; bytes that are not UTF-8 are surrogate escapes."""

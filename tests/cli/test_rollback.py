@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
-from idumb.git.restore import write_back
-from idumb.git.restore.path_state import Step
+from idumb.git import write_back
+from idumb.git.path_state import Step
 from idumb.git.trees import GitTrees
 from idumb.system.clock import SystemClock
 from tests.support.gitrepo import GitSandbox

@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 from typing import NamedTuple
 
-from idumb.git.objects import durable_files
+from idumb.git import disk
 from tests.crash import scenes, shim
 from tests.crash.programme import ENDING, TRACEBACK, Programme, Tally
 from tests.crash.scenes import Scene, Stage, Trial, require
@@ -168,10 +168,10 @@ PROGRAMME = Programme(
 
 def pass_over_failed_fsyncs(_: object) -> None:
     """Ignore the error, so that unsynced data counts as stored."""
-    force = durable_files._force
+    force = disk._force
 
     def planted(path: str) -> None:
         with contextlib.suppress(OSError):
             force(path)
 
-    durable_files._force = planted
+    disk._force = planted

@@ -41,10 +41,10 @@ FINE = (
     ("idumb.store.consent", "FileConsentStore.record"),
     ("idumb.git.git_program", "write"),
     ("idumb.git.refs", "move"),
-    ("idumb.git.objects.durable_files", "force"),
-    ("idumb.git.restore.atomic_moves", "exchange"),
-    ("idumb.git.restore.atomic_moves", "place"),
-    ("idumb.git.restore.write_back", "_move_aside"),
+    ("idumb.git.disk", "force"),
+    ("idumb.git.path_state", "exchange"),
+    ("idumb.git.path_state", "place"),
+    ("idumb.git.write_back", "_move_aside"),
     ("idumb.git.trees", "GitTrees.release_displaced"),
     ("os", "rename"),
     ("os", "unlink"),
@@ -171,12 +171,11 @@ def _force_nothing() -> None:
     """Disable fsync in this process, in SQLite and in git."""
     import pygit2
 
-    from idumb.git import git_program
-    from idumb.git.objects import durable_files
+    from idumb.git import disk, git_program
     from idumb.store import connection
 
     os.fsync = lambda _: None  # type: ignore[assignment]
-    durable_files.force = lambda paths: None
+    disk.force = lambda paths: None
     pygit2.option = lambda *_: None  # type: ignore[assignment]
     git_program._DURABLE = ("-c", "core.fsync=none", "-c", "core.fsyncMethod=fsync")
     connection._WANTED_PRAGMAS = {**connection._WANTED_PRAGMAS, "synchronous": 0}

@@ -33,7 +33,7 @@ def _ran(sandbox: GitSandbox) -> Project:
 
 POINTS = (
     "GitTrees.snapshot", "GitTrees.keep ", "SqliteEventLog.append .*rollback.intended", "GitTrees.restore",
-    "atomic_moves.exchange", "atomic_moves.place", "write_back._move_aside", "GitHistory.make", "GitHistory.advance",
+    "path_state.exchange", "path_state.place", "write_back._move_aside", "GitHistory.make", "GitHistory.advance",
     "SqliteEventLog.append .*rollback.completed", "GitTrees.release_displaced",
 )  # fmt: skip
 
@@ -74,7 +74,7 @@ def _rolled_back(sandbox: GitSandbox) -> Project:
 
 
 UNDO_POINTS = (
-    "GitTrees.restore", "atomic_moves.place", "GitHistory.advance", "atomic_moves.exchange",
+    "GitTrees.restore", "path_state.place", "GitHistory.advance", "path_state.exchange",
     "SqliteEventLog.append .*undo.completed", "GitTrees.release_displaced",
 )  # fmt: skip
 

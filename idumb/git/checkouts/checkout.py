@@ -16,7 +16,7 @@ from typing import NamedTuple
 from idumb.domain import canonical_json, errors, lock_files, wording
 from idumb.domain import paths as paths_of
 from idumb.domain.proof.ledger import Entry
-from idumb.git import guarded_files
+from idumb.git import guarded_files, path_state, tree_objects
 from idumb.git.checkouts import manifest, untracked, user_git, visible_git
 from idumb.git.checkouts.checkout_trees import CheckoutTrees
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
@@ -26,10 +26,8 @@ from idumb.git.checkouts.provided import Provided
 from idumb.git.checkouts.tree_files import ATTRIBUTES, Submodules, TreeFiles
 from idumb.git.checkouts.visible_git import VisibleGit
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_objects
-from idumb.git.objects.tree_objects import PROGRAM
 from idumb.git.own_folder import INDEX
-from idumb.git.restore import path_state
+from idumb.git.tree_objects import PROGRAM
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from idumb.system.files import private_folders

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
+from idumb.git import tree_objects
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_objects
 from idumb.git.own_folder import INDEX, OwnFolder
 from idumb.git.shadow import Shadow
 from idumb.git.trees import GitTrees

@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pygit2
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import disk_space, git_program, guarded_files, own_folder, refs
+from idumb.git import disk, git_program, guarded_files, own_folder, refs
 from idumb.git.checkouts import user_git
 from idumb.git.checkouts.checkout import Checkout
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files
 from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.system.files import file_systems, private_folders
 
@@ -60,10 +59,10 @@ class Commits:
         arguments = ["commit-tree", *parent, *(["-S"] if signs else []), "-F", "-", tree]
         result = git_program.write(self._place.root, arguments, message.encode("utf-8", "surrogateescape"))
         if result.status != 0:
-            disk_space.explain(result.words, self._place.common_dir)
+            disk.explain(result.words, self._place.common_dir)
             return CommitAttempt(None, result.words or f"git commit-tree ended with status {result.status}", tree)
         commit = result.out.decode("ascii").strip()
-        durable_files.force_objects(os.path.join(self._place.common_dir, "objects"), {commit})
+        disk.force_objects(os.path.join(self._place.common_dir, "objects"), {commit})
         return CommitAttempt(commit, tree=tree)
 
     def _hooks(self, settings: Mapping[str, str]) -> str:
@@ -101,7 +100,7 @@ class Commits:
             return CommitAttempt(None, said, tree)
         before = [f"^{known}" for known in (tree, head) if known]
         new = _asked(folder, ["rev-list", "--objects", "--no-object-names", commit, *before])
-        durable_files.force_objects(os.path.join(self._place.common_dir, "objects"), new.split())
+        disk.force_objects(os.path.join(self._place.common_dir, "objects"), new.split())
         return CommitAttempt(commit, words, str(made.tree_id))
 
     def _folder(self, proof: Checkout, head: str | None, settings: Mapping[str, str]) -> OwnFolder:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.domain.paths import folders_above
-from idumb.git import disk_space, git_program
+from idumb.git import disk, git_program
 from idumb.git.checkouts import copying, manifest, relocated
 from idumb.git.checkouts.manifest import Facts, Manifest
 from idumb.git.checkouts.relocated import Environments
@@ -165,7 +165,7 @@ class Provided:
                 hint="Install them by checkout.prepare, or set a higher checkout.limit, in .idumb/config.yaml",
                 details={"bytes": total, "limit": self._limit, "paths": largest},
             )
-        disk_space.require_room((originals[path].st_size for path in missing), self._state)
+        disk.require_room((originals[path].st_size for path in missing), self._state)
 
     def _copy(self, root: str, names: Sequence[str], originals: Originals, paths: Iterable[str]) -> dict[str, Facts]:
         """Copy these originals; return the stamps by which a later change of one shows.

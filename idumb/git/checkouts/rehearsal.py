@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator
 
 from idumb.app.ports.repository import Head
 from idumb.domain.errors import Refusal
-from idumb.git import discover, git_program, open_repository
+from idumb.git import discover, git_program, open_repository, path_state
 from idumb.git.checkouts import places, user_git
 from idumb.git.checkouts.visible_git import VisibleGit
 from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE, RAW
-from idumb.git.restore import path_state
 from idumb.git.trees import GitTrees
 from idumb.system.files import atomic_write, private_folders
 

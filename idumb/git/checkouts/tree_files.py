@@ -14,13 +14,11 @@ import pygit2
 
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, disk_space, git_program, open_repository
+from idumb.git import discover, disk, git_program, open_repository, path_state, tree_objects
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.checkouts.places import Odd
 from idumb.git.checkouts.user_git import UserGit
-from idumb.git.objects import tree_objects
-from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
-from idumb.git.restore import path_state
+from idumb.git.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
 from idumb.system.files import private_folders
 
 ATTRIBUTES = ".gitattributes"
@@ -90,13 +88,13 @@ class TreeFiles:
             path, oid = os.fsdecode(missing[1] or b"its tree"), (missing[2] or missing[3]).decode("ascii")
             words = f"object {oid} of {path} is not in this repository (a partial clone?)"
             raise errors.Refusal("git.object-missing", words, hint=_FETCH)
-        disk_space.explain(result.words, self._folder.root())
+        disk.explain(result.words, self._folder.root())
         raise git_program.failure(["read-tree"], result)
 
     def _require_space(self, tree: str) -> None:
         rows = self._folder.git(["ls-tree", "-r", "-l", "-z", tree]).out.split(b"\0")
         sizes = (row.split(None, 4)[3] for row in rows if row)
-        disk_space.require_room((int(size) for size in sizes if size.isdigit()), self._folder.root())
+        disk.require_room((int(size) for size in sizes if size.isdigit()), self._folder.root())
 
     def _list(self, tree: str) -> None:
         """Note the files and folders of a tree: only what differs from the tree noted before is looked at."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from idumb.domain import paths
-from idumb.git.restore import path_state
+from idumb.git import path_state
 from idumb.system import clock
 from idumb.system.files import private_folders
 

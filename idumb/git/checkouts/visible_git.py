@@ -19,12 +19,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from idumb.domain import paths
-from idumb.git import discover, open_repository
+from idumb.git import discover, open_repository, path_state
 from idumb.git.checkouts import user_git
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE
-from idumb.git.restore import path_state
 from idumb.system.files import private_folders
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from idumb.app.ports.repository import Conflict
-from idumb.git.restore import atomic_moves, displaced
-from idumb.git.restore.path_state import Spot
+from idumb.git import path_state, write_back
+from idumb.git.path_state import Spot
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
@@ -24,9 +24,9 @@ def edited(
 ) -> tuple[str, str]:
     """The trees before and after an edit of `d/a`, a deletion of `d/gone` and a creation of `d/new`."""
     if request.param == "without exchange":
-        monkeypatch.setattr(atomic_moves, "_system", lambda: None)
+        monkeypatch.setattr(path_state, "_system", lambda: None)
     elif request.param == "on another file system":
-        monkeypatch.setattr(displaced, "is_on_one_file_system", lambda *_: False)
+        monkeypatch.setattr(write_back, "_is_on_one_file_system", lambda *_: False)
     sandbox.write_all({"d/a": "1", "d/gone": "1", "d/stays": "1"})
     base = trees.scan()
     sandbox.write_all({"d/a": "2", "d/new": "2"})
@@ -36,7 +36,7 @@ def edited(
 
 def _before(patching: pytest.MonkeyPatch, name: str, *acts: Callable[[], object]) -> None:
     """Let somebody act just before each of the first calls that move a file to or from the working tree."""
-    owner: Any = os if name == "rename" else atomic_moves
+    owner: Any = os if name == "rename" else path_state
     call, waiting = getattr(owner, name), list(acts)
 
     def late(*arguments: Any, **folders: Any) -> Any:
@@ -103,7 +103,7 @@ def test_of_two_saves_around_the_exchange_the_newest_stays_and_the_other_is_name
     sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = sandbox.root / "d/a"
-    swaps = atomic_moves._system() is not None
+    swaps = path_state._system() is not None
     with monkeypatch.context() as patching:
         second = "exchange" if swaps else "place"
         if swaps:
@@ -147,7 +147,7 @@ def test_what_a_killed_restore_displaced_unseen_is_named(
     sandbox.write("d/a", "1")
     base = trees.scan()
     sandbox.write("d/a", "2")
-    after, exchange = trees.scan(), atomic_moves.exchange
+    after, exchange = trees.scan(), path_state.exchange
 
     def killed(one: Spot, other: Spot) -> bool:
         sandbox.write("d/a", "mine")
@@ -155,7 +155,7 @@ def test_what_a_killed_restore_displaced_unseen_is_named(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patching:
-        patching.setattr(atomic_moves, "exchange", killed)
+        patching.setattr(path_state, "exchange", killed)
         with pytest.raises(KeyboardInterrupt):
             trees.restore(base, after, ["d/a"])
     assert trees.restore(base, after, ["d/a"]) == ()

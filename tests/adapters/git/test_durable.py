@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git.objects import durable_files
+from idumb.git import disk
 
 
 def test_every_path_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,10 +22,10 @@ def test_every_path_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    durable_files.force([*map(str, paths), str(paths[0])])
+    disk.force([*map(str, paths), str(paths[0])])
     assert sorted(forced) == sorted(path.stat().st_ino for path in paths)
     for missing in (paths[0], paths[5]):
         missing.unlink()
         with pytest.raises(FileNotFoundError, match=missing.name):
-            durable_files.force(map(str, paths))
+            disk.force(map(str, paths))
         missing.write_text("x")

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from idumb.domain import paths
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import project_key
-from idumb.git import discover, projects
+from idumb.git import discover, disk, projects
 from idumb.git.history import GitHistory
-from idumb.git.objects import durable_files
 from idumb.git.projects import ProjectPaths
 from idumb.git.trees import GitTrees
 from tests.support import checkouts
@@ -127,7 +126,7 @@ def test_the_files_that_are_forced_to_disk_are_those_of_the_project(
     place = sandbox.write("apps/api/a", "1\n")
     trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
     trees.force(["a"])
-    monkeypatch.setattr(durable_files, "failed", {str(place)})
+    monkeypatch.setattr(disk, "failed", {str(place)})
     with pytest.raises(OSError, match="forced to disk"):
         trees.force(["a"])
 

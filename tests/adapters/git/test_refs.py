@@ -8,9 +8,8 @@ from collections.abc import Iterable
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, open_repository, refs
+from idumb.git import discover, disk, open_repository, refs
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r/base"
@@ -58,14 +57,14 @@ def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
 ) -> None:
     """Folders above the repository are not opened: an unlistable one would stop every task."""
     forced: list[str] = []
-    force = durable_files.force
+    force = disk.force
 
     def noted(paths: Iterable[str]) -> None:
         synced = list(paths)
         forced.extend(os.path.relpath(path, place.common_dir) for path in synced)
         force(synced)
 
-    monkeypatch.setattr(durable_files, "force", noted)
+    monkeypatch.setattr(disk, "force", noted)
     refs.move(open_repository.repository(place), place, REF, commit(sandbox, "one"))
     folders = ["refs", *(f"refs/idumb{rest}" for rest in ("", "/worktrees", "/worktrees/main", "/worktrees/main/runs"))]
     assert sorted(set(forced)) == sorted([*folders, "refs/idumb/worktrees/main/runs/r", REF])
@@ -95,7 +94,7 @@ def test_a_folder_that_libgit2_could_not_force_to_disk_takes_no_ref_from_this_pr
     sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-5: the system drops what it could not write, so a second fsync would falsely succeed."""
-    monkeypatch.setattr(durable_files, "failed", set())
+    monkeypatch.setattr(disk, "failed", set())
     repository = open_repository.repository(place)
     folder = os.path.join(place.common_dir, os.path.dirname(REF))
 

@@ -12,8 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from idumb.app.ports.repository import Conflict
-from idumb.git.objects import durable_files, tree_objects
-from idumb.git.restore import atomic_moves, path_state, write_back
+from idumb.git import disk, path_state, tree_objects, write_back
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
 from tests.support.cases import every
@@ -261,7 +260,7 @@ def _killed_at(step: int, trees: GitTrees, base: str, after: str, paths: list[st
         for name in _STEPS:
             patching.setattr(os, name, killing(getattr(os, name)))
         for name in ("exchange", "place"):
-            patching.setattr(atomic_moves, name, killing(getattr(atomic_moves, name)))
+            patching.setattr(path_state, name, killing(getattr(path_state, name)))
         try:
             trees.restore(base, after, paths)
         except KeyboardInterrupt:
@@ -294,13 +293,13 @@ def test_each_folder_is_synced_once_however_many_paths_are_restored(
     sandbox.write_all(dict.fromkeys(names, "2"))
     after = trees.scan()
     forced: list[str] = []
-    force = durable_files.force
+    force = disk.force
 
     def noted(paths: Iterable[str]) -> None:
         forced.extend(todo := list(paths))
         force(todo)
 
-    monkeypatch.setattr(durable_files, "force", noted)
+    monkeypatch.setattr(disk, "force", noted)
     assert trees.restore(base, after, names) == ()
     folders = [path for path in forced if os.path.isdir(path)]
     assert sorted(os.path.basename(path) for path in folders) == ["d0", "d1", "d2"]

@@ -228,7 +228,7 @@ def test_files_folders_links_and_pipes_take_each_other_s_place(sandbox: GitSandb
 
 def test_a_large_file_is_stored_whole(sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-GIT-7: F21."""
-    monkeypatch.setattr("idumb.git.objects.tree_objects.LARGE", 1000)
+    monkeypatch.setattr("idumb.git.tree_objects.LARGE", 1000)
     data = os.urandom(100_000)
     sandbox.write("big", data)
     assert content(trees, trees.scan(), "big") == data

@@ -10,8 +10,8 @@ import pytest
 from pygit2.enums import ObjectType
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import tree_objects
-from idumb.git.objects.tree_objects import EMPTY_TREE, FILE
+from idumb.git import tree_objects
+from idumb.git.tree_objects import EMPTY_TREE, FILE
 from tests.support.gitrepo import GitSandbox
 
 _ROW = b"100644 a.txt\0" + bytes(range(20))

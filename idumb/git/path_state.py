@@ -1,22 +1,30 @@
-"""The present state of a path below the root, reached by descriptors of folders that follow no link.
+"""One path below the root: its present state, and moves that overwrite no save of another program.
 
-So no path leads outside.
+Paths are reached by descriptors of folders that follow no link, so none leads outside. To exchange two names, or to
+move to a free one, takes one step of the system: Linux has `renameat2`, macOS `renameatx_np`. Some file systems support
+neither flag.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM
+from idumb.git.tree_objects import FILE, LINK, PROGRAM
 from idumb.system.files import atomic_write
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
+_UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
+# of `link`: the file system has no hard links, or the name is that of a folder
+_UNLINKABLE = _UNSUPPORTED | {errno.EPERM, errno.EISDIR, errno.EMLINK}
 
 
 class Spot(NamedTuple):
@@ -131,3 +139,68 @@ def _look_blocked(top: int, parts: list[str]) -> Present:
         if not stat.S_ISDIR(status.st_mode):
             return Present(None, None, "/".join(parts[:count]), stat.S_ISLNK(status.st_mode))
     return Present(None, None)
+
+
+class _System(NamedTuple):
+    """The system's call and its constants: no folder, exchange, do not replace."""
+
+    call: Callable[..., int]
+    no_folder: int
+    swap: int
+    exclusive: int
+
+
+@functools.cache
+def _system() -> _System | None:
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    with contextlib.suppress(AttributeError):
+        if sys.platform == "darwin":
+            return _System(library.renameatx_np, -2, 2, 4)
+        return _System(library.renameat2, -100, 2, 1)
+    return None
+
+
+def exchange(one: Spot, other: Spot) -> bool:
+    """Exchange what is at two names, and return True; False if this file system cannot. Raises OSError."""
+    system = _system()
+    return system is not None and _called(system, one, other, system.swap)
+
+
+def place(source: Spot, target: Spot) -> None:
+    """Move to a free name. Raises FileExistsError if it is taken, and OSError."""
+    system = _system()
+    if system is not None and _called(system, source, target, system.exclusive):
+        return
+    try:
+        os.link(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder, follow_symlinks=False)
+    except OSError as problem:
+        if problem.errno not in _UNLINKABLE:
+            raise
+        _place_after_look(source, target)
+    else:
+        os.unlink(source.name, dir_fd=source.folder)
+
+
+def _place_after_look(source: Spot, target: Spot) -> None:
+    try:
+        os.lstat(target.name, dir_fd=target.folder)
+    except FileNotFoundError:
+        os.rename(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder)
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target.name)
+
+
+def _called(system: _System, source: Spot, target: Spot, flag: int) -> bool:
+    """Return False if the file system does not know the flag."""
+    import ctypes
+
+    folders = [system.no_folder if spot.folder is None else spot.folder for spot in (source, target)]
+    names = [ctypes.c_char_p(os.fsencode(spot.name)) for spot in (source, target)]
+    if system.call(folders[0], names[0], folders[1], names[1], ctypes.c_uint(flag)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNSUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), target.name)

@@ -6,25 +6,26 @@ descriptors that follow no link, so nothing outside can be written.
 
 Files are exchanged with displaced ones, and then every changed folder is forced to disk once. A file that is displaced
 is compared after the exchange, so a save at any moment is either seen and put back, or comes after the restore.
+Displaced files stay in git's folder until the operation ends: a program that holds one open may still write to it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from idumb.app.ports.repository import Conflict
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import durable_files, tree_objects
-from idumb.git.restore import atomic_moves, path_state
-from idumb.git.restore.displaced import Shelf
-from idumb.git.restore.path_state import Present, Spot, Step
+from idumb.git import disk, path_state, tree_objects
+from idumb.git.discover import Repository
+from idumb.git.path_state import Present, Spot, Step
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -151,12 +152,12 @@ def _force_done(root: str, steps: list[Step]) -> None:
     """Force even a path that is as wanted: a killed restore may not have forced it."""
     done = [step for step in steps if step.present.entry == step.want]
     written = [step for step in done if step.want is not None and step.want.mode != tree_objects.LINK]
-    durable_files.force(os.path.join(root, step.path) for step in written)
+    disk.force(os.path.join(root, step.path) for step in written)
     _force_folders(root, {os.path.dirname(step.path) for step in done})
 
 
 def _force_folders(root: str, folders: set[str]) -> None:
-    durable_files.force(place for folder in sorted(folders) if os.path.isdir(place := os.path.join(root, folder)))
+    disk.force(place for folder in sorted(folders) if os.path.isdir(place := os.path.join(root, folder)))
 
 
 def _delete(writing: Writing, step: Step) -> None:
@@ -178,7 +179,7 @@ def _move_aside(step: Step, aside: Spot, target: Spot) -> None:
     if path_state.look_at(aside).entry == step.present.entry:
         return
     try:
-        atomic_moves.place(aside, target)
+        path_state.place(aside, target)
     except FileExistsError:  # saved again meanwhile
         raise _Changed(_kept(aside)) from None
     raise _Changed(_CHANGED)
@@ -211,11 +212,11 @@ def _write(writing: Writing, step: Step) -> None:
         # Making and forcing it took time, in which another process may have become the owner.
         writing.guard()
         if step.present.entry is None:
-            atomic_moves.place(new, target)
-        elif not atomic_moves.exchange(new, target):
+            path_state.place(new, target)
+        elif not path_state.exchange(new, target):
             # The path is missing for a moment, but no save is lost.
             _move_aside(step, writing.shelf.free(step), target)
-            atomic_moves.place(new, target)
+            path_state.place(new, target)
         elif path_state.look_at(new).entry != step.present.entry:
             _exchange_back(step, new, target)
 
@@ -237,10 +238,10 @@ def _made(writing: Writing, step: Step) -> Spot:
 def _exchange_back(step: Step, displaced: Spot, target: Spot) -> None:
     """Put back what somebody saved at the last moment. Raises _Changed."""
     with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-        atomic_moves.exchange(displaced, target)
+        path_state.exchange(displaced, target)
         if path_state.look_at(displaced).entry == step.want:
             raise _Changed(_CHANGED)
-        atomic_moves.exchange(displaced, target)  # saved again meanwhile, and the newest stays at its path
+        path_state.exchange(displaced, target)  # saved again meanwhile, and the newest stays at its path
     raise _Changed(_kept(displaced))
 
 
@@ -270,3 +271,69 @@ def _bits(before: os.stat_result, mode: int) -> int:
     """Return the old mode except the bit that git records."""
     bits = stat.S_IMODE(before.st_mode)
     return bits | ((bits & 0o444) >> 2) if mode == tree_objects.PROGRAM else bits & ~0o111
+
+
+class Shelf(NamedTuple):
+    """The folder of displaced files of one working tree. It exists only while it holds any.
+
+    The path of a file tells with what it is compared before it is removed, also after a kill:
+    `<new id>-<displaced id>-<number>/<path>`.
+    """
+
+    root: str
+
+    def incoming(self) -> Spot:
+        """Return where a new file is until it is complete. The next one replaces what a kill left there."""
+        os.makedirs(self.root, mode=0o700, exist_ok=True)
+        spot = Spot(None, os.path.join(self.root, "incoming"))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(spot.name)
+        return spot
+
+    def free(self, step: Step) -> Spot:
+        """Return a free place for the file that the step displaces."""
+        ids = "-".join("none" if entry is None else entry.oid for entry in (step.want, step.present.entry))
+        paths = (os.path.join(self.root, f"{ids}-{number}", step.path) for number in itertools.count())
+        path = next(path for path in paths if not os.path.lexists(path))
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        return Spot(None, path)
+
+    def release(self) -> tuple[str, ...]:
+        """Remove every file with the bytes that a restore took or gave; return the paths of the others, which stay."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.root, "incoming"))
+        places = [os.path.join(folder, name) for folder, name in self._names()]
+        saved = [place for place in places if not _is_released(place, self.root)]
+        for folder, _, _ in os.walk(self.root, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        return tuple(sorted(saved))
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        for folder, folders, names in os.walk(self.root):
+            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+            yield from ((folder, name) for name in (*names, *links))
+
+
+def shelf(place: Repository) -> Shelf:
+    """Return the one of a working tree: in git's folder, or in `.idumb` if that is on another file system."""
+    if _is_on_one_file_system(place.root, place.common_dir):
+        return Shelf(os.path.join(place.common_dir, "idumb", "displaced", place.worktree_id))
+    return Shelf(os.path.join(place.root, ".idumb", "displaced"))
+
+
+def _is_on_one_file_system(*folders: str) -> bool:
+    return len({os.stat(folder).st_dev for folder in folders}) == 1
+
+
+def _is_released(place: str, root: str) -> bool:
+    """Remove a displaced file with one of the contents that its path names; return False if it has another."""
+    ids = os.path.relpath(place, root).partition(os.sep)[0].split("-")
+    try:
+        entry = path_state.look_at(Spot(None, place)).entry
+        if entry is None or entry.oid not in ids:
+            return False
+        os.unlink(place)
+    except OSError:
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""Objects in git's database: blobs, trees, and the only writer."""

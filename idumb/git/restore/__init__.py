@@ -1,1 +1,0 @@
-"""Paths written back into the working tree, and patches."""
