@@ -17,7 +17,7 @@ from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from tests.adapters.git.conftest import REF
-from tests.adapters.git.test_disk_space import leave
+from tests.adapters.git.test_disk import leave
 from tests.support import checkouts
 from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox

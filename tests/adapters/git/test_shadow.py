@@ -512,76 +512,57 @@ def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
     assert caught.value.code == "git.failed"
 
 
-@pytest.mark.parametrize("name", [".gitignore", "d/.gitattributes", ".git/info/exclude"])
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("name", [".gitignore", "d/.gitattributes", ".git/info/exclude", ".git/info/attributes"])
 def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_it(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, name: str
+    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, linked: bool
 ) -> None:
-    """F19."""
+    """F19. Also in the folder that linked worktrees share, and for a command that saves nothing."""
     monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
     sandbox.write_all({"a": "1", "d/b": "1"})
     sandbox.commit()
-    (sandbox.root / name).parent.mkdir(exist_ok=True)
-    (sandbox.root / name).unlink(missing_ok=True)
-    os.mkfifo(sandbox.root / name)
+    if linked:
+        sandbox.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    root = tmp_path / "linked" if linked else sandbox.root
+    pipe = (sandbox.root if name.startswith(".git/") else root) / name
+    pipe.parent.mkdir(exist_ok=True)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    (root / "a").write_text("2", encoding="ascii")
+    trees = GitTrees(discover.find(str(root)))
     with pytest.raises(Refusal, match=f"{name} is a pipe") as caught:
-        trees.scan()
+        git_program.output(str(root), ["status", "--porcelain"]) if "info/a" in name else trees.scan()
     assert caught.value.code == "git.waits-for-pipe"
-    (sandbox.root / name).unlink()
+    pipe.unlink()
     assert names(sandbox, trees.scan()) == ["a", "d/b"]
 
 
-@pytest.mark.parametrize("name", ["exclude", "attributes"])
-def test_a_pipe_in_the_folder_that_linked_worktrees_share_is_refused_too(
-    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """F19. Also for commands that save nothing."""
-    monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
-    sandbox.write("a", "1")
-    sandbox.commit()
-    sandbox.git("worktree", "add", "-q", str(tmp_path / "linked"))
-    pipe = sandbox.git_dir / "info" / name
-    pipe.unlink(missing_ok=True)
-    pipe.parent.mkdir(exist_ok=True)
-    os.mkfifo(pipe)
-    place = discover.find(str(tmp_path / "linked"))
-    (tmp_path / "linked/a").write_text("2", encoding="ascii")
-    commands: list[Callable[[], object]] = [
-        lambda: git_program.output(place.root, ["status", "--porcelain"]),
-        GitTrees(place).scan,
-    ]
-    for command in commands if name == "exclude" else commands[:1]:
-        with pytest.raises(Refusal, match=f"info/{name} is a pipe") as caught:
-            command()
-        assert caught.value.code == "git.waits-for-pipe"
-
-
+@pytest.mark.parametrize("name", [".git/info/exclude", "ignore"])
 def test_rules_that_cannot_be_read_are_a_refusal_and_save_no_ignored_file(
-    sandbox: GitSandbox, trees: GitTrees, home: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: GitSandbox, trees: GitTrees, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """R-GIT-1: git itself warns, and goes on without the rules."""
-    sandbox.write_all({"a": "1", "secret.env": "s", ".git/info/exclude": "*.env\n"})
+    rules, read = (sandbox.root if "/" in name else home / "config/git") / name, guarded_files._read
+    rules.parent.mkdir(parents=True, exist_ok=True)
+    sandbox.write_all({"a": "1", "secret.env": "s", str(rules): "*.env\n"})
     assert names(sandbox, trees.scan()) == ["a"]
-    read = guarded_files._read
-    for rules in (sandbox.git_dir / "info/exclude", home / "config/git/ignore"):
 
-        def refused(path: str, unreadable: str = str(rules)) -> bytes:
-            if path == unreadable:
-                raise PermissionError(13, "Permission denied", path)
-            return read(path)
+    def refused(path: str) -> bytes:
+        if path == str(rules):
+            raise PermissionError(13, "Permission denied", path)
+        return read(path)
 
-        rules.parent.mkdir(parents=True, exist_ok=True)
-        rules.touch()
-        monkeypatch.setattr(guarded_files, "_read", refused)
-        with pytest.raises(Refusal, match=f"{rules} says what git ignores, and cannot be read") as caught:
+    with monkeypatch.context() as patching:
+        patching.setattr(guarded_files, "_read", refused)
+        with pytest.raises(Refusal, match=f"{rules} says what git ignores") as caught:
             trees.scan()
-        assert caught.value.code == "git.rules-unreadable"
-        monkeypatch.undo()
-    (sandbox.git_dir / "info/exclude").unlink()
-    (sandbox.git_dir / "info/exclude").mkdir()
+    assert caught.value.code == "git.rules-unreadable"
+    rules.unlink()
+    rules.mkdir()
     with pytest.raises(Refusal, match="Is a directory"):
         trees.scan()
-    (sandbox.git_dir / "info/exclude").rmdir()
-    (sandbox.git_dir / "info/exclude").symlink_to("/dev/null")
+    rules.rmdir()
+    rules.symlink_to("/dev/null")
     assert names(sandbox, trees.scan()) == ["a", "secret.env"]
 
 

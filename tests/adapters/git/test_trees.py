@@ -1,12 +1,23 @@
-"""Trees compared, looked into, combined; differences as text; patches. R-GIT-5."""
+"""Trees compared, looked into, combined; as a commit has them; differences as text; patches. R-GIT-5, R-RUN-3."""
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Mapping
+from pathlib import Path
 
+import pygit2
 import pytest
+from pygit2.enums import ObjectType
 
+from idumb.domain import paths
+from idumb.domain.proof.ledger import Entry
+from idumb.git import tree_objects
+from idumb.git.history import GitHistory
+from idumb.git.tree_objects import EMPTY_TREE, FILE
 from idumb.git.trees import GitTrees
+from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox, work_tree
 
 
@@ -121,3 +132,236 @@ def test_a_patch_that_does_not_apply_says_so(sandbox: GitSandbox, trees: GitTree
     assert not done
     assert why
     assert work_tree(sandbox.root) == before
+
+
+INSIDE = ["a.txt", "./a.txt", "d/../a.txt", "nowhere", "d/e/../../a.txt", ".", "to-a", "circle", ".gitignore"]
+OUTSIDE = ["/etc/passwd", "/", "..", "../a.txt", "d/../../x", "to-out", "d/to-out/x", ".git/config", "d/../.git"]
+
+
+@pytest.fixture
+def repo(sandbox: GitSandbox) -> GitSandbox:
+    sandbox.write_all({"a.txt": "a\n", "d/e/b.txt": "b\n"})
+    sandbox.link("to-a", "a.txt")
+    sandbox.link("circle", "circle")
+    sandbox.link("to-out", "/nonexistent")
+    sandbox.link("d/to-out", "../..")
+    return sandbox
+
+
+@every("target", [*INSIDE, *OUTSIDE])
+def test_a_link_that_leads_out_is_reported_with_its_target(repo: GitSandbox, trees: GitTrees, target: str) -> None:
+    (repo.root / "link").unlink(missing_ok=True)
+    repo.link("link", target)
+    assert trees.outside_target("link") == (target if target in OUTSIDE else None)
+
+
+def test_the_location_of_the_link_decides(repo: GitSandbox, trees: GitTrees) -> None:
+    repo.link("d/e/up", "../../a.txt")
+    repo.link("d/e/out", "../../../a.txt")
+    assert trees.outside_target("d/e/up") is None
+    assert trees.outside_target("d/e/out") == "../../../a.txt"
+
+
+def test_an_absolute_link_into_the_working_tree_leads_out_of_every_clone(repo: GitSandbox, trees: GitTrees) -> None:
+    repo.link("link", str(repo.root / "a.txt"))
+    assert trees.outside_target("link") == str(repo.root / "a.txt")
+
+
+def test_a_file_names_places_that_only_this_machine_has(
+    repo: GitSandbox, trees: GitTrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only absolute paths that exist count, and not those of the system."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "data.txt").touch()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("idumb.git.links._TEMPORARY", ())
+    monkeypatch.setattr("tempfile.tempdir", str(home))
+    inside = f"{repo.root}/a.txt"
+    words = f'open("{inside}") {repo.root}. {home}/data.txt {home}/none {home} /usr/bin x{inside} ./{inside} a.txt'
+    assert trees.places_of_machine(words.encode()) == {inside, str(repo.root), f"{home}/data.txt"}
+
+
+@pytest.fixture
+def inside(sandbox: GitSandbox) -> GitSandbox:
+    """A submodule `lib` of the sandbox, with a committed file `f`."""
+    sandbox.write("a", "a")
+    library = sandbox.add_submodule("lib", {"f": "1", ".gitignore": "made/\n"})
+    sandbox.commit()
+    return GitSandbox(sandbox.root / "lib", library.environment)
+
+
+def test_ignored_files_are_distinguished_from_other_unsaved_files(
+    sandbox: GitSandbox, trees: GitTrees, inside: GitSandbox
+) -> None:
+    """R-GIT-1."""
+    sandbox.write_all({".gitignore": "*.log\nbuild/\n", "x.log": "l", "build/out": "o", "d/y.log": "l", "d/x": ""})
+    inside.write_all({"f": "mine", "made/x": "built"})
+    GitSandbox.create(sandbox.root / "nested")
+    trees.scan()
+    assert trees.ignored() == ("build/", "d/y.log", "x.log")
+    omitted = trees.omitted()
+    assert sorted(omitted) == ["build/", "d/y.log", "lib", "nested", "x.log"]
+    assert trees.ignored() == tuple(path for path, why in omitted.items() if why == paths.IGNORED_BY_GIT)
+    sandbox.remove("x.log")
+    assert trees.ignored() == ("build/", "d/y.log")
+
+
+def test_submodules_and_nested_repositories_are_listed_without_a_scan(
+    sandbox: GitSandbox, history: GitHistory, inside: GitSandbox
+) -> None:
+    """R-GIT-7: a folder with tracked files is not a nested repository, whatever it contains."""
+    sandbox.write("kept/a", "a")
+    sandbox.commit()
+    GitSandbox.create(sandbox.root / "kept")
+    GitSandbox.create(sandbox.root / "x/nested")
+    assert history.repositories(()) == (inside.root.name,)
+    assert history.repositories(["x/nested/a/b", "kept/a", "none/a"]) == ("lib", "x/nested")
+
+
+_ROW = b"100644 a.txt\0" + bytes(range(20))
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        (ObjectType.BLOB, _ROW),
+        (ObjectType.TREE, _ROW[:-1]),
+        (ObjectType.TREE, _ROW + b"100644 b.txt"),
+        (ObjectType.TREE, b"10x644 a.txt\0" + bytes(20)),
+    ],
+    ids=["a blob", "an id cut off", "no id", "no mode"],
+)
+def test_an_object_that_is_no_whole_tree_is_damaged(sandbox: GitSandbox, kind: ObjectType, data: bytes) -> None:
+    opened = pygit2.Repository(sandbox.root)
+    oid = opened.odb.write(kind, data)
+    with pytest.raises(pygit2.GitError, match=str(oid)):
+        tree_objects.rows(opened, str(oid))
+
+
+def test_a_tree_that_is_missing_is_not_damaged(sandbox: GitSandbox) -> None:
+    opened = pygit2.Repository(sandbox.root)
+    with pytest.raises(KeyError):
+        tree_objects.rows(opened, "01" * 20)
+
+
+class Trees:
+    """Writes trees straight into git's objects. The content of a file is its number."""
+
+    def __init__(self, sandbox: GitSandbox) -> None:
+        self.repository = pygit2.Repository(sandbox.root)
+
+    def of(self, files: Mapping[str, int]) -> str:
+        tree = EMPTY_TREE
+        for path, number in files.items():
+            tree = tree_objects.put(self.repository, tree, {path: Entry(FILE, self.blob(number))})
+        return tree
+
+    def blob(self, number: int) -> str:
+        return str(self.repository.odb.write(ObjectType.BLOB, b"%d" % number))
+
+    def overlay(self, tree: str, *sources: tuple[str, tuple[str, ...]]) -> str:
+        return tree_objects.overlay(self.repository, tree, sources)
+
+
+def test_overlays_written_together_are_those_written_one_after_the_other(sandbox: GitSandbox) -> None:
+    """Files take the place of folders, and the reverse."""
+    trees = Trees(sandbox)
+    names = ("a", "a/b", "a/b/c", "d")
+    each = [trees.of(files) for files in ({}, {"a": 1}, {"a/b": 2, "d": 2}, {"a/b/c": 3, "a/e": 3}, {"d/f": 4})]
+    different = 0
+    for start, *sources in itertools.product(each, repeat=4):
+        for chosen in (
+            (("a",), ("a/b",), names),
+            (("a/b/c", "d"), ("a/b",), ("a",)),
+            (names, ("a",), ("a/b/c", "a/e")),
+        ):
+            steps = [*zip(sources, chosen, strict=True)]
+            expected = start
+            for step in steps:
+                expected = trees.overlay(expected, step)
+            assert trees.overlay(start, *steps) == expected, (start, steps)
+            different += expected != start
+    assert different > 1000
+
+
+CRLF = b"x\r\ny\r\n"
+
+
+def expected(sandbox: GitSandbox, *paths: str) -> str:
+    sandbox.git("add", "-f", "--", *paths)
+    sandbox.git("commit", "-qm", "by git", "--only", "--", *paths)
+    return sandbox.git("rev-parse", "HEAD^{tree}").strip()
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "",
+        "* text=auto\n",
+        "*.txt eol=crlf\n",
+        "*.txt text\n",
+        "*.txt ident\n",
+        "*.txt filter=upper\n",
+        "*.txt -text\n",
+        "autocrlf",
+    ],
+)
+def test_it_is_the_tree_that_git_commits(sandbox: GitSandbox, trees: GitTrees, rules: str) -> None:
+    sandbox.git("config", "filter.upper.clean", "tr a-z A-Z")
+    sandbox.git("config", "filter.upper.required", "true")
+    if rules == "autocrlf":
+        sandbox.git("config", "core.autocrlf", "true")
+    else:
+        sandbox.write(".gitattributes", rules)
+    sandbox.write_all({"old.txt": CRLF, "gone.txt": "x\n", "other.txt": "x\n"})
+    head = sandbox.commit()
+    sandbox.write_all({"old.txt": CRLF + b"z\r\n", "d/new.txt": b"$Id$ a\r\n", "d/mixed.txt": b"a\r\nb\n"})
+    sandbox.write_all({"other.txt": "not part of the commit\n"})
+    sandbox.remove("gone.txt")
+    changed = ("old.txt", "d/new.txt", "d/mixed.txt", "gone.txt")
+    before = sandbox.ledger()
+    computed = trees.committed(head, trees.scan(), changed)
+    assert sandbox.ledger() == before
+    assert not list(Path(sandbox.common_dir).rglob("index-*"))
+    assert computed == expected(sandbox, *changed)
+
+
+def test_without_trusted_modes_the_mode_is_that_of_the_index(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.git("config", "core.fileMode", "false")
+    sandbox.write_all({"plain": "x\n"})
+    head = sandbox.commit()
+    sandbox.write("plain", "y\n", mode=0o755)
+    sandbox.write("new", "y\n", mode=0o755)
+    computed = trees.committed(head, trees.scan(), ("plain", "new"))
+    assert computed == expected(sandbox, "plain", "new")
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_attributes_that_come_with_the_commit_apply(sandbox: GitSandbox, trees: GitTrees, *, is_first: bool) -> None:
+    sandbox.write_all({"a.txt": "x\n"})
+    head = None if is_first else sandbox.commit()
+    sandbox.write_all({".gitattributes": "* text\n", "a.txt": CRLF, "b.txt": "left out\n"})
+    computed = trees.committed(head, trees.scan(), (".gitattributes", "a.txt"))
+    assert computed == expected(sandbox, ".gitattributes", "a.txt")
+
+
+@pytest.mark.parametrize("where", ["repository", "user", "folder", "commit"])
+def test_attributes_apply_wherever_they_are(sandbox: GitSandbox, trees: GitTrees, where: str, tmp_path: Path) -> None:
+    """Those of the commit apply although the file is gone: git reads the index then."""
+    sandbox.write_all({"d/e/a.txt": "x\n", **({"d/.gitattributes": "* text\n"} if where == "commit" else {})})
+    head = sandbox.commit()
+    if where == "commit":
+        sandbox.remove("d/.gitattributes")
+    elif where == "folder":
+        sandbox.write_all({"d/.gitattributes": "* text\n"})
+    elif where == "user":
+        (tmp_path / "attributes").write_text("* text\n", encoding="utf-8")
+        sandbox.git("config", "core.attributesFile", str(tmp_path / "attributes"))
+    else:
+        (sandbox.common_dir / "info").mkdir(exist_ok=True)
+        (sandbox.common_dir / "info" / "attributes").write_text("* text\n", encoding="utf-8")
+    sandbox.write_all({"d/e/a.txt": CRLF})
+    computed = trees.committed(head, trees.scan(), ("d/e/a.txt",))
+    assert computed == expected(sandbox, "d/e/a.txt")
+    assert sandbox.git("cat-file", "-s", "HEAD:d/e/a.txt") == "4"

@@ -1,14 +1,37 @@
-"""The free space for a snapshot is checked before any of it is written. F21, F34."""
+"""Room on the disk is looked for before anything is written; forcing files to it is all of them, or an error. F21."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from idumb.domain import errors
+from idumb.git import disk
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
+
+
+def test_every_path_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / str(n) for n in range(20)]
+    for path in paths:
+        path.write_text("x")
+    forced: list[int] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        forced.append(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    disk.force([*map(str, paths), str(paths[0])])
+    assert sorted(forced) == sorted(path.stat().st_ino for path in paths)
+    for missing in (paths[0], paths[5]):
+        missing.unlink()
+        with pytest.raises(FileNotFoundError, match=missing.name):
+            disk.force(map(str, paths))
+        missing.write_text("x")
 
 
 def leave(monkeypatch: pytest.MonkeyPatch, *, pages: int, files: int = 1000) -> None:
