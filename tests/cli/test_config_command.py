@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from tests.support.plans import run
-from tests.support.project import Project, failing_task
-
-if TYPE_CHECKING:
-    import pytest
 import os
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.support.project import IDUMB, making
+from tests.support.plans import run
+from tests.support.project import IDUMB, Project, failing_task, making
 
 PLACE = ".idumb/config.yaml"
 EDITS = [
@@ -107,9 +102,15 @@ def test_a_variable_overrides_the_file_unless_consent_or_trust_depends_on_it(
     assert run(project).code == 1
     assert len(project.events("--kind", "attempt.started")) == 1
     assert run(project, "--force", "--max-attempts", "2").code == 1, "a flag is above it"
-    for name, value in (("RUN_MAX_ATTEMPTS", "many"), ("PROTECTED", "[]")):
+    for name, value in (("RUN_MAX_ATTEMPTS", "many"), ("GIT_MESSAGE", "a: {b"), ("PROTECTED", "[]")):
         monkeypatch.setenv(f"IDUMB_{name}", value)
-        assert project.json("check-plan", "1").error["code"] == "config.variable", value
+        error = project.json("check-plan", "1").error
+        assert (error["code"], f"IDUMB_{name}:" in error["message"]) == ("config.variable", name != "PROTECTED"), value
+        assert not re.search(r":\d", error["message"]), "a variable has no lines"
+        monkeypatch.delenv(f"IDUMB_{name}")
+    for empty in ("", "~"):
+        monkeypatch.setenv("IDUMB_ASK_TIMEOUT", empty)
+        assert project.quick("check-plan", "1").code == 0
 
 
 def completed(project: Project, *words: str) -> list[str]:

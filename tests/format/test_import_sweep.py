@@ -258,10 +258,13 @@ def prompt(id: str, needs: str = "[]", more: str = "") -> str:
     return f"---\nwork_package_id: {id}\ntitle: {id}\ndependencies: {needs}\n{more}---\n\nDo it.\n"
 
 
-def test_a_package_whose_file_names_no_lane_is_done_by_its_boxes_and_a_fence_states_nothing() -> None:
+def test_a_package_with_a_file_is_done_by_its_lane_alone_and_a_fence_states_nothing() -> None:
     section = "## Work Package WP01: A\n\n- [x] T001 x\n\n```\nDepends on: WP02\n```\n"
     plan = registry.read("kitty-specs/001-a", {"tasks.md": section, "tasks/WP01-a.md": prompt("WP01")}, None)
-    assert (done(plan), waits(plan)) == (["WP01"], {"WP01": ()})
+    assert (done(plan), waits(plan)) == ([], {"WP01": ()})
+    assert done(registry.read("kitty-specs/001-a", {"tasks.md": section}, None)) == ["WP01"]
+    own = prompt("WP01").replace("Do it.", "- [x] T001 x")
+    assert done(registry.read("kitty-specs/001-a/tasks/WP01-a.md", {"": own}, None)) == []
 
 
 def test_a_dependency_that_is_only_partly_read_is_listed() -> None:

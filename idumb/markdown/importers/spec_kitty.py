@@ -56,7 +56,11 @@ def read(file: SourceFile, near: Near) -> SourcePlan:
 
 
 def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceTask | None, lane: str) -> SourceTask:
-    """Return the package of a section, with what its `own` file says. It is done by its lane, else by all its boxes."""
+    """Return the package of a section, with what its `own` file says.
+
+    It is done by its lane. Only a package without a lane and a file of its own, which would name the lane, is done by
+    all its boxes.
+    """
     file.take(heading)
     for n in outline.span(heading):
         if all(key(found[0]) == key(id) for found in _REFERENCES.id.finditer(file.outline.lines[n - 1])):
@@ -64,7 +68,7 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
     boxes = [item for item in file.outline.items if heading.line < item.line < heading.end and item.mark is not None]
     about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading, id)
     files = own.files if own is not None else words.paths_in(about)
-    done = lane in _DONE if lane else bool(boxes) and all(box.done for box in boxes)
+    done = lane in _DONE if lane or own is not None else bool(boxes) and all(box.done for box in boxes)
     task = SourceTask(id, title, about, done, needs, files=files, path=file.path, line=heading.line)
     if own is None:
         guessed = ("Depends on: what the text names as dependencies",) if needs else ()

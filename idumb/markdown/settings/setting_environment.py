@@ -13,7 +13,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import did_you_mean
 from idumb.domain.settings import Settings
 from idumb.markdown.settings import configuration, setting_values
-from idumb.markdown.syntax.record import Key
+from idumb.markdown.syntax.record import NULLS, Key
 from idumb.system.processes import child_process
 
 _SECTIONS = frozenset({"ask", "breaker", "git", "retry", "run", "snapshot"})
@@ -54,12 +54,15 @@ def _require_free(names: Names, given: str, hint: str) -> None:
 
 
 def given() -> dict[Names, tuple[str, str]]:
-    """Return variable and value of each setting that has one now. InputError `config.variable` if it may have none."""
+    """Return variable and value of each setting that has one now. InputError `config.variable` if it may have none.
+
+    A variable without a value says nothing, like a key without one in a file.
+    """
     rows = {_variable(names): names for names, _ in leaves(configuration.KEYS)}
     values = child_process.environment(rows)
     for variable in values:
         _require_free(rows[variable], variable, f"unset {variable}")
-    return {rows[variable]: (variable, value) for variable, value in values.items()}
+    return {rows[name]: (name, value) for name, value in values.items() if value.strip() not in NULLS}
 
 
 def load(root: str) -> Settings:
@@ -69,7 +72,7 @@ def load(root: str) -> Settings:
         lines = [f"{'  ' * depth}{name}:" for depth, name in enumerate(names)]
         read, findings = configuration.read(f"{chr(10).join(lines)} {value}".encode(), variable)
         if read is None:
-            raise setting_values.rejected("config.variable", findings, f"Correct or unset {variable}")
+            raise setting_values.rejected("config.variable", findings, f"Correct or unset {variable}", variable)
         chosen = _with(chosen, read, names)
     return chosen
 

@@ -68,12 +68,16 @@ def of_file(
     return value
 
 
-def rejected(code: str, findings: tuple[Finding, ...], hint: str) -> InputError:
-    """Return the error of a file with findings, which quotes the first one; its fix replaces the hint."""
+def rejected(code: str, findings: tuple[Finding, ...], hint: str, variable: str = "") -> InputError:
+    """Return the error of a file with findings, which quotes the first one; its fix replaces the hint.
+
+    With `variable`, what was read is its value: it has no lines, so the error names it and has no findings.
+    """
     first, *others = errors(findings)
     found, more = f", not {first.found!r}" if first.found else "", f" (and {len(others)} more)" if others else ""
-    message = f"{first.place}: {first.message}{found * first.code.endswith('bad-value')}{more}"
-    return InputError(code, message, findings=findings, hint=first.fix[:1].upper() + first.fix[1:] or hint)
+    message = f"{variable or first.place}: {first.message}{found * first.code.endswith('bad-value')}{more}"
+    step = first.fix[:1].upper() + first.fix[1:] or hint
+    return InputError(code, message, findings=() if variable else findings, hint=step)
 
 
 def _size(text: str) -> int | None:

@@ -18,7 +18,7 @@ from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 _DURATION = re.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
 _INTEGER = re.compile(r"[-+]?\d+")
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MOST_DIGITS = 300  # of a number for an adapter; a float has no more
 _MOST = 10**15
 
@@ -257,7 +257,7 @@ NODE = Key("a value", lambda node, _: node)
 
 
 def is_null(node: Node) -> bool:
-    return is_text(node) and node.plain and node.text.s in _NULLS
+    return is_text(node) and node.plain and node.text.s in NULLS
 
 
 def anything(node: Node, _: Place | None = None) -> Any:
