@@ -116,7 +116,7 @@ def fake_model_command(script: str | None, port: int, log: str | None) -> None:
     """
     from idumb.domain.model_script import Script
     from idumb.fake_model import server
-    from idumb.markdown.documents import model_script
+    from idumb.markdown import model_script
 
     def ready(address: str) -> None:
         data = {"address": address, "script": script, "log": log}

@@ -149,10 +149,10 @@ class PlanningFolder:
         return registry.read(path, self._source_files(path), kind, tag)
 
     def _source_files(self, path: str) -> Mapping[str, str]:
-        from idumb.markdown.importers.source_file import SourceFiles
+        from idumb.markdown.importers.source_file import FilesOnDisk
 
         try:
-            return SourceFiles(self._root, path, self._read)
+            return FilesOnDisk(self._root, path, self._read)
         except OSError as problem:
             raise _unreadable(os.path.relpath(str(problem.filename), self._root), problem) from problem
 
@@ -173,16 +173,14 @@ class PlanningFolder:
         return ParsedPlan(None, source.sorted(), parsed.text, dialect=tool)
 
     def _parsed(self, data: bytes, path: str, others: Sequence[bytes]) -> ParsedPlan:
-        if path.endswith(step_plan.SUFFIXES):
-            from idumb.markdown.importers import step_plan as steps
+        from idumb.markdown.plans import plan_parser
 
-            return steps.parse(data, path)
+        if path.endswith(step_plan.SUFFIXES):
+            return plan_parser.parse_steps(data, path)
         if WORKFLOW_RUNS.phase_of(path) is not None:
             from idumb.markdown.workflows import workflow_parser
 
             return workflow_parser.parse(data, path)
-        from idumb.markdown.plans import plan_parser
-
         return plan_parser.parse(data, path, others)
 
     def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
@@ -214,27 +212,27 @@ class PlanningFolder:
 
         The reports may be of runs on another machine. Unreadable ones are omitted.
         """
-        from idumb.markdown.documents import report_frontmatter
+        from idumb.markdown import report_files
 
         reports = {}
-        for word in report_frontmatter.WORDS:
+        for word in report_files.WORDS:
             name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
-            metadata = report_frontmatter.metadata(self._read(f"{folder}/{name}"), word) if name else None
+            metadata = report_files.metadata(self._read(f"{folder}/{name}"), word) if name else None
             if metadata is not None:
                 reports[word] = metadata
         return reports
 
     def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
         """The front matter of such a report; None for anything else."""
-        from idumb.markdown.documents import report_frontmatter
+        from idumb.markdown import report_files
 
-        return report_frontmatter.metadata(data, word)
+        return report_files.metadata(data, word)
 
     def old_state(self, path: str, data: bytes) -> OldFile | None:
         """The content of a file of an old iDumb; None for idumb's own files."""
-        from idumb.markdown.importers import old_idumb
+        from idumb.markdown import report_files
 
-        return old_idumb.read(path, data)
+        return report_files.old_state(path, data)
 
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         """(number, title, line) of every phase in ROADMAP.md."""
@@ -242,27 +240,27 @@ class PlanningFolder:
             text = self._read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
         except InputError:
             return ()
-        from idumb.markdown.documents import roadmap
+        from idumb.markdown import roadmap
 
         return tuple((entry.number, entry.title, entry.line) for entry in roadmap.read(text))
 
     def roadmap_section(self, text: str, phase: str) -> str:
         """The section of a phase in the text of a roadmap; "" if there is none."""
-        from idumb.markdown.documents import roadmap
+        from idumb.markdown import roadmap
 
         return roadmap.section(text, phase)
 
     def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
         """The text of a roadmap with a new phase, after phase `after` or at its end."""
-        from idumb.markdown.documents import roadmap
+        from idumb.markdown import roadmap
 
         return roadmap.with_phase(text, number, title, goal, after)
 
     def research(self, text: str) -> tuple[str | None, str]:
         """The digest of a research file's input (None if idumb did not write the file) and its body."""
-        from idumb.markdown.documents import report_frontmatter
+        from idumb.markdown import report_files
 
-        return report_frontmatter.research(text)
+        return report_files.research(text)
 
     def _names(self, folder: str, *, files: bool = False) -> list[str]:
         try:

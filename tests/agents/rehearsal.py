@@ -10,7 +10,7 @@ from typing import Any
 
 from idumb.domain import model_script
 from idumb.domain.model_script import Call
-from idumb.markdown.documents import model_script as scripts
+from idumb.markdown import model_script as scripts
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, edit, write

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from idumb.markdown.importers import step_plan
-from idumb.markdown.plans import steps
+from idumb.markdown.plans import plan_parser, steps
 from tests.meta import source
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -39,4 +38,4 @@ def test_the_page_names_every_key_and_every_tool() -> None:
     table = PAGE.split("## Format")[1].partition("## Execution")[0]
     assert sorted(keys(table)) == sorted(steps.KEYS)
     assert all(f"`{tool}`" in table for tool in steps.TOOLS)
-    assert all(f"`{key}`" in table for key in step_plan.KEYS)
+    assert all(f"`{key}`" in table for key in plan_parser.STEP_KEYS)

@@ -12,7 +12,7 @@ from idumb.domain import wording
 from idumb.domain.documents import new_task
 from idumb.domain.documents.new_task import NewTask
 from idumb.domain.finding import ERROR
-from idumb.markdown.documents import report_frontmatter
+from idumb.markdown import report_files
 from idumb.markdown.plans import plan_parser
 from idumb.system.files import shipped_files
 from idumb.views.reports import plan_files
@@ -70,7 +70,7 @@ def test_new_tasks_are_written_as_given(title: str, goal: str, template: str, ch
 def test_research_is_read_as_written_and_hides_nothing(body: str) -> None:
     """R-ADAPT-4."""
     text = plan_files.research({"type": "research", "bundle": "ab" * 32, "model": None}, body)
-    bundle, findings = report_frontmatter.research(text)
+    bundle, findings = report_files.research(text)
     assert bundle == "ab" * 32
     assert "<!--" not in findings
     assert "\x1b" not in text

@@ -14,7 +14,7 @@ from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed
 from idumb.domain.plans.source_tasks import SourcePlan, SourceTask, unproven
-from idumb.markdown.importers import registry, source_file, words
+from idumb.markdown.importers import forms, registry, source_file, task_managers
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
@@ -250,7 +250,7 @@ def test_a_damaged_file_of_a_folder_is_named() -> None:
 def test_a_source_is_read_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-PLAN-9."""
     monkeypatch.setattr(source_file, "LARGEST", 1 << 20)
-    monkeypatch.setattr(registry, "_MOST_FILES", 1)
+    monkeypatch.setattr(task_managers, "_MOST_FILES", 1)
     text = CHECKLIST.ljust(1 << 20)
     (tmp_path / "TODO.md").write_text(text, encoding="utf-8")
     (tmp_path / "tasks").mkdir()
@@ -390,7 +390,7 @@ def test_only_what_looks_like_a_file_of_the_repository_is_one() -> None:
         "see `console.log`, `a.py`, `.eslintrc.json` and src/x-y.ts, not /home/me/my-app/src/a.ts,"
         " ~/my-notes/b.md or `x.y.z`; ./b/c.md too"
     )
-    assert words.paths_in(text) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md")
+    assert forms.paths_in(text) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md")
 
 
 def test_what_tools_write_in_several_ways_is_read() -> None:

@@ -12,8 +12,7 @@ from idumb.app.contract import loading
 from idumb.domain import whole_numbers
 from idumb.domain.intake import registry
 from idumb.domain.settings import NO_POLICY, Settings
-from idumb.markdown.documents import roadmap
-from idumb.markdown.importers import step_plan
+from idumb.markdown import roadmap
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.settings import configuration, policy
 from tests.support.cases import every
@@ -165,7 +164,7 @@ def mutants(text: str) -> Iterator[str]:
 
 def judged(path: str, text: str) -> None:
     data = text.encode()
-    parsed = plan_parser.parse(data, path) if path.endswith(".md") else step_plan.parse(data, path)
+    parsed = plan_parser.parse(data, path) if path.endswith(".md") else plan_parser.parse_steps(data, path)
     loaded = loading.assemble("1", "folder", [(path, parsed)], Settings())
     if loaded.contract is None:
         registry.findings_of_drafts(loaded.drafts, Settings(), NO_POLICY, "strict")

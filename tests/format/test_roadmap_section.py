@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.markdown.documents import roadmap
+from idumb.markdown import roadmap
 from tests.support.cases import every
 
 TEXT = """# Roadmap

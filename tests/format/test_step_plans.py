@@ -11,7 +11,6 @@ from hypothesis import strategies
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans.plan import STEPS, STRICT, FileClaim, Plan
-from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
 from tests.support.growth import assert_linear
@@ -33,7 +32,7 @@ steps:
 
 
 def read(text: str | bytes, path: str = "plan.yaml") -> ParsedPlan:
-    return step_plan.parse(text if isinstance(text, bytes) else text.encode(), path)
+    return plan_parser.parse_steps(text if isinstance(text, bytes) else text.encode(), path)
 
 
 def good(text: str | bytes, path: str = "plan.yaml") -> Plan:

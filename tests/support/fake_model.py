@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 from idumb.domain.model_script import Script
 from idumb.fake_model.model import Format
 from idumb.fake_model.server import Server
-from idumb.markdown.documents import model_script
+from idumb.markdown import model_script
 
 
 @dataclass(frozen=True, slots=True)

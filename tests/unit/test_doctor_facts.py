@@ -1,17 +1,9 @@
-"""Facts that `doctor` and the taking over of old files judge by, without a repository."""
+"""Facts that `doctor` and `verify` judge by, without a repository."""
 
 from __future__ import annotations
 
-import json
-
-from hypothesis import given
-from hypothesis import strategies as st
-
 from idumb.app.verify import outside_work
-from idumb.domain import canonical_json
-from idumb.domain.runs import state_file
 from idumb.git import doctor_checks
-from idumb.markdown.importers import old_idumb
 from tests.support.cases import every
 
 
@@ -44,40 +36,6 @@ def test_a_refspec_publishes_snapshots_if_its_source_includes_them() -> None:
     assert not [
         (refspec, published) for refspec, published in cases if doctor_checks.publishes(refspec) is not published
     ]
-
-
-NAMES = ("brain/state.json", "brain/execution/1/progress.json", "brain/execution/1/checkpoint-T1-01.json")
-_PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
-_ROWS = _PLAIN | st.lists(_PLAIN, max_size=3) | st.dictionaries(st.text(max_size=8), _PLAIN, max_size=3)
-JSON = _ROWS | st.lists(_ROWS, max_size=2) | st.dictionaries(st.text(max_size=8), _ROWS, max_size=2)
-KEYS = st.sampled_from(["completed", "failed", "history", "anchors", "task_id", "status", "files_modified", "session"])
-
-
-@given(st.sampled_from((*NAMES, "brain/execution/1/checkpoint-T1-02.md")), st.binary(max_size=200))
-def test_any_file_content_is_understood_or_named(name: str, data: bytes) -> None:
-    """R-LOG-9: the migrated data can be written into the log."""
-    facts = old_idumb.read(f".idumb/{name}", data)
-    assert facts is None or canonical_json.encode(state_file.import_payload((facts,)))
-
-
-@given(st.sampled_from(NAMES), st.dictionaries(KEYS | st.text(max_size=5), JSON, max_size=4))
-def test_any_json_content_is_understood_or_named(name: str, value: dict[str, object]) -> None:
-    """R-LOG-9."""
-    facts = old_idumb.read(f".idumb/{name}", json.dumps(value).encode())
-    assert facts is None or canonical_json.encode(state_file.import_payload((facts,)))
-
-
-def test_progress_and_checkpoints_of_idumb_do_not_count_as_old() -> None:
-    ours = json.dumps({"completed": [], "contract_hash": "x", "run": "y"}).encode()
-    assert old_idumb.read(".idumb/brain/execution/1/progress.json", ours) is None
-    document = b"---\nid: checkpoint-T1-01\ntask_id: T1-01\nstatus: completed\nrun: abc\n---\n"
-    assert old_idumb.read(".idumb/brain/execution/1/checkpoint-T1-01.md", document) is None
-
-
-def test_files_of_a_project_in_the_folder_do_not_count_as_old() -> None:
-    assert old_idumb.read(".idumb/gates/mine.py", b"print()") is None
-    assert old_idumb.read(".idumb/brain/other.md", b"---\nrun: abc\n---\n") is None
-    assert old_idumb.read(".idumb/brain/other.md", b"# Notes\n") is not None
 
 
 def trailers(task: str | None = None, back: str | None = None, *, undo: bool = False) -> dict[str, str]:

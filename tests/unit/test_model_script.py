@@ -7,7 +7,7 @@ import pytest
 from idumb.domain import model_script
 from idumb.domain.errors import InputError
 from idumb.domain.model_script import Answer, Call, ChosenAnswer
-from idumb.markdown.documents.model_script import load
+from idumb.markdown.model_script import load
 from tests.support.cases import every
 from tests.support.fake_model import scripted
 

@@ -1,1 +1,1 @@
-"""One module per foreign format."""
+"""Plans of other tools that `idumb import` writes anew: their formats, and what no format may lose."""

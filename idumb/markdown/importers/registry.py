@@ -2,69 +2,25 @@
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError
 from idumb.domain.plans import source_tasks
-from idumb.domain.plans.source_tasks import SourcePlan, SourceTask
-from idumb.markdown.importers import (
-    backlog,
-    checklist,
-    cursor,
-    gsd,
-    openspec,
-    spec_kit,
-    spec_kitty,
-    task_master,
-)
-from idumb.markdown.importers.source_file import Near, SourceFile
+from idumb.domain.plans.source_tasks import SourcePlan
+from idumb.markdown.importers import task_managers
+from idumb.markdown.importers.agent_plans import CHECKLIST, CURSOR, GSD
+from idumb.markdown.importers.source_file import Format, SourceFile, Sources
+from idumb.markdown.importers.spec_tools import OPENSPEC, SPEC_KIT, SPEC_KITTY
+from idumb.markdown.importers.task_managers import BACKLOG, TASK_MASTER
 from idumb.markdown.plans import phase_names
 
-
-class Format(Protocol):
-    """A module for one format. `key` is equal for ids that the tool equates."""
-
-    KIND: str
-
-    def key(self, id: str, /) -> str: ...
-
-    def matches(self, file: SourceFile, /) -> bool: ...
-
-    def read(self, file: SourceFile, near: Near, /) -> SourcePlan: ...
-
-
-FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
-KINDS = (*(each.KIND for each in FORMATS), "claude")
-_MOST_FILES = 10_000
-_SHELVES = ("archive", "drafts")  # where Backlog.md keeps what nobody is to do
+FORMATS = (TASK_MASTER, SPEC_KITTY, CURSOR, BACKLOG, SPEC_KIT, OPENSPEC, GSD, CHECKLIST)
+KINDS = (*(each.kind for each in FORMATS), "claude")
 # What a folder of a tool is imported from.
 _FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "TODO.md")
-
-
-class Source:
-    """The file or folder at `path`: `files` are its texts by name, "" for the file itself; `opened` are those read."""
-
-    def __init__(self, path: str, files: Mapping[str, str]) -> None:
-        self.path, self.files = path, files
-        self.folder = posixpath.dirname(path) if "" in files else path
-        self.opened: dict[str, SourceFile] = {}
-
-    def open(self, name: str) -> SourceFile:
-        if name not in self.opened:
-            path = posixpath.normpath(posixpath.join(self.folder, name)) if name else self.path
-            self.opened[name] = SourceFile(path, self.files[name])
-        return self.opened[name]
-
-    def near(self, folder: str) -> Near:
-        """Return a function that opens the files beside one in a folder."""
-        return lambda pattern: [
-            self.open(n) for n in sorted(self.files) if fnmatch.fnmatchcase(n, f"{folder}{pattern}")
-        ]
 
 
 def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -> SourcePlan:
@@ -73,15 +29,14 @@ def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -
     `tag` chooses one of several lists in a file. InputError `import.unknown-format` if no format fits,
     `import.unreadable` if the file is damaged or has no such list.
     """
-    return opened(Source(path, files), kind, tag)
+    return opened(Sources(path, files), kind, tag)
 
 
-def opened(source: Source, kind: str | None = None, tag: str = "") -> SourcePlan:
+def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePlan:
     """Do the same for a source, which then knows what was used."""
     names = [name for name in ("", *_FILES) if name in source.files]
-    if not names and kind in (None, backlog.KIND) and (tasks := _one_in_each_file(source)):
-        title = f"Tasks of {source.path}"
-        return _finished(source, SourcePlan(backlog.KIND, source.path, title, title, tasks), backlog)
+    if not names and kind in (None, BACKLOG.kind) and (plan := task_managers.backlog_folder(source)):
+        return _finished(source, plan, BACKLOG)
     plans = names[:1] or sorted((name for name in source.files if name.endswith("PLAN.md")), key=phase_names.natural)
     if len(plans) == 1:
         return _read(source, plans[0], kind, tag)
@@ -89,36 +44,16 @@ def opened(source: Source, kind: str | None = None, tag: str = "") -> SourcePlan
     raise _unknown(source.path, why)
 
 
-def _one_in_each_file(source: Source) -> tuple[SourceTask, ...]:
-    """Return the tasks of a folder with one in each file."""
-    names = [name for name in source.files if name.endswith(".md") and not name.startswith("../")]
-    if len(names) > _MOST_FILES:
-        message = f"{source.path} has {len(names)} Markdown files; a phase can have {_MOST_FILES} tasks."
-        raise InputError("import.unreadable", message, hint="Import a file, or a folder of fewer files")
-    last = backlog.last_state(source.near("")("config.y*ml") or source.near("../")("config.y*ml"))
-    tasks: list[SourceTask] = []
-    for name in names:
-        file = source.open(name)
-        shelf = next((shelf for shelf in _SHELVES if f"/{shelf}/" in f"/{name}"), None)
-        if file.front.last and file.front.node is None:
-            file.note(1, "its front matter cannot be read")
-        elif backlog.is_task(file) and shelf is None:
-            tasks.append(backlog.of_file(file, last))
-        elif file.front.any("id", "status"):
-            file.note(1, f"a task in {shelf}" if shelf else "no task: it has no id or no title")
-    return tuple(sorted(tasks, key=lambda task: phase_names.natural(task.id)))
-
-
-def _read(source: Source, name: str, kind: str | None, tag: str) -> SourcePlan:
+def _read(source: Sources, name: str, kind: str | None, tag: str) -> SourcePlan:
     file = source.open(name)
     found = format_of(file, kind)
-    file.is_swept = found is not task_master
-    if tag and found is not task_master:
+    file.is_swept = found is not TASK_MASTER
+    if tag and found is not TASK_MASTER:
         raise _unknown(file.path, "has no tags: only files of task-master have", hint="Omit --tag")
     folder = posixpath.dirname(name)
     near = source.near(folder + "/" if folder else "")
     try:
-        plan = task_master.read(file, near, tag) if tag else found.read(file, near)
+        plan = task_managers.task_master(file, near, tag) if tag else found.read(file, near)
     except ValueError as problem:
         raise _damaged(file.path, str(problem)) from problem
     if not plan.tasks:
@@ -126,7 +61,7 @@ def _read(source: Source, name: str, kind: str | None, tag: str) -> SourcePlan:
     return _finished(source, plan, found)
 
 
-def _finished(source: Source, plan: SourcePlan, found: Format) -> SourcePlan:
+def _finished(source: Sources, plan: SourcePlan, found: Format) -> SourcePlan:
     """Return the plan with what each task waits for, and with what was not read.
 
     InputError for a text that no file can hold: escapes of JSON and YAML can name half of a character.
@@ -150,7 +85,7 @@ def format_of(file: SourceFile, kind: str | None) -> Format:
     """Return the format of a file; InputError `import.unknown-format` if none fits."""
     wanted = "checklist" if kind == "claude" else kind
     for each in FORMATS:
-        if wanted == each.KIND or (wanted is None and each.matches(file)):
+        if wanted == each.kind or (wanted is None and each.matches(file)):
             return each
     raise _unknown(file.path, "is in no format that idumb imports")
 
@@ -158,7 +93,7 @@ def format_of(file: SourceFile, kind: str | None) -> Format:
 def tool(path: str, text: str) -> str | None:
     """Return the tool whose format a text has, if idumb can only import it."""
     file = SourceFile(path, text)
-    return next((each.KIND for each in FORMATS if each not in (gsd, checklist) and each.matches(file)), None)
+    return next((each.kind for each in FORMATS if each not in (GSD, CHECKLIST) and each.matches(file)), None)
 
 
 def _unknown(path: str, why: str, hint: str = f"Name the format: --from {'|'.join(KINDS)}") -> InputError:

@@ -1,23 +1,27 @@
-"""The files of another tool: a file or folder with its neighbours, and of one file what a reader used."""
+"""The files of another tool: a file or folder with its neighbours, the parts of a file, and what a reader used."""
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import posixpath
+import re
 from collections import UserDict, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from idumb.domain.errors import InputError
-from idumb.domain.plans.source_tasks import Need, SourceTask, Unread
-from idumb.markdown.importers import forms, front_matter, words
+from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, Unread
+from idumb.lazy_dataclass import dataclass
+from idumb.markdown.importers import forms
 from idumb.markdown.importers.forms import References
-from idumb.markdown.importers.front_matter import Front
-from idumb.markdown.syntax import outline
+from idumb.markdown.syntax import outline, tree
 from idumb.markdown.syntax.outline import Entry, Outline
+from idumb.markdown.syntax.record import NULLS
 from idumb.markdown.syntax.source import Source
-from idumb.markdown.syntax.tree import Node
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 
 class SourceFile:
@@ -39,7 +43,7 @@ class SourceFile:
 
     @cached_property
     def front(self) -> Front:
-        return front_matter.read(self.text)
+        return front_matter(self.text)
 
     @cached_property
     def source(self) -> Source:
@@ -100,11 +104,11 @@ class SourceFile:
         self.take(item, others)
         lines = {*outline.span(item)} - others
         needs = self.needs(lines, id, item.line)
-        files = words.paths_in(title)
+        files = forms.paths_in(title)
         below = self.outline.text(item.line + 1, item.end, item.column, others)
         return SourceTask(
             id, title or id, "\n\n".join(filter(None, (about, below))), item.done, needs, after, files=files,
-            inferred=(*([order] if after else []), *words.guessed(files)), path=self.path, line=item.line,
+            inferred=(*([order] if after else []), *forms.guessed(files)), path=self.path, line=item.line,
         )  # fmt: skip
 
     @property
@@ -145,12 +149,45 @@ Near = Callable[[str], list[SourceFile]]
 """Returns the files beside a source whose names fit a pattern, in order."""
 
 
+class Format(NamedTuple):
+    """How `idumb import` reads the files of one tool. `key` is equal for ids that the tool equates."""
+
+    kind: str
+    key: Callable[[str], str]
+    matches: Callable[[SourceFile], bool]
+    read: Callable[[SourceFile, Near], SourcePlan]
+
+
+# The files of a source
+
+
+class Sources:
+    """The file or folder at `path`: `files` are its texts by name, "" for the file itself; `opened` are those read."""
+
+    def __init__(self, path: str, files: Mapping[str, str]) -> None:
+        self.path, self.files = path, files
+        self.folder = posixpath.dirname(path) if "" in files else path
+        self.opened: dict[str, SourceFile] = {}
+
+    def open(self, name: str) -> SourceFile:
+        if name not in self.opened:
+            path = posixpath.normpath(posixpath.join(self.folder, name)) if name else self.path
+            self.opened[name] = SourceFile(path, self.files[name])
+        return self.opened[name]
+
+    def near(self, folder: str) -> Near:
+        """Return a function that opens the files beside one in a folder."""
+        return lambda pattern: [
+            self.open(n) for n in sorted(self.files) if fnmatch.fnmatchcase(n, f"{folder}{pattern}")
+        ]
+
+
 _BESIDE = ("proposal.md", "*SUMMARY.md", "tasks/**/*.md", "*.jsonl", "../*.jsonl", "config.y*ml", "../config.y*ml")
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file. A plan cannot be larger either."""
 
 
-class SourceFiles(UserDict[str, str]):
+class FilesOnDisk(UserDict[str, str]):
     """The texts by name, "" for the file itself. A file is read when it is asked for, and as a whole.
 
     `read` returns the bytes of a file, or at least one more than `LARGEST`. A file that is larger is refused with
@@ -195,3 +232,86 @@ def _neighbours(folder: str) -> Iterator[str]:
 
 def _fail(problem: OSError) -> None:
     raise problem
+
+
+# Front matter; these tools do not write YAML strictly
+
+_HEAD = re.compile(r"---[ \t]*\n(?:[ \t]*\n)*((?:(?!---[ \t]*(?:\n|\Z)).*\n)*+)---[ \t]*(?:\n|\Z)")
+# Values that YAML does not take without quotes, and that people and models write so.
+_AT = re.compile(r"(?m)^(\s*(?:-\s+|[\w-]+:\s+))([@`%&*!]\S.*)$")
+_UNQUOTED = re.compile(
+    r"(?m)^([ \t]*(?:-[ \t]+)?[\w-]+:[ \t]+)((?:[`%&*!]|[^\s'\"\[{|>#][^\n]*?:[ \t])[^\n]*?)(?=[ \t]*$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """`last` is the line of its end, 0 without one; `node` is None if it cannot be read."""
+
+    last: int = 0
+    node: Node | None = None
+    source: Source | None = None
+
+    def value(self, name: str) -> Node | None:
+        return of(self.node, name)
+
+    def text(self, name: str) -> str:
+        return text(self.node, name)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a value as texts: a list, or one text."""
+        return texts(self.value(name))
+
+    def has(self, *names: str) -> bool:
+        return all(self.value(name) is not None for name in names)
+
+    def any(self, *names: str) -> bool:
+        return not all(self.value(name) is None for name in names)
+
+    def line(self, node: Node | None) -> int:
+        return self.source.line_of(node.start) + 1 if self.source is not None and node is not None else 1
+
+
+def of(node: Node | None, name: str) -> Node | None:
+    """Return the value of a key."""
+    return next((value for key, value in node.pairs if key.value == name), None) if is_map(node) else None
+
+
+def text(node: Node | None, name: str) -> str:
+    """Return a value that is one text; "" for another one."""
+    value = of(node, name)
+    return _said(value) if is_text(value) else ""
+
+
+def texts(node: Node | None) -> tuple[str, ...]:
+    rows = node.items if is_list(node) else [node] if is_text(node) else []
+    return tuple(filter(None, (_said(row) for row in rows if is_text(row))))
+
+
+def _said(node: Node) -> str:
+    return "" if node.plain and node.value in NULLS else node.value.strip()
+
+
+def front_matter(text: str) -> Front:
+    """Return the front matter of a text without a byte-order mark."""
+    match = _HEAD.match(text)
+    if match is None:
+        return Front()
+    last = text.count("\n", 0, match.end(1)) + 1
+    before = text[: match.start(1)]
+    quoted = _AT.sub(lambda line: f"{line[1]}{_quoted(line[2])}", match[1])  # Backlog.md writes `- @name`
+    for yaml in (match[1], quoted, _UNQUOTED.sub(lambda line: f"{line[1]}{_quoted(line[2])}", quoted)):
+        source = Source(before + yaml, "")
+        node = tree.read(yaml, lambda index: index + len(before), source, "front matter")
+        if is_map(node) and not any(f.code == "yaml.unreadable" for f in source.findings):
+            return Front(last, node if _is_whole(node) else None, source)
+    return Front(last)
+
+
+def _is_whole(node: Node) -> bool:
+    """Whether no text is half of a character, which escapes of YAML can name and no file can hold."""
+    return not any("\ud800" <= char <= "\udbff" for char in node.value) and all(map(_is_whole, node.items))
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,6 +1,6 @@
-"""Parse the bytes of a plan into a plan, or into findings.
+"""Parse the bytes of a plan in Markdown, or of a step plan, into a plan or into findings.
 
-`parse` never raises on its input, and returns no plan if there is an error.
+Neither parser raises on its input, and neither returns a plan if there is an error.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from idumb.app.ports.planning import ParsedPlan
-from idumb.domain.plans.plan import Criterion, Plan, Task
-from idumb.markdown.plans import criteria, foreign_formats, frontmatter, sweep, task_reader
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import STEPS, STRICT, Criterion, Plan, Scope, Span, Step, Task
+from idumb.markdown.plans import criteria, foreign_formats, frontmatter, steps, sweep, task_reader
 from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.outline import Outline
-from idumb.markdown.syntax import blocks, tree
+from idumb.markdown.syntax import blocks, record, tree
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import FENCE, Block
+from idumb.markdown.syntax.record import NODE
 from idumb.markdown.syntax.source import Place, Source
+from idumb.markdown.syntax.tree import Node, is_list, is_map
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024
@@ -73,10 +76,10 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Source:
 def _long_lines(source: Source, first: int, scanned: list[Block]) -> None:
     """Report lines over 64 KiB outside step fences."""
     long = [n for n, line in enumerate(source.lines) if n >= first and len(line) > MAX_LINE_BYTES // 4]
-    steps = [each for each in scanned if each.kind == FENCE and each.info in sweep.STEPS]
+    fences = [each for each in scanned if each.kind == FENCE and each.info in sweep.STEPS]
     for n in long:
-        before = bisect_left(steps, n, key=lambda fence: fence.line)
-        in_steps = before and n < steps[before - 1].end_line
+        before = bisect_left(fences, n, key=lambda fence: fence.line)
+        in_steps = before and n < fences[before - 1].end_line
         if not in_steps and len(source.lines[n].encode()) > MAX_LINE_BYTES:
             source.report("plan.line-too-long", source.starts[n])
 
@@ -127,3 +130,83 @@ def _success(head: Frontmatter, outline: Outline, source: Source) -> tuple[Crite
         node = tree.Node(tree.BULLET, Text("", []), 0, 0, items)
         drafts = criteria.read(node, place, task=False)
     return criteria.settle(drafts or [], place, task=False)
+
+
+# Step plans: YAML or JSON with `steps`, each of which becomes one task, and an optional `scope`
+
+STEP_KEYS = {"steps": NODE._replace(accepted="a list of steps").must, "scope": frontmatter.KEYS["scope"]}
+_LONGEST_TITLE = 120
+_HOUR = 60 * 60
+_MARGIN = 60
+
+
+def parse_steps(data: bytes, path: str) -> ParsedPlan:
+    """Parse a step plan. Its path from the repository root is also its id. Never raises on its input."""
+    source = decoded(data, path)
+    text = source.text
+    phase = step_plan.phase_of(path)
+    if phase is None:
+        source.report("plan.bad-name", 0, path, field="path")
+    if phase is None or source.findings:
+        return ParsedPlan(None, source.sorted(), text, dialect=step_plan.DIALECT)
+    skipped = 1 if text.startswith("\ufeff") else 0
+    read = tree.read_json if path.endswith(".json") else tree.read
+    root = read(text[skipped:], lambda index: index + skipped, source, "plan")
+    plan = _step_plan(data, path, phase, root, source)
+    return ParsedPlan(None if source.any_error else plan, source.sorted(), text, plan, step_plan.DIALECT)
+
+
+def _step_plan(data: bytes, path: str, phase: str, root: Node | None, source: Source) -> Plan | None:
+    if not is_map(root):
+        if not source.any_error:
+            source.report("plan.no-steps", root.start if root is not None else 0, field="plan")
+        return None
+    values = record.record(root, STEP_KEYS, Place("", source), "the step plan")
+    node, scope = values.get("steps"), values.get("scope")
+    if node is None:
+        return None
+    valid_steps = steps.from_nodes(node, source)
+    items = node.items if is_list(node) else []
+    if len(items) > MAX_TASKS:
+        most = f"at most {MAX_TASKS} steps, which are tasks"
+        source.report("plan.too-many-tasks", node.start, field="steps", count=len(items), accepted=most)
+    declared = scope or Scope()
+    return Plan(
+        path, hashlib.sha256(data).hexdigest(), phase, "steps", path, "Every step is done as it is declared", STRICT,
+        scope=Scope(declared.root, (*declared.protected, path)),  # the plan itself is protected
+        tasks=tuple(_step_task(phase, step, items[step.index], source) for step in valid_steps),
+        dialect=step_plan.DIALECT,
+    )  # fmt: skip
+
+
+def _step_task(phase: str, step: Step, node: Node, source: Source) -> Task:
+    """Return a step as a task: its files are the claim, its result is the proof."""
+    number = step.index + 1
+    span = Span(node.start, node.end, step.line)
+    title = " ".join(step.intent.split())
+    claims = step_plan.claims(step)
+    if claims is None:
+        shown = str(step.arguments["patch"])[:80].partition("\n")[0]
+        source.report("step.unreadable-patch", node.start, shown, field="steps")
+    promise = _PROMISES[step.tool].format_map({"expect_exit": 0, **step.arguments})
+    return Task(
+        step_plan.task_id(phase, number),
+        title if len(title) <= _LONGEST_TITLE else title[: _LONGEST_TITLE - 1] + "…",
+        step.intent if len(title) > _LONGEST_TITLE or title != step.intent else "",
+        depends_on=(step_plan.task_id(phase, number - 1),) if number > 1 else (), files=claims or (),
+        acceptance=(Criterion("AC-1", promise, STEPS, span=span),), steps=(step,), notation="step", span=span,
+        # Longer than the step's own timeout, so that `continue_on_error` still applies.
+        timeout=max(_HOUR, (step.timeout or step.arguments.get("timeout") or 0) + _MARGIN),
+        spans={"steps": span, "files": span},
+    )  # fmt: skip
+
+
+_PROMISES = {
+    "run": "the command ends with exit code {expect_exit}",
+    "move_file": "{from} is at {to} with the same bytes",
+    "apply_patch": "the whole patch is applied",
+    "write_file": "{path} has the bytes that the step gives",
+    "edit_file": "{path} has the text replaced, and is otherwise as it was",
+    "delete_file": "{path} is gone",
+    "make_directory": "the folder {path} is there",
+}

@@ -1,8 +1,4 @@
-"""Read the files of an old iDumb in `.idumb/`: state.json, progress.json, and checkpoints in JSON or Markdown.
-
-The files are not trusted and may be damaged. Each unreadable file is reported with the reason. Files that name a run
-were written by idumb itself and are skipped.
-"""
+"""Read back what idumb wrote, or an old iDumb: reports, research, state. Nothing in these files is trusted."""
 
 from __future__ import annotations
 
@@ -16,7 +12,37 @@ from idumb.domain import canonical_json
 from idumb.domain.runs import state_file
 from idumb.domain.runs.state_file import OldFile
 
-MOST_BYTES = 8 << 20
+# Reports and research of idumb, perhaps from another machine
+
+_LARGEST = 64 * 1024
+WORDS = ("SUMMARY", "VERIFICATION")
+
+
+def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:
+    """Return the frontmatter of a report whose `type` is `kind`; None for anything else."""
+    if len(data) > _LARGEST and b"\n---" not in data[:_LARGEST]:
+        return None
+    import frontmatter
+
+    try:
+        values = frontmatter.loads(data[:_LARGEST].decode("utf-8", "replace")).metadata
+    # Reports are not trusted, and foreign YAML makes this library raise almost anything.
+    except Exception:  # noqa: BLE001
+        return None
+    return values if values.get("type") == kind.lower() else None
+
+
+def research(text: str) -> tuple[str | None, str]:
+    """Return the bundle digest of a research file (None if idumb did not write it) and its text without frontmatter."""
+    values = metadata(text.encode("utf-8", "surrogateescape"), "RESEARCH")
+    if values is None or not isinstance(values.get("bundle"), str):
+        return None, text
+    return values["bundle"], text.partition("\n---\n")[2].lstrip("\n")
+
+
+# The files of an old iDumb in `.idumb/`: state.json, progress.json, and checkpoints in JSON or Markdown
+
+_LARGEST_OLD = 8 << 20
 _STATE = ".idumb/brain/state.json"
 _EXECUTION = re.compile(r"\.idumb/brain/execution/([^/]+)/(?:(progress)\.json|(checkpoint)-[^/]+\.(?:json|md))")
 # Folders of an old iDumb's state; everything else in `.idumb/` belongs to the project.
@@ -25,14 +51,17 @@ _OURS = frozenset({".idumb/config.yaml", ".idumb/.gitignore", ".idumb/brain/READ
 _MOST_DIGITS = 300
 
 
-def read(path: str, data: bytes) -> OldFile | None:
-    """Return the content of one file; None if idumb wrote it. The caller removes from a state what the log has."""
+def old_state(path: str, data: bytes) -> OldFile | None:
+    """Return the content of a file of an old iDumb; None if idumb wrote it, which names a run in its files.
+
+    It may be damaged: then the reason is in it. The caller removes from a state what the log has.
+    """
     if path in _OURS or path.endswith(".tmp") or not path.startswith(_FOLDERS):
         return None
     match = _EXECUTION.fullmatch(path)
     file = OldFile(path, state_file.UNKNOWN, canonical_json.digest(data.hex()), {}, match[1] if match else None)
-    if len(data) > MOST_BYTES:
-        return replace(file, why=f"it is larger than {MOST_BYTES >> 20} MiB")
+    if len(data) > _LARGEST_OLD:
+        return replace(file, why=f"it is larger than {_LARGEST_OLD >> 20} MiB")
     try:
         values = _metadata(data) if path.endswith(".md") else _object(data)
     except ValueError as problem:

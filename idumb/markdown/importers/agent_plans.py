@@ -1,0 +1,220 @@
+"""Plans that agents write: plain checklists and those of Claude Code, the todos of Cursor, the plans of GSD."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from idumb.app.ports.planning import ParsedPlan
+from idumb.domain.plans.plan import SOURCE_DONE, Plan, Task
+from idumb.domain.plans.source_tasks import ORDER, SOURCE_ID, Need, SourcePlan, SourceTask
+from idumb.markdown.importers import forms
+from idumb.markdown.importers.source_file import Format, Near, SourceFile, of, text, texts
+from idumb.markdown.plans import foreign_formats, plan_parser
+from idumb.markdown.syntax.outline import Entry
+from idumb.markdown.syntax.tree import Node, is_list
+
+# Plain checklists and the plan files of Claude Code: boxes, or numbered steps under a heading
+
+_STEP = re.compile(
+    r"[*_]*(?:(?:Step|Task|Phase)[ \t]+(?P<id>\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])|(?P<bare>\d+(?:\.\d+)*)[.):])"
+    r"[*_]*[ \t]+(?P<title>\S.*)",
+    re.IGNORECASE,
+)
+_OWN_ID = re.compile(r"[*_`]*([A-Za-z]{1,5}-?\d+(?:\.\d+)*)[*_`]*[:.)—–][*_`]*[ \t]+(\S.*)")
+_STEPS = re.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
+
+
+def _is_checklist(file: SourceFile) -> bool:
+    return any(item.mark is not None for item in file.outline.items) or len(_steps(file)) > 1
+
+
+def _checklist(file: SourceFile, _near: Near) -> SourcePlan:
+    """Read boxes that are in no other box as tasks; without boxes, numbered steps. Each waits for the one before it."""
+    file.headings = True
+    top = [item for item in file.outline.items if item.mark is not None and item.around is None]
+    steps = _steps(file)
+    lines = {entry.line for _, _, entry in steps} if not top else {each.line for item in top for each in item.path}
+    numbered = {item.line for item in file.outline.items if item.number and item.parent is None}
+    file.candidates = numbered if not top else {item.line for _, _, item in steps if not item.level}
+    for part in (*file.outline.headings, *file.outline.items):
+        if part.line in lines or (not top and any(heading.line in lines for heading in part.path)):
+            file.use(part.line, forms.TASK)
+    rows = _named(top) or [(id, item.text, item) for id, item in zip(_ids(top), top, strict=True)] or _numbered(steps)
+    tasks: list[SourceTask] = []
+    for place, (id, title, entry) in enumerate(rows):
+        tasks.append(file.task(entry, id, title, entry.place if top else "", (place - 1,) if place else (), ORDER))
+    title = file.outline.title or file.path
+    return SourcePlan(CHECKLIST.kind, file.path, title, title, tuple(tasks))
+
+
+def _named(top: list[Entry]) -> list[tuple[str, str, Entry]]:
+    """Return (id, title, entry) of items that all begin with ids of their own, such as `**T01: Title**`; else none."""
+    named = [(match, item) for item in top if (match := _OWN_ID.match(item.text)) is not None]
+    rows = [(match[1], match[2].replace("**", ""), item) for match, item in named]
+    return rows if len({id for id, _, _ in rows}) == len(top) else []
+
+
+def _ids(top: list[Entry]) -> list[str]:
+    """Return ids from the words of the items; an item that moves keeps its own. Equal items have that of their heading.
+
+    Items of the same words under the same heading get numbers.
+    """
+    names = [forms.id_of_words(item.text) for item in top]
+    repeated = Counter(names)
+    ids: list[str] = []
+    counts: Counter[str] = Counter()
+    for name, item in zip(names, top, strict=True):
+        id = f"{forms.id_of_words(item.path[-1].text)}-{name}" if repeated[name] > 1 and item.path else name
+        counts[id] += 1
+        ids.append(id if counts[id] == 1 else f"{id}-{counts[id]}")
+    return ids
+
+
+def _numbered(steps: list[tuple[str, str, Entry]]) -> list[tuple[str, str, Entry]]:
+    """Return (id, title, entry) of the steps; of equal numbers, the later ones get their place too."""
+    counts: Counter[str] = Counter()
+    rows = []
+    for number, (id, title, entry) in enumerate(steps, 1):
+        counts[id] += 1
+        rows.append((id if counts[id] == 1 else f"{id}-{number}", title.replace("**", "").strip("* "), entry))
+    return rows
+
+
+def _steps(file: SourceFile) -> list[tuple[str, str, Entry]]:
+    """Return (number, title, entry) of numbered headings, or of the numbered items of sections for steps.
+
+    Without a section whose heading says so, the only numbered list is the one.
+    """
+    found: list[tuple[str, str, Entry]] = []
+    end = 0
+    for heading in file.outline.headings:
+        step = _STEP.match(heading.text) if 1 < heading.level < 5 and heading.line >= end else None
+        if step is not None:
+            found.append((step["id"] or step["bare"], step["title"], heading))
+            end = heading.end
+    items = [item for item in file.outline.items if item.number and item.parent is None and item.text]
+    named = [item for item in items if item.path and _STEPS.search(item.path[-1].text)]
+    chosen = named or (items if len({item.path[-1:] and item.path[-1].line for item in items}) == 1 else [])
+    return found or [(item.number, item.text, item) for item in chosen]
+
+
+CHECKLIST = Format("checklist", str, _is_checklist, _checklist)
+
+
+# Cursor: `.cursor/plans/name.plan.md`, whose front matter lists `todos` with id, content and status
+
+_STATES = {"completed": True, "done": True, **dict.fromkeys(("pending", "in_progress", "todo", ""), False)}
+
+
+def _is_cursor(file: SourceFile) -> bool:
+    return any(of(todo, "content") is not None for todo in _todos(file))
+
+
+def _todos(file: SourceFile) -> list[Node]:
+    todos = file.front.value("todos")
+    return todos.items if is_list(todos) else []
+
+
+def _cursor(file: SourceFile, _near: Near) -> SourcePlan:
+    """Read the list `todos`; a todo without dependencies waits for the one before it."""
+    front, tasks = file.front, list[SourceTask]()
+    for number, todo in enumerate(_todos(file), 1):
+        title, status, needed = text(todo, "content"), text(todo, "status"), of(todo, "dependencies")
+        if not title:
+            file.note(front.line(todo), f"todo {number}, which has no content")
+            continue
+        for value in (of(todo, "status"), needed):
+            file.use_value(value)
+        if status not in _STATES:
+            file.note(front.line(of(todo, "status")), f"the status {status} of todo {number}: {title}")
+        needs = tuple(Need(each, file.path, front.line(needed)) for each in texts(needed))
+        files = forms.paths_in(title)
+        said = [f"{status} in the source"] if status == "cancelled" else []
+        tasks.append(
+            SourceTask(
+                text(todo, "id") or str(number), title, "", _STATES.get(status, False), needs,
+                (len(tasks) - 1,) if tasks and not needs else (), files=files,
+                inferred=(*([] if needs else [ORDER]), *forms.guessed(files), *said), path=file.path,
+                line=front.line(todo),
+            )
+        )  # fmt: skip
+    title = front.text("name") or file.outline.title or file.path
+    return SourcePlan(CURSOR.kind, file.path, title, front.text("overview") or title, tuple(tasks))
+
+
+CURSOR = Format("cursor", str, _is_cursor, _cursor)
+
+
+# GSD and the first iDumb: plans that idumb also reads as they are, written as a plan of its own
+
+_OPEN = re.compile(r"^[ \t]*[-*+][ \t]+\[ \]")
+_TICKED = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[[xX]\]")
+
+
+def _is_gsd(file: SourceFile) -> bool:
+    plan = _parsed(file).draft if foreign_formats.dialect(file.text.split("\n")) is not None else None
+    return plan is not None and bool(plan.tasks)
+
+
+def _parsed(file: SourceFile) -> ParsedPlan:
+    return plan_parser.parse(file.text.encode("utf-8", "surrogateescape"), file.path)
+
+
+def _gsd(file: SourceFile, near: Near) -> SourcePlan:
+    """Read the plan as it is read in place. Its tasks are done if GSD wrote a summary of it."""
+    parsed = _parsed(file)
+    plan = parsed.plan or parsed.draft
+    for finding in parsed.findings:
+        if finding.code != "task.ticked":
+            file.note(finding.line, finding.message)
+    if plan is None:
+        return SourcePlan(GSD.kind, file.path, file.path, file.path, ())
+    name = re.sub(r"-?PLAN\.md$", "", file.path.rpartition("/")[2])
+    summaries = near(f"{name.replace('[', '[[]')}-SUMMARY.md") if name else near("SUMMARY.md")
+    done = any(summary.front.text("status") != "halted" for summary in summaries)
+    for task in plan.tasks:
+        _use(file, task, is_open=not done and SOURCE_DONE not in task.extra)
+    for criterion in plan.success_criteria:
+        file.use(criterion.span.line if criterion.span is not None else 1, *forms.ALL)
+    values = {"depends_on": plan.depends_on, "wave": (plan.wave or 0) > 1, "requirements": plan.requirements,
+              "user_setup": plan.setup}  # fmt: skip
+    for name, span in plan.spans.items():
+        if values.get(name):  # an imported plan does not say it
+            file.use(span.line, *forms.ALL)
+            file.note(span.line, f"{name} of the plan")
+    tasks = tuple(_task(plan, task, file, done=done) for task in plan.tasks)
+    return SourcePlan(GSD.kind, file.path, plan.title, plan.goal, tasks, criteria=plan.success_criteria)
+
+
+def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
+    """Note that the lines of a task are its text, but not that its title says more, or that a criterion is ticked."""
+    begin, end = (task.span.start, task.span.end) if task.span is not None else (0, 0)
+    first = file.line_at(begin)
+    for line in range(first, first + file.text.count("\n", begin, end) + 1):
+        file.use(line, *forms.ALL)
+        text = file.outline.lines[line - 1]
+        if is_open and (line == first or (task.notation == "tag" and _TICKED.match(text))):
+            said = forms.found(_OPEN.sub("", text), None, headings=False)
+            file.used[line] -= {forms.MARK, forms.STATUS}.intersection(said)
+
+
+def _task(plan: Plan, task: Task, file: SourceFile, *, done: bool) -> SourceTask:
+    about = "\n\n".join(filter(None, (task.description, task.references)))
+    files = tuple(claim.path for claim in task.files or ())
+    line = task.span.line if task.span is not None else 1
+    return SourceTask(
+        task.extra.get(SOURCE_ID) or task.id, task.title, about, done or SOURCE_DONE in task.extra,
+        tuple(Need(_own_id(plan, id), file.path, line) for id in task.depends_on),
+        files=files or forms.paths_in(task.title),
+        criteria=task.acceptance, checks=task.verify,
+        priority=task.priority, by_person=task.is_human,
+        inferred=("Files: create or modify, by what is there",) if files else (), path=file.path, line=line,
+    )  # fmt: skip
+
+
+def _own_id(plan: Plan, id: str) -> str:
+    return next((task.extra.get(SOURCE_ID) or id for task in plan.tasks if task.id == id), id)
+
+
+GSD = Format("gsd", str.casefold, _is_gsd, _gsd)

@@ -1,0 +1,193 @@
+"""Task managers: Backlog.md with one task in each file, task-master with one JSON file for all."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator
+
+from idumb.domain.errors import InputError
+from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, unproven
+from idumb.markdown.importers import forms, source_file
+from idumb.markdown.importers.forms import References
+from idumb.markdown.importers.source_file import Format, Near, SourceFile, Sources, of, text, texts
+from idumb.markdown.plans import phase_names
+from idumb.markdown.syntax import outline, tree
+from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.tree import Node, is_list, is_map
+
+# Backlog.md: `backlog/tasks/back-12 - Title.md`
+
+_FINISHED = re.compile(r"done|completed?|closed|fertig", re.IGNORECASE)
+_CRITERIA = re.compile(r"(?:acceptance criteria|definition of done)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:#\d+[ \t]+)+")
+_PREFIX = re.compile(r"([a-z_]+)-(?=\d)", re.IGNORECASE)
+_MOST_FILES = 10_000
+_SHELVES = ("archive", "drafts")  # where Backlog.md keeps what nobody is to do
+
+
+def _is_backlog(file: SourceFile) -> bool:
+    marked = re.search(r"<!-- (?:AC|SECTION:\w+):BEGIN -->", file.text) is not None
+    return file.front.has("id", "title", "status") and (marked or file.front.any("assignee", "labels", "created_date"))
+
+
+def _backlog(file: SourceFile, near: Near) -> SourcePlan:
+    task = _of_file(file, _last_state(near("../config.y*ml")))
+    return SourcePlan(BACKLOG.kind, file.path, task.title, task.title, (task,))
+
+
+def backlog_folder(source: Sources) -> SourcePlan | None:
+    """Return the tasks of a folder with one in each file; None if it has none."""
+    names = [name for name in source.files if name.endswith(".md") and not name.startswith("../")]
+    if len(names) > _MOST_FILES:
+        message = f"{source.path} has {len(names)} Markdown files; a phase can have {_MOST_FILES} tasks."
+        raise InputError("import.unreadable", message, hint="Import a file, or a folder of fewer files")
+    last = _last_state(source.near("")("config.y*ml") or source.near("../")("config.y*ml"))
+    tasks: list[SourceTask] = []
+    for name in names:
+        file = source.open(name)
+        shelf = next((shelf for shelf in _SHELVES if f"/{shelf}/" in f"/{name}"), None)
+        if file.front.last and file.front.node is None:
+            file.note(1, "its front matter cannot be read")
+        elif file.front.has("id", "title") and shelf is None:
+            tasks.append(_of_file(file, last))
+        elif file.front.any("id", "status"):
+            file.note(1, f"a task in {shelf}" if shelf else "no task: it has no id or no title")
+    title = f"Tasks of {source.path}"
+    ordered = tuple(sorted(tasks, key=lambda task: phase_names.natural(task.id)))
+    return SourcePlan(BACKLOG.kind, source.path, title, title, ordered) if tasks else None
+
+
+def _last_state(files: list[SourceFile]) -> str:
+    """Return the last status of the board, which means that a task is done."""
+    boards = (source_file.front_matter(f"---\n{file.text.strip()}\n---\n").texts("statuses") for file in files)
+    return next((states[-1].casefold() for states in boards if states), "")
+
+
+def _of_file(file: SourceFile, last: str) -> SourceTask:
+    """Return the task of one file. Its sections are text, except those of criteria."""
+    front, file.is_swept = file.front, True
+    id, status = front.text("id"), front.text("status")
+    prefix = _PREFIX.match(id)
+
+    def full(text: str) -> str:  # Backlog.md takes a bare number too
+        return f"{prefix[0]}{text}" if prefix is not None and text[:1].isdigit() else text
+
+    file.references = References(rf"{re.escape(prefix[1])}-\d+(?:\.\d+)*" if prefix else r"\b(?!\d)\w+-\d+(?:\.\d+)*")
+    done = bool(status) and (status.casefold() == last or _FINISHED.fullmatch(status) is not None)
+    done = done or posixpath.basename(posixpath.dirname(file.path)) == "completed"
+    criteria, without = _criteria(file, done=done)
+    lines = {*range(front.last + 1, len(file.outline.lines) + 1)} - without
+    file.carry(lines)
+    about = file.outline.text(front.last + 1, len(file.outline.lines) + 1, 0, without)
+    for name in ("status", "dependencies", "parent_task_id", "parent", "subtasks"):
+        file.use_value(front.value(name))
+    line = front.line(front.value("dependencies"))
+    stated = tuple(Need(full(each), file.path, line) for each in front.texts("dependencies"))
+    told = tuple(need for need in file.needs(lines, id, 0) if BACKLOG.key(need.text) != BACKLOG.key(id))
+    named = front.texts("modified_files")
+    priority = front.text("priority").lower()
+    parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")
+    return SourceTask(
+        id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done, (*stated, *told), parent=full(parent),
+        files=named or forms.paths_in(about), criteria=unproven(criteria),
+        priority=priority if priority in ("high", "low", "critical") else "normal",
+        inferred=() if named else forms.guessed(forms.paths_in(about)), path=file.path,
+        line=front.line(front.value("id")),
+    )  # fmt: skip
+
+
+def _criteria(file: SourceFile, *, done: bool) -> tuple[tuple[str, ...], set[int]]:
+    """Return the criteria, and the lines of their sections. A ticked one of an open task is listed."""
+    found: list[str] = []
+    lines: set[int] = set()
+    for heading in filter(lambda each: _CRITERIA.match(each.text), file.outline.headings):
+        lines.add(heading.line)
+        for item in file.outline.items:
+            if not heading.line < item.line < heading.end or item.parent is not None or item.is_boxless:
+                continue
+            lines.update(outline.span(item))
+            below = file.outline.text(item.line + 1, item.end)
+            found.append(" ".join([_NUMBER.sub("", item.text, count=1), *below.split()]))
+            file.carry(outline.span(item))
+            if item.done and not done:
+                file.used[item.line].discard(forms.BOX)
+    return tuple(found), lines
+
+
+BACKLOG = Format("backlog", forms.bare_id, _is_backlog, _backlog)
+
+
+# task-master: `.taskmaster/tasks/tasks.json`, with or without tags. Subtasks become tasks before their parent.
+
+_DONE = frozenset({"done", "completed"})
+_LEFT_OUT = frozenset({"cancelled", "deferred"})
+_STATES = _DONE | _LEFT_OUT | {"pending", "in-progress", "blocked", "review"}
+_PRIORITIES = {"critical": "critical", "high": "high", "low": "low"}
+
+
+def _is_task_master(file: SourceFile) -> bool:
+    return file.text.lstrip().startswith("{") and re.search(r'"tasks"\s*:\s*\[', file.text) is not None
+
+
+def task_master(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
+    """Read the tasks of a tag, by default of `master` or else of the first one. Raises ValueError for other JSON."""
+    source = Source(file.text, file.path)
+    root = tree.read_json(file.text, lambda index: index, source, "tasks")
+    if not is_map(root) or source.any_error:
+        raise ValueError(source.findings[0].message if source.findings else "it is not a JSON object")
+    tags = {name.value: tasks for name, inner in root.pairs if is_list(tasks := of(inner, "tasks"))}
+    if tag and tag not in tags:
+        raise ValueError(f"it has no tag {tag}" + (f", but {', '.join(tags)}" if tags else ""))
+    tag = tag or ("master" if "master" in tags else next(iter(tags), ""))
+    rows = tags[tag] if tag else of(root, "tasks")
+    if not is_list(rows):
+        raise ValueError("it has no list `tasks`")
+    for name, tasks in tags.items():
+        if name != tag:
+            why = f"the tasks of the tag {name}; read them with --tag {shlex.quote(name)}"
+            file.note(file.line_at(tasks.start), why)
+    if tag and is_list(beside := of(root, "tasks")):
+        file.note(file.line_at(beside.start), "the list `tasks` beside the tags")
+    title = f"Tasks of task-master ({tag})" if tag else "Tasks of task-master"
+    return SourcePlan(TASK_MASTER.kind, file.path, title, title, tuple(_tasks(file, rows, "")), (), tag)
+
+
+def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
+    siblings = {text(row, "id") for row in rows.items} if parent else set()
+    for row in rows.items:
+        id = text(row, "id")
+        if not id:
+            file.note(file.line_at(row.start), f"a task without an id: {text(row, 'title') or row.value}")
+            continue
+        whole = f"{parent}.{id}" if parent else id
+        if is_list(parts := of(row, "subtasks")):
+            yield from _tasks(file, parts, whole)
+        yield _task(file, row, whole, parent, siblings)
+
+
+def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str]) -> SourceTask:
+    """Return a task or, with `parent`, a subtask, whose dependencies may be numbers of its siblings."""
+    line = file.line_at(row.start)
+    needed = of(row, "dependencies")
+    named = [text(each, "id") for each in needed.items if is_map(each)] if is_list(needed) else []
+    named += texts(needed) if is_list(needed) else text(row, "dependencies").split(",")  # as people write it by hand
+    whole = (f"{parent}.{each}" if each in siblings else each for each in map(str.strip, named) if each)
+    files = of(row, "relevantFiles")
+    paths = tuple(filter(None, (text(each, "path") for each in files.items))) if is_list(files) else ()
+    details = "\n\n".join(filter(None, (text(row, name) for name in ("description", "details", "testStrategy"))))
+    status = (text(row, "status") or "pending").casefold().replace("_", "-")
+    if status not in _STATES:
+        file.note(line, f"the status {text(row, 'status')} of {id}")
+    skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
+    return SourceTask(
+        id, text(row, "title") or id, details, status in _DONE,
+        tuple(Need(each, file.path, line) for each in whole), parent=parent, files=paths or forms.paths_in(details),
+        criteria=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
+        priority=_PRIORITIES.get(text(row, "priority"), "normal"),
+        inferred=(*(() if paths else forms.guessed(forms.paths_in(details))), *skipped), path=file.path, line=line,
+    )  # fmt: skip
+
+
+TASK_MASTER = Format("task-master", str.strip, _is_task_master, task_master)
