@@ -12,6 +12,7 @@ from idumb.domain.runs.event import NewEvent
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from idumb.system.files import user_folders
+from idumb.views.answers import debugging
 from tests.cli.test_report_page import reviewed
 from tests.support import doctor as doctors
 from tests.support.prepared import Prepared
@@ -82,6 +83,14 @@ def test_two_runs_are_shown_side_by_side_with_what_differs(project: Project) -> 
     text = project.quick("debug", "compare", first, "1").out
     assert "failed     attempt 2" in text
     assert all(len(line) <= 80 for line in text.splitlines()), text
+
+
+def test_long_values_that_differ_are_shown_from_where_they_differ() -> None:
+    pairs = [("a" * 40 + "-b", "a" * 40 + "-c"), ("a" * 40, "a" * 41), (None, "none"), (1, "1"), ("x" * 90, "y" * 90)]
+    for first, second in pairs:
+        shown = [text for text in debugging._apart(first, second, 24) if len(text) <= 24]
+        assert len({*shown}) == 2, shown
+    assert debugging._apart(["T1-01"], "ready", 24) == ("['T1-01']", "ready")
 
 
 def test_the_events_of_a_run_are_valid_until_an_object_that_they_name_is_gone(prepared: Prepared) -> None:
@@ -164,9 +173,3 @@ def test_a_run_without_events_is_a_damaged_log_and_no_name_names_no_run(prepared
     invalid = project.quick("debug", "validate", run)
     assert f"Run {run} is not valid:\n  it has no event\n" in invalid.out
     assert "are not valid: it has no event [audit.run-invalid]" in invalid.err
-
-
-def test_the_help_of_the_group_has_each_command_on_one_line(prepared: Prepared) -> None:
-    said = prepared.get(doctors.create).quick("debug", "--help").out
-    assert "Check the events of a run, and what they name in git.\n" in said
-    assert "...\n" not in said.partition("Commands:")[2]

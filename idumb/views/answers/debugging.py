@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from idumb.domain.runs import spending
@@ -44,7 +45,8 @@ def replay(data: phrases.Data) -> phrases.Lines:
     lines.append(f"  {quantities.counted(same, 'recorded value')} as the events give")
     for row in data["differences"][:_MOST]:
         lines.append(f"  event {row['event']}, {row['kind']}: {row['what']}")
-        lines += [f"    {name}: {_short(row[name])}" for name in ("recorded", "rebuilt")]
+        recorded, again = _apart(row["recorded"], row["rebuilt"], 72)
+        lines += [f"    recorded: {recorded}", f"    rebuilt: {again}"]
     return [*lines, *_more(data["differences"])]
 
 
@@ -52,8 +54,16 @@ def _more(rows: list[Any]) -> list[str]:
     return [f"  and {len(rows) - _MOST} more; --json has them"] if len(rows) > _MOST else []
 
 
-def _short(value: Any) -> str:
-    return quantities.clip("none" if value is None else str(value), 72)
+def _apart(first: Any, second: Any, width: int) -> tuple[str, ...]:
+    """Return two values that differ. If one is too long, both are shown from shortly before their first difference."""
+    texts = ["none" if value is None else str(value) for value in (first, second)]
+    if texts[0] == texts[1]:
+        texts = [repr(first), repr(second)]
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))
+    start = len([*same]) - width // 2
+    if start > 0 and max(map(len, texts)) > width:
+        texts = [f"…{text[start:]}" for text in texts]
+    return tuple(quantities.clip(text, width) for text in texts)
 
 
 def compare(data: phrases.Data) -> phrases.Lines:
@@ -68,12 +78,8 @@ def compare(data: phrases.Data) -> phrases.Lines:
         for name in pair
     ]
     lines += phrases.columns(cells) if cells else []
-    differ = [(row["name"], *(_value(row[name]) for name in pair)) for row in data["differences"]]
+    differ = [(row["name"], *_apart(row["first"], row["second"], 24)) for row in data["differences"]]
     return [*lines, *(["Different:", *phrases.columns(differ)] if differ else ["Nothing else differs."])]
-
-
-def _value(value: Any) -> str:
-    return quantities.clip("none" if value is None else str(value), 24)
 
 
 def trace(data: phrases.Data) -> phrases.Lines:
