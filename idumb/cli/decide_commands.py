@@ -37,10 +37,26 @@ def decisions_command(services: options.Container) -> Result:
     return decisions.waiting(services)
 
 
-@options.command("approve", person=True, opens=options.WRITES)
+def _expiry(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Return when an approval expires, as the log writes times."""
+    from idumb.domain.consent import grant
+    from idumb.system import clock
+
+    try:
+        return value and grant.expires_at(value, clock.SystemClock().now())
+    except ValueError as problem:
+        raise click.BadParameter(f"{problem}.", ctx, param) from None
+
+
+@options.command("approve", person=True)
 @options.phase
 @click.option("--hash", metavar="HASH", help="Approve the contract with this hash without asking (see check-plan).")
-@click.option("--expires", metavar="TIME", help="When the approval expires: 90m, 12h, 7d, 2w, or a date or time (UTC).")
+@click.option(
+    "--expires",
+    metavar="TIME",
+    callback=_expiry,
+    help="When the approval expires: 90m, 12h, 7d, 2w, or a date or time (UTC).",
+)
 @click.option("--pin-base", is_flag=True, help="Bind the approval to the current commit.")
 @options.many("--accept-irreversible", "TASK", "Allow a task that cannot be undone.", "accept")
 @options.many(
@@ -53,7 +69,7 @@ def decisions_command(services: options.Container) -> Result:
 @click.option("--sign", metavar="KEY", help="Sign the approval with this SSH key (ssh-keygen).")
 @click.option("--file", metavar="PATH", help="Write the signed approval to a new file, for another machine.")
 @click.option("--revoke", is_flag=True, help="Revoke every approval of the phase.")
-def approve_command(services: options.Container, phase: str, revoke: bool, **flags: Any) -> Result:
+def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
     """Approve a phase for strict mode, or revoke its approvals.
 
     Shows everything that the approval binds, then asks. Without a terminal, --hash HASH approves; a strict plan also
@@ -65,10 +81,16 @@ def approve_command(services: options.Container, phase: str, revoke: bool, **fla
 
     if revoke and any(flags.values()):
         raise click.UsageError("--revoke allows no other option except --json.")
-    phase = options.phase_id(phase, services.root)
-    if revoke:
-        return approve.revoke(services, phase, user_folders.user_name())
-    return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
+    if flags["file"] and not flags["sign"]:
+        raise click.UsageError("--file needs --sign, because an approval in a file is valid only by its signature.")
+    unclear = next((text for text in flags["answers"] if text.partition("=")[2] not in ("yes", "no")), None)
+    if unclear is not None:
+        raise click.UsageError(f"--answer takes QUESTION=yes or QUESTION=no, not {unclear!r}.")
+    with options.services(writes=True) as services:
+        phase = options.phase_id(phase, services.root)
+        if revoke:
+            return approve.revoke(services, phase, user_folders.user_name())
+        return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
 
 
 @options.command("accept", person=True, text="decide.settled", opens=options.WRITES)
@@ -151,7 +173,10 @@ def show_handoff_command(services: options.Container, id: str) -> Result:
 @click.argument("status", metavar="STATUS")
 @click.option("--why", default="", help="The reason, which is recorded.")
 def update_handoff_command(services: options.Container, id: str, status: str, why: str) -> Result:
-    """Change the status of a handoff: pending, in_progress, complete, blocked or failed."""
+    """Change the status of a handoff.
+
+    STATUS is pending, in_progress, complete, blocked or failed.
+    """
     from idumb.app.reading import handoffs
 
     return handoffs.update(services, id, status, user_folders.user_name(), why)

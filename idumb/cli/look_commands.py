@@ -164,7 +164,7 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
     return Result({**shown, "added": added})
 
 
-@options.command("log", opens=options.ANYWHERE)
+@options.command("log")
 @click.argument("phase", required=False, shell_complete=completion.phases)
 @click.option("--phase", "of_phase", metavar="PHASE", help="The same as PHASE.")
 @click.option("--workflow", metavar="NAME", help="The newest run of this workflow.")
@@ -175,13 +175,7 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 @click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of the newest.")
 @click.option("--follow", is_flag=True, help="Print events as they come, until the run ends.")
 def log_command(
-    services: options.Container,
-    phase: str | None,
-    of_phase: str | None,
-    workflow: str | None,
-    *,
-    follow: bool,
-    **filters: Any,
+    phase: str | None, of_phase: str | None, workflow: str | None, *, follow: bool, **filters: Any
 ) -> Result | None:
     """Show the events of a run.
 
@@ -191,48 +185,50 @@ def log_command(
         raise click.UsageError("--follow prints lines as they come; --json prints one object.")
     from idumb.app.reading import event_history
 
+    event_history.selections_of(filters["kind"])  # a usage error for an unknown one
     phase = phase or of_phase
-    if workflow is not None:
-        from idumb.app.workflows import definitions
+    with options.services(initialised=False) as services:
+        if workflow is not None:
+            from idumb.app.workflows import definitions
 
-        newest = definitions.status(services, workflow).data["runs"][-1]["phase"]
-        phase = phase or newest
-    if not follow:
-        return event_history.list_events(services, phase=phase, **filters)
-    from idumb.cli import watching
+            newest = definitions.status(services, workflow).data["runs"][-1]["phase"]
+            phase = phase or newest
+        if not follow:
+            return event_history.list_events(services, phase=phase, **filters)
+        from idumb.cli import watching
 
-    watching.follow_log(services, phase, **filters)
-    return None
+        watching.follow_log(services, phase, **filters)
+        return None
 
 
-@options.command("watch", opens=options.READS)
+@options.command("watch")
 @click.argument("phase", required=False, shell_complete=completion.phases)
 @click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
 @click.option("--bell", is_flag=True, help="Ring the terminal when the run ends or waits for you.")
 @options.view("all", "Show every phase as idumb status does, with the newest events.", "look.everything")
-def watch_command(
-    services: options.Container, phase: str | None, view: str | None, *, once: bool, bell: bool
-) -> Result:
+def watch_command(phase: str | None, view: str | None, *, once: bool, bell: bool) -> Result:
     """Watch a run that another process works on.
 
     Shows the run that works here, or that of a phase: each task, its time, and what fails. It changes nothing, and goes
     on with the next run until you press Ctrl-C. Without a terminal it prints lines, and ends with the run.
     """
+    if view is not None and (phase is not None or bell):
+        raise click.UsageError("--all shows every phase, and rings no bell.")
     from idumb.cli import watching
 
-    if view is not None:
-        if phase is not None or bell:
-            raise click.UsageError("--all shows every phase, and rings no bell.")
-        return watching.everything(services, once=once or options.flag("as_json"))
-    if once or options.flag("as_json"):
-        return watching.once(services, phase, as_json=options.flag("as_json"))
-    return watching.follow(services, phase, bell=bell)
+    as_json = options.flag("as_json")
+    with options.services() as services:
+        if view is not None:
+            return watching.everything(services, once=once or as_json)
+        if once or as_json:
+            return watching.once(services, phase, as_json=as_json)
+        return watching.follow(services, phase, bell=bell)
 
 
-@options.command("metrics", opens=options.READS)
+@options.command("metrics")
 @click.option("--since", metavar="TIME", callback=options.moment, help="Only from this time on (ISO 8601, UTC).")
 @options.view("prometheus", "Print the figures as Prometheus reads them.")
-def metrics_command(services: options.Container, since: str | None, view: str | None) -> Result:
+def metrics_command(since: str | None, view: str | None) -> Result:
     """Show figures over all runs: how tasks end, what agents use.
 
     Also how long people were waited for. Counts the runs that the event log has, without archived ones. What an agent
@@ -242,7 +238,8 @@ def metrics_command(services: options.Container, since: str | None, view: str | 
         raise click.UsageError("Prometheus counts from the beginning; leave out --since.")
     from idumb.app.reading import metrics
 
-    return metrics.metrics(services, since)
+    with options.services() as services:
+        return metrics.metrics(services, since)
 
 
 audit_command = options.Group("audit", "Verify the event log, or what a run left behind.")
@@ -264,13 +261,16 @@ def verify_command(services: options.Container) -> Result:
 @options.command("workspace", group=audit_command, opens=options.READS)
 @options.phase
 def workspace_command(services: options.Container, phase: str) -> Result:
-    """Report whether files, plans, git's own files and the event log are as the newest run of a phase left them."""
+    """Report whether a phase's files are as its newest run left them.
+
+    Looks at files, plans, git's own files and the event log.
+    """
     from idumb.app.verify import attestation
 
     return attestation.workspace(services, phase)
 
 
-@options.command("bundle", group=audit_command, opens=options.READS)
+@options.command("bundle", group=audit_command)
 @options.phase
 @click.option("--file", metavar="FILE", help="Write it to this new file.")
 @click.option(
@@ -280,21 +280,24 @@ def workspace_command(services: options.Container, phase: str) -> Result:
     callback=options.people_only_option,
     help="With --file: sign it with this SSH key, into FILE.sig.",
 )
-def bundle_command(services: options.Container, phase: str, file: str | None, key: str | None) -> Result:
-    """Print run, plans, steps, responses, evidence and the head of the event log as one object.
+def bundle_command(phase: str, file: str | None, key: str | None) -> Result:
+    """Print the record of a run as one object.
 
-    With --file and --sign it proves to others, with sha256sum and ssh-keygen alone, what you vouch for. Responses are
-    in it as digests. Without them it only repeats the log of this machine.
+    It has run, plans, steps, responses as digests, evidence and the head of the event log.
+
+    With --file and --sign it proves to others, with sha256sum and ssh-keygen alone, what you vouch for. Without them it
+    only repeats the log of this machine.
     """
     if key is not None and file is None:
         raise click.UsageError("--sign needs --file FILE.")
     from idumb.app.verify import attestation
     from idumb.system.files import atomic_write
 
-    made = attestation.bundle(services, phase)
-    if file is None or made.failure is not None:
-        return made
-    answer, written = attestation.files(services, made, file, key)
+    with options.services() as services:
+        made = attestation.bundle(services, phase)
+        if file is None or made.failure is not None:
+            return made
+        answer, written = attestation.files(services, made, file, key)
     for path in written:
         options.require_free(path)
     for path, data in written.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -44,8 +44,8 @@ class LazyGroup(mistyped.Group):
 
     elsewhere = _ELSEWHERE
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return COMMANDS
+    def sections(self) -> Mapping[str, Sequence[str]]:
+        return GROUPS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -54,16 +54,6 @@ class LazyGroup(mistyped.Group):
         command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         assert isinstance(command, click.Command)  # noqa: S101 - our own table
         return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, COMMANDS))
-        for title, names in GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), self._summary(ctx, name)) for name in names])
-
-    def _summary(self, ctx: click.Context, name: str) -> str:
-        command = self.get_command(ctx, name)
-        return ((command and command.help) or "").partition("\n\n")[0]
 
 
 @click.group(
@@ -103,6 +93,12 @@ def run(argv: Sequence[str]) -> int:
 
 def failed(problem: BaseException, argv: Sequence[str]) -> int:
     """Print why the command failed and return its exit code. Raises a defect under --traceback."""
+    if isinstance(problem, OSError) and problem.filename is None:
+        try:
+            output.write(sys.stdout, "")
+        except OSError as unwritable:
+            if unwritable.errno == problem.errno:  # no disk is full: help or a line of a log could not be written
+                return output.unwritten(unwritable)
     error = _explain(problem, argv)
     if error.code == "internal" and "--traceback" in argv:
         raise problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -24,8 +24,20 @@ class Group(click.Group):
 
     elsewhere: Mapping[str, str] = {}
 
+    def sections(self) -> Mapping[str, Sequence[str]]:
+        """Return the names of the commands, by the heading under which the help lists them."""
+        return {"Commands": list(self.commands)}
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return [name for names in self.sections().values() for name in names]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List each command with the first paragraph of its help, whole: click would cut it at the width."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, names in self.sections().items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl([(n.ljust(width), (c.help or "").partition("\n\n")[0]) for n, c in commands if c])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

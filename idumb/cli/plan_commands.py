@@ -140,7 +140,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
         return plan_phase.plan_phase(services, request, options.progress_writer())
 
 
-@options.command("check-plan", opens=options.ANYWHERE)
+@options.command("check-plan")
 @options.phase
 @click.option(
     "--hash", "expected", metavar="HASH", help="Fail unless the phase, its contract or its only plan has this hash."
@@ -154,7 +154,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
 @options.view("verbose", "Also print hashes, the self-check and the next free id.")
 @options.view("diff", "Print only how the plans differ from those that the newest run locked.")
 def check_plan_command(
-    services: options.Container, phase: str, expected: str | None, mode: str | None, run_checks: bool, view: str | None
+    phase: str, expected: str | None, mode: str | None, run_checks: bool, view: str | None
 ) -> Result:
     """Check the plans of a phase and print every finding.
 
@@ -167,33 +167,34 @@ def check_plan_command(
     Also lists plans and settings that are not committed, with the command that commits them: idumb commits reports,
     so a clone would have the reports without the plan.
     """
-    if view == "diff":
-        if expected or mode or run_checks:
-            raise click.UsageError("--diff compares the plans; it takes none of --hash, --mode and --run-checks.")
-        from idumb.app.contract import changed_contract
+    if view == "diff" and (expected or mode or run_checks):
+        raise click.UsageError("--diff compares the plans; it takes none of --hash, --mode and --run-checks.")
+    with options.services(initialised=False) as services:
+        if view == "diff":
+            from idumb.app.contract import changed_contract
 
-        return _with_next(services, changed_contract.show(services, options.phase_id(phase, services.root)))
-    import gc
+            return _with_next(services, changed_contract.show(services, options.phase_id(phase, services.root)))
+        import gc
 
-    if not run_checks:
-        gc.disable()
-    from idumb.app.review import check_plan
+        if not run_checks:
+            gc.disable()
+        from idumb.app.review import check_plan
 
-    path = options.plan_file(phase, services.root)
-    if path is not None and options.phase_of_file(path) is None:
-        return check_plan.check_file(services, path, expected=expected, mode=mode)
-    phase = options.phase_id(phase, services.root)
-    result = check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
-    return _with_next(services, result)
+        path = options.plan_file(phase, services.root)
+        if path is not None and options.phase_of_file(path) is None:
+            return check_plan.check_file(services, path, expected=expected, mode=mode)
+        phase = options.phase_id(phase, services.root)
+        result = check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
+        return _with_next(services, result)
 
 
-@options.command("discuss", group=plan_command, opens=options.RUNS)
+@options.command("discuss", group=plan_command)
 @options.phase
 @options.many("--answer", "ID=TEXT", "Answer a question.", "answers", callback=options.people_only_option)
 @click.option("--more", is_flag=True, help="Ask for more questions, even if some are already there.")
 @click.option("--usual", is_flag=True, help="Use the standard questions instead of asking an agent for better ones.")
 @options.approve("Consent to this agent.")
-def discuss_command(services: options.Container, phase: str, answers: tuple[str, ...], **flags: Any) -> Result:
+def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Result:
     """Answer the questions that planning a phase depends on.
 
     The answers are saved in the context file of the phase. If an agent is bound to the researcher role, it asks the
@@ -204,9 +205,10 @@ def discuss_command(services: options.Container, phase: str, answers: tuple[str,
     if answers and (flags["more"] or flags["usual"]):
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
     answer_by_id = options.pairs("--answer", answers)
-    words = _asked(services)
-    read = None if words is None else lambda question: words(question.text, question.why)
-    return phase_discussion.discuss(services, phase, answer_by_id, read, **flags)
+    with options.services(progress=True) as services:
+        words = _asked(services)
+        read = None if words is None else lambda question: words(question.text, question.why)
+        return phase_discussion.discuss(services, phase, answer_by_id, read, **flags)
 
 
 @options.command("research", group=plan_command)

@@ -106,16 +106,14 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
     return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
 
-@options.command("quick", text="run.ended", opens=options.RUNS)
+@options.command("quick", text="run.ended")
 @click.argument("task")
 @options.many("--files", "PATH", "A file, folder or pattern that the task may change.")
 @click.option("--check", metavar="COMMAND", help="The command that proves the work by exiting with 0.")
 @click.option("--builder", metavar="BINDING", help="Who builds the task; by default the configured builder.")
 @options.approve("Consent to all that would run.")
 @options.events
-def quick_command(
-    services: options.Container, task: str, files: tuple[str, ...], approve: tuple[str, ...], **given: Any
-) -> Result:
+def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], **given: Any) -> Result:
     """Run one task that you describe here.
 
     The task has every guarantee of a plan: a snapshot first, only declared files, a proof, a commit, and undo. You see
@@ -139,14 +137,16 @@ def quick_command(
     if not task.strip():
         raise click.UsageError("Describe the task.")
 
-    def exists(path: str) -> bool:
-        return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
+    with options.services(progress=True) as services:
 
-    named = new_task.named(files, exists, lambda path: options.declared_path(path, services.root))
-    quick_request = QuickRequest(task, named if files else None, **given)
-    request = Request("", approve=approve, command="quick")
-    result = quick.run(services, quick_request, request)
-    return resume.ask_and_resume(services, request, result)
+        def exists(path: str) -> bool:
+            return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
+
+        named = new_task.named(files, exists, lambda path: options.declared_path(path, services.root))
+        quick_request = QuickRequest(task, named if files else None, **given)
+        request = Request("", approve=approve, command="quick")
+        result = quick.run(services, quick_request, request)
+        return resume.ask_and_resume(services, request, result)
 
 
 def _has_control_character(path: str) -> bool:
@@ -186,11 +186,11 @@ def verify_work_command(services: options.Container, phase: str, **flags: Any) -
     return verify_work.verify(services, options.phase_id(phase, services.root), **flags)
 
 
-@options.command("stop", person=True, opens=options.READS)
+@options.command("stop", person=True)
 @click.option("--after-task", is_flag=True, help="Let the run finish its current task; do not wait for that.")
 @click.option("--why", default="", metavar="REASON", help="The reason, which is recorded and shown.")
 @click.option("--force", is_flag=True, help="Stop a command that does not respond, or one on another machine.")
-def stop_command(services: options.Container, after_task: bool, why: str, force: bool) -> Result:
+def stop_command(after_task: bool, why: str, force: bool) -> Result:
     """Stop the command that runs in this working tree.
 
     Run it in another terminal. The run stops at the next safe point and records that; `idumb resume` continues it. With
@@ -200,4 +200,5 @@ def stop_command(services: options.Container, after_task: bool, why: str, force:
         raise click.UsageError("Use either --after-task or --force.")
     from idumb.app.running import stop
 
-    return stop.stop(services, after_task=after_task, force=force, why=why, by=user_folders.user_name())
+    with options.services() as services:
+        return stop.stop(services, after_task=after_task, force=force, why=why, by=user_folders.user_name())

@@ -142,7 +142,10 @@ def explain_setting_command(services: options.Container, name: str) -> Result:
 @click.argument("name")
 @click.argument("value")
 def set_setting_command(services: options.Container, name: str, value: str) -> Result:
-    """Change a setting in its file. VALUE is written as in YAML; no other byte changes."""
+    """Change a setting in its file.
+
+    VALUE is written as in YAML. No other byte of the file changes.
+    """
     from idumb.cli import configuring
 
     return configuring.change(services, name, value)

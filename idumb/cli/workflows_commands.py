@@ -66,15 +66,13 @@ def status_command(services: options.Container, name: str | None) -> Result:
     return definitions.status(services, name)
 
 
-@options.command("run", group=workflow_command, text="run.ended", opens=options.RUNS)
+@options.command("run", group=workflow_command, text="run.ended")
 @click.argument("name", required=False)
 @options.many("--input", "NAME=VALUE", "An input.", "inputs")
 @click.option("--from", "source", default="", metavar="HANDOFF", help="Take up this handoff; it gives inputs.")
 @options.dry_run
 @options.running
-def run_command(
-    services: options.Container, name: str | None, inputs: tuple[str, ...], source: str, **flags: Any
-) -> Result:
+def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags: Any) -> Result:
     """Run a workflow.
 
     Copies it with its inputs to .planning/workflows as phase W1, W2 and so on, asks for consent, and runs it. Without a
@@ -87,6 +85,7 @@ def run_command(
     from idumb.app.workflows import start
 
     given = options.pairs("--input", inputs)
-    request = Request("", command="workflow", **flags)
-    result = start.run(services, name, given, request, source=source, who=user_folders.user_name())
-    return resume.ask_and_resume(services, request, result)
+    with options.services(progress=True) as services:
+        request = Request("", command="workflow", **flags)
+        result = start.run(services, name, given, request, source=source, who=user_folders.user_name())
+        return resume.ask_and_resume(services, request, result)

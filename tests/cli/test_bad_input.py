@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -137,6 +139,23 @@ def test_wrong_usage_exits_2_with_and_without_json(project: Project) -> None:
         if "--events" not in arguments:
             words = project.quick(*arguments)
             assert (words.code, words.out, bool(words.err)) == (2, "", True), mistake
+
+
+CLASHING = (
+    "approve 1 --revoke --pin-base", "approve 1 --file a.json", "approve 1 --answer design", "approve 1 --expires soon",
+    "audit bundle 1 --sign key", "check-plan 1 --diff --run-checks", "execute-phase 1 --ask --force", "log --kind nope",
+    "metrics --since 2026-01-01 --prometheus", "plan discuss 1 --answer A=b --more", "plan discuss 1 --answer A",
+    "prove", "quick ''", "quick A --files 'a\tb'", "roadmap --goal A", "show T1-01 --attempt 1",
+    "stop --force --after-task", "watch 1 --all", "workflow run", "workflow run A --input b",
+)  # fmt: skip
+"""Options that exclude or need each other, and values that no repository accepts."""
+
+
+def test_wrong_usage_is_reported_before_a_missing_repository(project: Project, tmp_path: Path) -> None:
+    outside = Project(project.repo, tmp_path)
+    for words in (*CLASHING, "log --follow"):
+        answer = outside.json(*shlex.split(words))
+        assert (answer.code, answer.error["code"]) == (2, "log.unknown-kind" if "nope" in words else "usage"), words
 
 
 def test_idumb_without_a_command_prints_the_help(project: Project) -> None:

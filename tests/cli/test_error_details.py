@@ -185,7 +185,8 @@ def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a file that is always full")
 def test_an_answer_that_cannot_be_written_is_one_error(project: Project) -> None:
     environment = {**os.environ, "PYTHONPATH": str(source.ROOT)}
-    command = f"cd {project.folder} && {sys.executable} -m idumb status >/dev/full"
-    ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (4, 2)
-    assert ended.stderr.startswith("idumb: Cannot write the answer: No space left on device [system.refused]\n")
+    for words in ("status", "audit --help"):
+        command = f"cd {project.folder} && {sys.executable} -m idumb {words} >/dev/full"
+        ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+        assert (ended.returncode, len(ended.stderr.splitlines())) == (4, 2), words
+        assert ended.stderr.startswith("idumb: Cannot write the answer: No space left on device [system.refused]\n")

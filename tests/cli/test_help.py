@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from idumb.cli import main
+from idumb.cli.options import Group
 from idumb.markdown import editor_schemas
 from idumb.system.files import shipped_files
 from tests.support import schemas
@@ -83,6 +84,16 @@ def test_idumb_help_lists_every_command_once_in_its_group_everyday_ones_first(pr
         command = main.group.get_command(click.Context(main.group), name)
         assert command is not None
         assert (command.help or "").split("\n\n")[0].split() == summary
+
+
+def test_the_help_of_a_group_has_each_command_whole_on_one_line(project: Project) -> None:
+    commands = {name: main.group.get_command(click.Context(main.group), name) for name in main.COMMANDS}
+    groups = {name: command for name, command in commands.items() if isinstance(command, Group)}
+    assert {"audit", "debug", "handoff"} <= groups.keys()
+    for name, group in groups.items():
+        listed = project.quick(name, "--help").out.partition("Commands:\n")[2].splitlines()
+        summaries = [(command.help or "").partition("\n\n")[0] for command in group.commands.values()]
+        assert [line.split(maxsplit=1)[1] for line in listed] == summaries, name
 
 
 MISTYPED = {

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.domain.errors import InputError
+from idumb.domain.errors import InputError, UsageError
 from idumb.domain.finding import did_you_mean
 from idumb.domain.settings import Settings
 from idumb.markdown.settings import configuration, setting_values
@@ -31,14 +31,21 @@ def leaves(keys: Mapping[str, Key], above: Names = ()) -> Iterator[tuple[Names, 
 
 
 def choose(name: str, value: str) -> None:
-    """Let a value of the command line override variable and file, as long as this process lives."""
+    """Let a value of the command line override variable and file, as long as this process lives.
+
+    UsageError for a setting that is unknown or cannot be overridden, and for a value that it does not accept.
+    """
     rows = {".".join(names): names for names, _ in leaves(configuration.KEYS)}
     if name not in rows:
         near = did_you_mean(name, rows, "idumb config list --all names them")
-        raise InputError(
+        raise UsageError(
             "config.unknown-setting", f"There is no setting {name}; {near}", hint="idumb config list --all"
         )
-    _require_free(rows[name], f"--set {name}", f"idumb config explain {name}")
+    try:
+        _require_free(rows[name], f"--set {name}", f"idumb config explain {name}")
+        _read(rows[name], value, f"--set {name}", f"idumb config explain {name}")
+    except InputError as wrong:
+        raise UsageError("config.variable", wrong.message, hint=wrong.step) from wrong
     child_process.set_variable(_variable(rows[name]), value)
 
 
@@ -69,12 +76,17 @@ def load(root: str) -> Settings:
     """Return the settings of the repository at `root` with those of variables. Raises InputError with findings."""
     chosen = configuration.load(root)
     for names, (variable, value) in given().items():
-        lines = [f"{'  ' * depth}{name}:" for depth, name in enumerate(names)]
-        read, findings = configuration.read(f"{chr(10).join(lines)} {value}".encode(), variable)
-        if read is None:
-            raise setting_values.rejected("config.variable", findings, f"Correct or unset {variable}", variable)
-        chosen = _with(chosen, read, names)
+        chosen = _with(chosen, _read(names, value, variable, f"Correct or unset {variable}"), names)
     return chosen
+
+
+def _read(names: Names, value: str, given: str, hint: str) -> Settings:
+    """Return settings of which one has this value. InputError `config.variable` if the setting does not accept it."""
+    lines = [f"{'  ' * depth}{name}:" for depth, name in enumerate(names)]
+    read, findings = configuration.read(f"{chr(10).join(lines)} {value}".encode(), given)
+    if read is None:
+        raise setting_values.rejected("config.variable", findings, hint, given)
+    return read
 
 
 def _with(whole: Any, other: Any, names: Names) -> Any:
