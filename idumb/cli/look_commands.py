@@ -106,7 +106,7 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
         options.require_free(path)
     from idumb.app.reading import report_page
     from idumb.system.files import atomic_write
-    from idumb.views.html import page
+    from idumb.views import page
 
     with options.services() as services:
         found = report_page.page(services, phase)

@@ -1,18 +1,45 @@
-"""The documents that idumb writes for users, as one object. Pure."""
+"""The documents that idumb writes for users, as one object. Pure.
+
+Opinions and unproven criteria are shown as such and never count as proof. The templates have the words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from idumb.app.ports.agents import PromptRequest
-from idumb.domain.runs import state_file
+from idumb.domain import contract as contracts
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
+from idumb.domain.proof import evidence as proof
+from idumb.domain.proof import ledger as ledgers
+from idumb.domain.proof import symbols
+from idumb.domain.runs import spending, state_file
 from idumb.domain.runs.handoff import Document
+from idumb.domain.runs.run import INTERRUPTED, Checkpoint, RunState, TaskState
 from idumb.domain.runs.state_file import HistoryReport
-from idumb.views import markup
-from idumb.views.reports import checkpoint, plan_files, rendering, run_status, summary, verification
+from idumb.views import markup, plan_files, quantities, report_templates, summary
+from idumb.views.report_templates import Recorded
+
+Filled = Callable[[str | None, str, Mapping[str, str]], str]
+Record = Mapping[str, Any]
+"""The payload of `verification.recorded`: status, reason, tree, evidence, weaker, requirements, goals, mismatches,
+unproven, opinions, skipped, accepted."""
 
 _BODY_OF_HANDOFF = frozenset({"title", "summary", "deliverables", "acceptance_criteria", "next_steps", "outputs"})
-Filled = Callable[[str | None, str, Mapping[str, str]], str]
+_ABSENT: Record = {"reason": "", "tree": "", "evidence": (), "omitted": {}, "unfinished": {}, "accepted": {}}
+_INVARIANT = re.compile(r"(plan \S+ )?invariant ")
+_TEST = re.compile(r"T\S+ test \d+")
+_STANDING = {
+    proof.PASSED: "proven",
+    proof.WAITING: "waits for a person",
+    proof.OPINION: "opinion only",
+    proof.UNPROVEN: "unproven",
+}
+_WEAK = {UNPROVEN: "unproven", OPINION: "opinion only"}
 
 
 class MarkdownDocuments:
@@ -22,11 +49,7 @@ class MarkdownDocuments:
     none is shipped.
     """
 
-    checkpoint = staticmethod(checkpoint.render)
-    progress = staticmethod(run_status.progress)
     summary = staticmethod(summary.render)
-    unverified = staticmethod(verification.render_unverified)
-    verification = staticmethod(verification.render)
     research = staticmethod(plan_files.research)
     first_plan = staticmethod(plan_files.first_plan)
     new_plan = staticmethod(plan_files.new_plan)
@@ -38,13 +61,136 @@ class MarkdownDocuments:
         self.filled = filled
 
     @staticmethod
+    def checkpoint(
+        state: RunState,
+        task: Task,
+        evidence: Sequence[Recorded] = (),
+        ledger: Sequence[Mapping[str, Any]] | None = None,
+    ) -> str:
+        """Return the document of the task's newest checkpoint in `state`, which must exist.
+
+        `evidence` are the payloads of that attempt's `evidence.recorded` events, `ledger` is `Ledger.as_list()`; None
+        means that it is unknown.
+        """
+        task_state = state.tasks[task.id]
+        kept = task_state.checkpoint
+        if kept is None:
+            raise ValueError(f"{task.id} has no checkpoint")
+        verdict = _verdict(task_state, kept, evidence, ledger or ())
+        of_agents = task_state.attempt.adapter not in {"", *spending.FREE}
+        return report_templates.render(
+            "checkpoint.md",
+            run=state.id,
+            task=task,
+            state=task_state,
+            kept=kept,
+            status=_status(kept.status),
+            verdict=verdict,
+            validation={None: "skipped", outcome.PASS: "pass"}.get(verdict, "fail"),
+            used=quantities.spent(task_state.progress.spent) if of_agents else {},
+            evidence=evidence,
+            ledger=ledger,
+            recorded=symbols.RECORDED,
+        )
+
+    @staticmethod
+    def progress(state: RunState, where: Mapping[str, str]) -> str:
+        """Return `progress.json`, with lists of task ids in execution order; `where` comes from `schedule.statuses`.
+
+        `completed` includes accepted tasks, so that a resume skips them.
+        """
+
+        def ids(*statuses: str) -> list[str]:
+            return [task for task, status in where.items() if status in statuses]
+
+        current, omitted = ids(outcome.RUNNING), ids(outcome.OMITTED)
+        fields = {
+            "completed": ids(*outcome.DONE),
+            "failed": ids(outcome.FAILED),
+            "blocked": ids(outcome.BLOCKED),
+            "started_at": state.started_at,
+            "git_hash": state.git_hash or "no-git",
+            "accepted": ids(outcome.ACCEPTED),
+            "skipped": ids(outcome.SKIPPED),
+            **({"omitted": omitted} if omitted else {}),
+            "waiting": ids(outcome.WAITING),
+            "remaining": ids(outcome.READY, outcome.PENDING),
+            "carried": [t for t in where if t in state.tasks and state.tasks[t].carried_from],
+            "current": current[0] if current else None,
+            "phase": state.phase,
+            "run": state.id,
+            "state": state.state,
+            "reason": state.reason,
+            "contract_hash": state.contract.hash,
+            "updated_at": state.moved_at,
+        }
+        return markup.json_text(fields)
+
+    @staticmethod
+    def verification(contract: Contract, record: Record, *, now: str) -> str:
+        """Return `{phase}-VERIFICATION.md`: what is proven by which evidence, and what is not."""
+        evidence = record.get("evidence", ())
+        tests = [row for row in evidence if _TEST.match(row["subject"])]
+        invariants = [row for row in evidence if _INVARIANT.match(row["subject"])]
+        again = [row for row in evidence if row["subject"].partition(" ")[0] in contract.tasks and row not in tests]
+        others = [*tests, *invariants, *again]
+        return report_templates.render(
+            "verification.md",
+            contract=contract,
+            now=now,
+            record={**_ABSENT, **record},
+            passed=sum(row["result"] == proof.PASSED for row in evidence),
+            of_phase=[row for row in evidence if row not in others],
+            run_again=again,
+            invariants=invariants,
+            tests=tests,
+            standing=_STANDING,
+            weak=_WEAK,
+            tasks=[(contract.tasks[id], contracts.proofs(contract.tasks[id])) for id in contract.order],
+            refuted=[
+                (opinion["role"], judgement)
+                for opinion in record.get("judged_by", ())
+                for judgement in opinion["judgements"]
+                if not judgement["holds"] and any(c["resolves"] for c in judgement["citations"])
+            ],
+        )
+
+    @staticmethod
+    def unverified(contract: Contract, state: RunState, *, now: str) -> str:
+        """Return the document of a phase that is no longer verified; earlier results are in the file's history."""
+        reason = state.reason or "tasks were rolled back after the verification"
+        return MarkdownDocuments.verification(contract, {"status": "unverified", "reason": reason}, now=now)
+
+    @staticmethod
     def handoff(document: Document) -> str:
         """Return the document of a handoff. It depends on the handoff alone: writing it again changes nothing."""
         values = {"outputs": {}, **document.as_dict()}
         head = {name: value for name, value in values.items() if name not in _BODY_OF_HANDOFF}
-        return rendering.render("handoff.md", fields={"type": "handoff", **head}, **values)
+        return report_templates.render("handoff.md", fields={"type": "handoff", **head}, **values)
 
     @staticmethod
     def state(report: HistoryReport) -> str:
         """Return the text of `state.json`. The same log gives the same bytes."""
         return markup.json_text(state_file.file_content(report))
+
+
+def _status(status: str) -> str:
+    """Return one of iDumb's four statuses; everything not completed, skipped or undecided has failed."""
+    if status in outcome.DONE:
+        return "completed"
+    if status in ("failed", "partial", "skipped"):
+        return status
+    return "partial" if status in {outcome.WAITING, INTERRUPTED} else "failed"
+
+
+def _verdict(
+    task_state: TaskState, kept: Checkpoint, evidence: Sequence[Recorded], ledger: Sequence[Mapping[str, Any]]
+) -> str | None:
+    """Return the verdict: PARTIAL if a failed attempt has some of its proof, None if nothing was judged."""
+    if kept.status in outcome.DONE:
+        return outcome.PASS
+    if kept.status == outcome.SKIPPED or task_state.attempt.outcome not in {None, outcome.FAILED}:
+        return None
+    broken = any(line["status"] not in {ledgers.DECLARED, *symbols.HOLDING} for line in ledger)
+    passed = any(recorded["result"] == proof.PASSED for recorded in evidence)
+    return outcome.PARTIAL if passed and not broken else outcome.FAIL

@@ -157,7 +157,6 @@ def test_an_answer_to_a_question_that_is_not_open_is_bad_input(strict: Project) 
     given = ("approve", "1", "--hash", contract(strict), "--json", "--answer")
     answer = strict.quick(*given, "rollback=yes")
     assert (answer.code, answer.error["code"]) == (3, "approval.unknown-question")
-    assert strict.quick(*given, "design=maybe").code == 2
 
 
 def test_an_unstated_requirement_is_answered_by_its_id(strict: Project) -> None:

@@ -65,8 +65,6 @@ def test_the_program_that_would_start_is_shown(project: Project) -> None:
     agent = ask(project)[0]["agent"]
     assert isinstance(agent, dict)
     assert agent["argv"][-1] == SCRIPT
-    for flags in (("--dry-run",), ("--force",), ("--events",)):
-        assert project.quick("execute-phase", "1", "--ask", *flags).code == 2
 
 
 def test_the_builder_gets_the_plan_s_assumptions_and_decisions(project: Project, home: Path) -> None:

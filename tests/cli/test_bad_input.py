@@ -123,7 +123,6 @@ USAGE: Mapping[str, tuple[str, ...]] = {
     "an argument too many": ("status", "1", "2"),
     "a bad choice": ("graph", "1", "--format", "png"),
     "a bad status of a handoff": ("handoff", "list", "--status", "bogus"),
-    "a file that no plan can name": ("quick", "Fix it", "--files", "docs/new\nline.txt"),
     "a bad number": ("execute-phase", "1", "--max-attempts", "none"),
     "a missing value": ("log", "--limit"),
     "a reason that is missing": ("accept", "T1-01"),
@@ -142,18 +141,20 @@ def test_wrong_usage_exits_2_with_and_without_json(project: Project) -> None:
 
 
 CLASHING = (
-    "approve 1 --revoke --pin-base", "approve 1 --file a.json", "approve 1 --answer design", "approve 1 --expires soon",
-    "audit bundle 1 --sign key", "check-plan 1 --diff --run-checks", "execute-phase 1 --ask --force", "log --kind nope",
+    "approve 1 --revoke --hash 00", "approve 1 --file a.json", "approve 1 --answer design=maybe",
+    "approve 1 --expires soon", "audit bundle 1 --sign key", "check-plan 1 --diff --run-checks",
+    "execute-phase 1 --ask --dry-run", "execute-phase 1 --ask --force", "log --kind nope",
     "metrics --since 2026-01-01 --prometheus", "plan discuss 1 --answer A=b --more", "plan discuss 1 --answer A",
-    "prove", "quick ''", "quick A --files 'a\tb'", "roadmap --goal A", "show T1-01 --attempt 1",
-    "stop --force --after-task", "watch 1 --all", "workflow run", "workflow run A --input b",
+    "prove", "quick ' '", "quick A --files 'a\nb'", "roadmap --goal A", "show T1-01 --attempt 1",
+    "show T1-01 --facts-only", "show T1-01 --diff --approve 00", "show T1-01 --debug --attempt 1",
+    "stop --force --after-task", "watch 1 --all", "workflow run", "workflow run A --input b", "log --follow",
 )  # fmt: skip
 """Options that exclude or need each other, and values that no repository accepts."""
 
 
 def test_wrong_usage_is_reported_before_a_missing_repository(project: Project, tmp_path: Path) -> None:
     outside = Project(project.repo, tmp_path)
-    for words in (*CLASHING, "log --follow"):
+    for words in CLASHING:
         answer = outside.json(*shlex.split(words))
         assert (answer.code, answer.error["code"]) == (2, "log.unknown-kind" if "nope" in words else "usage"), words
 

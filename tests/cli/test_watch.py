@@ -67,7 +67,6 @@ def test_every_phase_is_shown_with_the_newest_events_and_again_when_they_change(
     assert shown["events"][-1]["seq"] == project.events("1")[-1]["seq"]
     text = project.quick("watch", "--all").out
     assert text.index("Phase 1 The first step: halted") < text.index("Newest events:") < text.index("task.waiting")
-    assert project.quick("watch", "--all", "1").code == 2
     screen, pauses = Terminal(), iter(range(2))
 
     def pause(*_: object) -> None:

@@ -15,7 +15,7 @@ from idumb.domain.finding import ERROR
 from idumb.markdown import report_files
 from idumb.markdown.plans import plan_parser
 from idumb.system.files import shipped_files
-from idumb.views.reports import plan_files
+from idumb.views import plan_files
 
 TEMPLATE = (Path(__file__).resolve().parents[2] / "templates/phase-plan.md").read_text()
 words = st.text(

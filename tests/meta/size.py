@@ -11,7 +11,8 @@ _ENGINE = ("attempt", "engine", "worktree", "core", "session", "ports", "contrac
 _ENGINE_ROOMS = tuple(f"app/{room}/" for room in _ENGINE)
 
 _SEE = (
-    "views/html/",
+    "views/page.py",
+    "views/page_pictures.py",
     "app/reading/report_page.py",
     "app/reading/expected.py",
     "app/reading/debugging.py",

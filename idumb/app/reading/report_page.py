@@ -1,4 +1,4 @@
-"""What the page of a run shows, read from the log. `views/html` renders it."""
+"""What the page of a run shows, read from the log. `views/page.py` renders it."""
 
 from __future__ import annotations
 

@@ -124,19 +124,6 @@ def test_the_display_pauses_during_a_question() -> None:
     assert display.seen == ["pause", "resume"]
 
 
-class _Mumbling(io.StringIO):
-    """A screen with a user who types one unclear answer."""
-
-    def __init__(self, keyboard: int) -> None:
-        super().__init__()
-        self.keyboard = keyboard
-
-    def write(self, text: str) -> int:
-        if text.startswith("Your choice") and "That is not a choice" not in self.getvalue():
-            os.write(self.keyboard, b"mumble\n")
-        return super().write(text)
-
-
 @pytest.fixture
 def keyboard() -> Iterator[tuple[int, TextIO]]:
     """The two ends of a terminal without a user."""

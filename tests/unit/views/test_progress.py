@@ -108,18 +108,12 @@ FAILED_CHECK = [
 OUTPUT = "assert 1 == 2\n  where 1 = one()\n\nthree\nfour\nfive\nsix\nseven\n"
 
 
-def test_a_failed_check_shows_its_exit_code_and_the_first_lines_of_its_output() -> None:
-    """R-RUN-5."""
-    log = examples.Log(examples.slugs())
-    _failing(log, OUTPUT)
-    assert _lines(log)[-8:] == FAILED_CHECK
-
-
 def test_the_live_table_keeps_failures_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-RUN-5: the same lines as without a terminal, under the task and the attempt."""
+    """R-RUN-5: the first lines of a check's output, as without a terminal, under the task and the attempt."""
     log = examples.Log(examples.slugs())
     live, stream = _live(log, monkeypatch)
     _failing(log, OUTPUT)
+    assert _lines(log)[-8:] == FAILED_CHECK
     log.add("attempt.started", "T1-02", 2, base="", snapshot="")
     for event in log.events:
         live.event(event)

@@ -9,7 +9,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from idumb.views.reports import checkpoint, run_status, summary, verification
+from idumb.views import summary
+from idumb.views.documents import MarkdownDocuments
 from tests.support.cases import every
 from tests.unit.views import examples
 
@@ -42,13 +43,18 @@ def _summary(log: examples.Log, **more: Any) -> str:
 
 def _verification(log: examples.Log | None = None, **changes: Any) -> str:
     contract = (log or examples.Log(examples.slugs())).contract
-    return verification.render(contract, examples.record(contract, **changes), now=NOW)
+    return MarkdownDocuments.verification(contract, examples.record(contract, **changes), now=NOW)
+
+
+def _checkpoint(log: examples.Log, task: str = "T1-02", **more: Any) -> str:
+    evidence = log.evidence_by_task.get(task, ())
+    return MarkdownDocuments.checkpoint(log.state, log.contract.tasks[task], evidence=evidence, **more)
 
 
 def test_a_checkpoint_carries_the_fields_of_idumb_first_and_in_order() -> None:
     """R-GIT-2: git hash, files, result, attempts, error, duration, and the snapshot."""
     log = examples.partial_run()
-    front = _front(checkpoint.render(log.state, log.contract.tasks["T1-02"], evidence=log.evidence_by_task["T1-02"]))
+    front = _front(_checkpoint(log))
     assert list(front)[:10] == [
         "id", "timestamp", "task_id", "status", "git_hash", "files_modified", "validation_result", "retry_count",
         "error_message", "duration_seconds",
@@ -63,9 +69,7 @@ def test_a_checkpoint_carries_the_fields_of_idumb_first_and_in_order() -> None:
 def test_a_checkpoint_shows_evidence_ledger_and_deviations() -> None:
     log = examples.partial_run()
     ledger = [{"path": "notes|1.txt", "status": "undeclared", "actual": "created", "declared": None}]
-    text = checkpoint.render(
-        log.state, log.contract.tasks["T1-02"], evidence=log.evidence_by_task["T1-02"], ledger=ledger
-    )
+    text = _checkpoint(log, ledger=ledger)
     assert _section(text, "Evidence").count("| AC-1") == 1
     assert r"| `notes\|1.txt` | nothing | created | undeclared |" in _section(text, "Ledger")
     assert "undeclared file: notes.txt" in _section(text, "Deviations")
@@ -76,24 +80,20 @@ def test_a_partial_proof_is_partial_unless_the_ledger_is_broken(ledger_status: s
     log = examples.partial_run()
     log.evidence("T1-02", "AC-2", "passed", 2)
     line = {"path": "a", "status": ledger_status, "actual": "created", "declared": None}
-    text = checkpoint.render(
-        log.state, log.contract.tasks["T1-02"], evidence=log.evidence_by_task["T1-02"], ledger=[line]
-    )
-    assert _front(text)["verdict"] == verdict
+    assert _front(_checkpoint(log, ledger=[line]))["verdict"] == verdict
 
 
 def test_a_person_s_answer_is_shown_as_proof() -> None:
     log = examples.Log(examples.slugs())
     log.evidence("T1-01", "AC-1", "passed", command=None, exit_code=None, output="ann answered yes: | fine")
     log.complete("T1-01")
-    text = checkpoint.render(log.state, log.contract.tasks["T1-01"], evidence=log.evidence_by_task["T1-01"])
-    assert r"| AC-1 | passed | ann answered yes: \| fine | - |" in text
+    assert r"| AC-1 | passed | ann answered yes: \| fine | - |" in _checkpoint(log, "T1-01")
 
 
 def test_progress_has_the_lists_of_idumb_and_the_remaining_tasks() -> None:
     """R-LOG-4."""
     log = examples.partial_run()
-    progress = json.loads(run_status.progress(log.state, log.statuses))
+    progress = json.loads(MarkdownDocuments.progress(log.state, log.statuses))
     assert (progress["completed"], progress["failed"], progress["blocked"]) == (
         ["T1-01", "T1-04"],
         ["T1-02"],
@@ -107,7 +107,7 @@ def test_progress_has_the_lists_of_idumb_and_the_remaining_tasks() -> None:
 def test_an_accepted_task_counts_as_completed_and_is_listed_separately() -> None:
     log = examples.partial_run()
     log.add("task.accepted", "T1-02", reason="good enough", commit=None)
-    progress = json.loads(run_status.progress(log.state, log.statuses))
+    progress = json.loads(MarkdownDocuments.progress(log.state, log.statuses))
     assert "T1-02" in progress["completed"]
     assert progress["accepted"] == ["T1-02"]
     assert "accepted by a person: good enough" in _section(_summary(log), "Completed Tasks")
@@ -183,17 +183,9 @@ def test_the_summary_lists_deviations_of_scope_and_time_and_answers() -> None:
 def test_work_of_an_earlier_run_is_listed_and_not_counted_again() -> None:
     log = examples.Log(examples.slugs())
     before = {
-        "status": "completed",
-        "git_hash": examples.COMMIT,
-        "snapshot": "5" * 40,
-        "tree": examples.TREE,
-        "files": ["src/slug.py"],
-        "attempt": 1,
-        "seconds": 600.0,
-        "at": NOW,
-        "seq": 3,
-        "commit": examples.COMMIT,
-    }
+        "status": "completed", "git_hash": examples.COMMIT, "snapshot": "5" * 40, "tree": examples.TREE,
+        "files": ["src/slug.py"], "attempt": 1, "seconds": 600.0, "at": NOW, "seq": 3, "commit": examples.COMMIT,
+    }  # fmt: skip
     fields = {"from_run": "fedcba", "status": "completed", "reason": "", "effect": "", "checkpoint": before}
     log.add("task.carried", "T1-01", **fields)
     text = _summary(log)
@@ -208,7 +200,7 @@ def test_foreign_text_breaks_no_table_of_the_reports() -> None:
     log.evidence("T1-02", "AC-1", "failed", output="```\n# no heading\n\x1b[2J", command="echo `|` <b>")
     log.complete("T1-01")
     log.fail("T1-02", examples.NASTY, "a|b\n`c`.py", deviations=[examples.NASTY], feedback="```\nmore")
-    for text in (_summary(log), _verification(log), checkpoint.render(log.state, log.contract.tasks["T1-02"])):
+    for text in (_summary(log), _verification(log), _checkpoint(log)):
         _front(text)
         assert "<script" not in text.split("---\n", 2)[2]
         assert "\x1b" not in text

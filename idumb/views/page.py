@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import jinja2
-from markupsafe import Markup
+import mistune
+import pygments
+from markupsafe import Markup, escape
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_for_filename
+from pygments.lexers.special import TextLexer
+from pygments.util import ClassNotFound
 
 from idumb.app.reading.report_page import Card, Page
 from idumb.domain import outcome, wording
 from idumb.domain.runs.spending import Spent
 from idumb.system.files import shipped_files
-from idumb.views import quantities
-from idumb.views.html import code, graph_svg, timeline
+from idumb.views import page_pictures, quantities
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
 
 _MOST_LINES, _MOST_OF_ALL = 2000, 40_000
 """Lines of differences that are shown: of one task, and of all tasks together."""
@@ -24,16 +33,17 @@ _MOST_OUTPUT = 4000
 """Characters of an output that are shown: its end."""
 _MOST_TRANSCRIPT, _MOST_OF_TRANSCRIPTS = 16 * 1024, 1024 * 1024
 """Bytes of a transcript that are shown, its end, and of all transcripts together."""
+_FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
 def render(page: Page, redact: Callable[[str], str]) -> str:
     """Return the page as HTML. `redact` removes secrets from each text."""
     script = shipped_files.template("reports/page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    bars, pauses = timeline.place(page.spans)
+    bars, pauses = page_pictures.timeline(page.spans)
     titles = {name: redact(task.title) for name, task in page.contract.tasks.items()}
     statuses = {card.task.id: card.status for card in page.cards}
-    graph = graph_svg.draw(page.waves, page.contract.dependencies, titles, statuses)
+    graph = page_pictures.graph(page.waves, page.contract.dependencies, titles, statuses)
     return (
         _environment(redact)
         .get_template("page.html")
@@ -50,7 +60,7 @@ def render(page: Page, redact: Callable[[str], str]) -> str:
             graph=Markup(graph),  # noqa: S704 - it escapes its texts
             transcript_bytes=_bytes_of_each(page),
             lines=min(_MOST_LINES, _MOST_OF_ALL // max(len(page.cards), 1)),
-            style=Markup(shipped_files.template("reports/page.css")) + code.styles(),  # noqa: S704 - our own
+            style=Markup(shipped_files.template("reports/page.css")) + _styles(),  # noqa: S704 - our own
             script=Markup(script),  # noqa: S704 - our own
             digest=digest,
         )
@@ -76,8 +86,8 @@ def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
         trim_blocks=True,
     )
     environment.filters.update(
-        prose=lambda text: code.prose(redact(text)),
-        difference=lambda text, most: code.difference(redact(text), most),
+        prose=lambda text: _prose(redact(text)),
+        difference=lambda text, most: _difference(redact(text), most),
         last_bytes=_last_bytes,
         end=lambda text: text if len(text) <= _MOST_OUTPUT else f"…{text[-_MOST_OUTPUT:]}",
         counted=quantities.counted,
@@ -132,3 +142,71 @@ def _search(card: Card) -> str:
     files += [claim.path for claim in card.task.files or ()]
     reasons = [str(attempt.get("reason") or "") for attempt in card.attempts]
     return " ".join((card.task.id, card.task.title, card.status, *card.task.requirements, *files, *reasons)).casefold()
+
+
+class _Prose(mistune.HTMLRenderer):
+    """Renders prose without anything that a browser would load."""
+
+    def image(self, text: str, url: str, title: str | None = None) -> str:
+        return self.link(text or url, url, title)
+
+
+_markdown: Callable[[str], Any] = mistune.Markdown(_Prose(escape=True))
+
+
+def _prose(text: str) -> Markup:
+    """Return Markdown as HTML. Markup in it is shown as text."""
+    return Markup(_markdown(text))  # noqa: S704 - the renderer escapes
+
+
+def _styles() -> Markup:
+    """Return the style sheet of the colours, for light and dark screens."""
+    dark = f"@media(prefers-color-scheme:dark){{{_style('github-dark')}}}"
+    return Markup(f"{_style('default')}\n{dark}")  # noqa: S704 - from the library
+
+
+def _style(name: str) -> str:
+    rules: str = HtmlFormatter(style=name).get_style_defs("pre.diff")  # type: ignore[no-untyped-call]
+    return rules
+
+
+def _difference(text: str, most: int) -> Markup:
+    """Return a difference of git as lines with colours; after `most` lines, only how many follow."""
+    lines = [line for line in text.splitlines() if not line.startswith(("index ", "diff --git "))]
+    shown = Markup("\n").join(_lines(lines[:most]))
+    left = len(lines) - most
+    return shown if left <= 0 else shown + escape(f"\n… and {left} lines more")
+
+
+def _lines(lines: list[str]) -> Iterator[Markup]:
+    lexer: Lexer = TextLexer()
+    hunk: list[str] = []
+    for line in [*lines, "@@"]:
+        if line[:1] in ("+", "-", " ") and not line.startswith(("+++ ", "--- ")):
+            hunk.append(line)
+            continue
+        yield from _hunk(hunk, lexer)
+        hunk = []
+        if line.startswith(("+++ ", "--- ")) and not line.endswith("/dev/null"):
+            lexer = _lexer(line[4:].removeprefix("a/").removeprefix("b/"))
+        if line != "@@":
+            yield Markup('<span class="{}">{}</span>').format("hunk" if line.startswith("@@") else "head", line)
+
+
+def _hunk(hunk: list[str], lexer: Lexer) -> Iterator[Markup]:
+    if not hunk:
+        return
+    coloured = pygments.highlight("\n".join(line[1:] for line in hunk), lexer, _FORMATTER).split("\n")
+    kinds = {"+": "add", "-": "del", " ": "same"}
+    for line, code in zip(hunk, coloured, strict=False):
+        sign = line[0]
+        safe = Markup(code)  # noqa: S704 - the formatter escapes
+        yield Markup('<span class="{}">{}{}</span>').format(kinds[sign], sign, safe)
+
+
+@functools.cache
+def _lexer(path: str) -> Lexer:
+    try:
+        return get_lexer_for_filename(path, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return TextLexer(stripnl=False, ensurenl=False)

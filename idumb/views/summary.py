@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from idumb.domain import outcome, rerun
@@ -12,9 +11,8 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import STOPPED
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState, TaskState
-from idumb.views import graph, quantities
-from idumb.views.reports import rendering, run_status
-from idumb.views.reports.rendering import Recorded
+from idumb.views import graph, quantities, report_templates
+from idumb.views.report_templates import Recorded
 
 Tasks = Mapping[str, TaskState]
 Evidence = Mapping[str, Sequence[Recorded]]
@@ -24,6 +22,8 @@ LineCounts = Mapping[str, tuple[int | None, int | None]]
 MOST_NODES = 120
 _MOST_COMMANDS = 100
 _ENDED = frozenset({run.COMPLETED, run.FAILED})
+_BLOCKING = frozenset({outcome.FAILED, outcome.SKIPPED, outcome.BLOCKED})
+_MOST_CAUSES = 5
 _IN_NO_TABLE = (outcome.SKIPPED, outcome.WAITING, *outcome.NOT_RUN)
 
 
@@ -44,15 +44,18 @@ def render(
     - `links`: by task, the path of its checkpoint from the summary's folder.
     - `clone`: the shell lines that clone the work.
     """
-    ids = partial(run_status.with_status, statuses)
+
+    def ids(*wanted: str) -> tuple[str, ...]:
+        return tuple(id for id, status in statuses.items() if status in wanted)
+
     tasks = {id: state.tasks.get(id) or TaskState(id, "") for id in statuses}
-    done, skipped = ids(*outcome.DONE), ids(outcome.SKIPPED)
+    done, skipped, settled = ids(*outcome.DONE), ids(outcome.SKIPPED), ids(*outcome.ENDED)
     reasons = {id: _reasons(task) for id, task in tasks.items()}
-    causes = run_status.causes(contract, statuses)
+    causes = _causes(contract, statuses)
     spent = spending.total(state.spent.values())
     reported = spent.tokens or spent.cost_usd or spent.unknown_tokens or spent.unknown_cost
     files = _files(state, line_counts)
-    return rendering.render(
+    return report_templates.render(
         "summary.md",
         phase=contract.phase,
         contract=contract,
@@ -64,7 +67,7 @@ def render(
         now=now,
         links=links,
         ended=state.state in _ENDED,
-        result=run_status.result(statuses),
+        result="pass" if len(settled) == len(statuses) else "partial" if settled else "fail",
         seconds=sum(task.progress.seconds for task in state.tasks.values()),
         used=quantities.spent(spent) if reported else {},
         done=done,
@@ -81,7 +84,7 @@ def render(
         causes=causes,
         picture=_picture(contract, statuses),
         blocked_picture=_blocked_picture(contract, statuses, causes),
-        controls=[(id, *row) for id in done for row in rendering.controls(evidence.get(id, ()))],
+        controls=[(id, *row) for id in done for row in report_templates.controls(evidence.get(id, ()))],
         proof=_proof(contract, done, evidence, clone),
         reasons=reasons,
         deviations=_deviations(contract, state, tasks, reasons, skipped),
@@ -94,6 +97,20 @@ def render(
             for question in state.decisions.values()
         ),
     )
+
+
+def _causes(contract: Contract, standing: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return, for each blocked task, the failed or skipped tasks at its root (at most five)."""
+    roots_by_task: dict[str, tuple[str, ...]] = {}
+    for task_id, status in standing.items():
+        if status != outcome.BLOCKED:
+            continue
+        roots: list[str] = []
+        for needed in contract.dependencies[task_id]:
+            at = standing.get(needed)
+            roots.extend(roots_by_task.get(needed, (needed,) if at in _BLOCKING else ()))
+        roots_by_task[task_id] = tuple(dict.fromkeys(roots))[:_MOST_CAUSES]
+    return roots_by_task
 
 
 def _files(state: RunState, line_counts: LineCounts) -> list[str]:
@@ -133,7 +150,7 @@ def _proof(contract: Contract, ids: Sequence[str], evidence: Evidence, clone: Se
     return {
         "lines": [*clone, *commands[:_MOST_COMMANDS]],
         "more": max(0, len(commands) - _MOST_COMMANDS),
-        "weaker": rendering.weakened(recorded),
+        "weaker": report_templates.weakened(recorded),
     }
 
 

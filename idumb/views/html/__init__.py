@@ -1,1 +1,0 @@
-"""Renders a run as one self-contained HTML page."""

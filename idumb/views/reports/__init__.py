@@ -1,1 +1,0 @@
-"""Documents that idumb writes: SUMMARY, VERIFICATION, checkpoints, handoffs, progress."""
