@@ -20,15 +20,13 @@ from idumb.git import (
     discover,
     git_program,
     guarded_files,
-    index_file,
-    names,
     open_repository,
     path_state,
+    refs,
     stale_locks,
     status,
     tree_objects,
 )
-from idumb.git import refs as own_refs
 from idumb.git.checkouts import rehearsal
 from idumb.git.discover import Project, Repository
 from idumb.git.projects import ProjectPaths
@@ -196,7 +194,7 @@ class GitHistory:
         return found == present and is_there == (found is not None)
 
     def _staged(self) -> Mapping[str, Entry | None]:
-        return index_file.staged(self._place, self.repository)
+        return status.staged(self._place, self.repository)
 
     def make(
         self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False
@@ -229,19 +227,19 @@ class GitHistory:
         if (present := self.head().branch) != name:
             return f"HEAD is on {present or 'no branch'}, and no longer on {name or 'a detached commit'}"
         full = open_repository.branch_of(self.repository)
-        return own_refs.advance(self._place, self.repository, full, commit, expected, message, own)
+        return refs.advance(self._place, self.repository, full, commit, expected, message, own)
 
     def unfollow(self, tree: str) -> None:
         """Give the index HEAD's entries where it has those of `tree`: it followed a commit that was never reached."""
         head = self.head_tree() or tree_objects.EMPTY_TREE
-        index_file.follow(self._place, self.repository, tree, head)
+        status.follow(self._place, self.repository, tree, head)
 
     def begin_branch(self, name: str) -> None:
         """Create a branch at HEAD and switch to it; index and working tree do not change.
 
         Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
-        own_refs.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
+        refs.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
@@ -260,29 +258,29 @@ class GitHistory:
     def refs(self, prefix: str) -> Mapping[str, str]:
         """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
         if prefix.startswith(discover.PREFIX):
-            return names.below(self.repository, self._place, prefix)
+            return refs.below(self.repository, self._place, prefix)
         found = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in found}
 
     def kept(self, name: str) -> str | None:
         """Return the object that idumb keeps under a name below `refs/idumb/`; None if there is none."""
-        return names.find(self.repository, name)
+        return refs.find(self.repository, name)
 
     def keep_ref(self, ref: str, oid: str) -> None:
         """Keep an existing object under a name below `refs/idumb/`, durably."""
-        names.keep(self.repository, self._place, ref, oid)
+        refs.keep(self.repository, self._place, ref, oid)
 
     def fold(self, run: str) -> None:
         """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
-        names.fold(self.repository, self._place, run)
+        refs.fold(self.repository, self._place, run)
 
     def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
         """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
-        names.free(self.repository, self._place, run, is_kept)
+        refs.free(self.repository, self._place, run, is_kept)
 
     def kept_bytes(self) -> int | None:
         """Return how many bytes on disk only `refs/idumb/` keeps; None if git cannot tell, as with missing objects."""
-        return own_refs.bytes_on_disk(self._place)
+        return refs.bytes_on_disk(self._place)
 
     def remove_stale_files(self, since: str | None) -> tuple[str, ...]:
         """Remove locks and temporary files of a killed operation that started at `since`; return their paths.

@@ -1,19 +1,38 @@
-"""Refs below `refs/idumb/`, and the user's branch: moved by compare-and-swap, and forced to disk."""
+"""Refs: the names of what idumb keeps, below `refs/idumb/`, and the user's branch. All are moved by compare-and-swap.
+
+A ref to a tree keeps everything in the tree, and `git log --all` does not show it. But git reads every ref when it
+lists them. So refs are packed now and then, and the names of a finished run become the rows of one tree:
+
+    refs/idumb/worktrees/KEY/runs/RUN/T1-01/1/base    while the run lives
+    refs/idumb/worktrees/KEY/done/RUN                 afterwards; its row `T1-01:1:base` is that tree (no ref has a `:`)
+
+Commits cannot be kept by a tree, so they keep their refs.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Collection, Mapping
+
+import pygit2
+from pygit2.enums import ObjectType
 
 from idumb.domain import errors
-from idumb.git import discover, disk, git_program, index_file, open_repository, tree_objects
+from idumb.domain.action import Action
+from idumb.domain.proof.ledger import Entry
+from idumb.git import discover, disk, git_program, open_repository, status, tree_objects
 from idumb.git.discover import PREFIX, Repository
+from idumb.git.tree_objects import FOLDER, Rows
 from idumb.system import clock
 
-if TYPE_CHECKING:
-    import pygit2
-
+_WORKTREE = rf"(?P<worktree>{PREFIX}worktrees/[^/]+)"
+_OF_RUN = re.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
+_OF_DONE = re.compile(rf"{_WORKTREE}/done/(?P<run>[^/]+)")
+_MANY = 250
+"""So many loose refs are worth packing."""
+# New refs of this process since it last packed, by shared git folder.
+_loose: dict[str, int] = {}
 _WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries to move a ref that git has locked."""
 _COMMITS = 2000
@@ -21,8 +40,6 @@ _COMMITS = 2000
 
 def current(repository: pygit2.Repository, ref: str) -> str | None:
     """Return what a ref names, or None. Refusal `git.ref-moved` if its file is damaged."""
-    import pygit2
-
     try:
         present = repository.references.get(ref)
     except (pygit2.GitError, ValueError) as problem:
@@ -44,8 +61,6 @@ def swap(repository: pygit2.Repository, place: Repository, ref: str, old: str | 
     Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if it has another value, or git
     refuses.
     """
-    import pygit2
-
     path = os.path.join(place.git_dir if ref == "HEAD" else place.common_dir, ref)
     folder = above = os.path.dirname(path)
     while not os.path.isdir(above):
@@ -108,6 +123,169 @@ def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
     disk.force([os.path.join(place.common_dir, "refs"), place.common_dir])
 
 
+def find(repository: pygit2.Repository, name: str) -> str | None:
+    """Return the object of a name, or None."""
+    oid, of_run = current(repository, name), _OF_RUN.fullmatch(name)
+    if oid is None and of_run is not None:
+        done = current(repository, f"{of_run['worktree']}/done/{of_run['run']}")
+        item = _rows(repository, done).get(of_run["name"].replace("/", ":"))
+        return None if item is None else item.oid
+    return oid
+
+
+def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict[str, str]:
+    """Return the names that start with a prefix of idumb's, with their objects."""
+    folded: dict[str, str] = {}
+    present = discover.listed(place.common_dir, PREFIX)
+    for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
+        run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
+        if run.startswith(prefix) or prefix.startswith(run):
+            folded |= {run + row.replace(":", "/"): item.oid for row, item in _rows(repository, done).items()}
+    return {name: oid for name, oid in {**folded, **present}.items() if name.startswith(prefix)}
+
+
+def put(repository: pygit2.Repository, place: Repository, name: str, oid: str, reason: str = "") -> None:
+    """Give an object a name, durably. Refusal `git.ref-moved` if another process does so at the same time."""
+    move(repository, place, name, oid, reason)
+    _loose[place.common_dir] = _loose.get(place.common_dir, 0) + 1
+    if _loose[place.common_dir] >= _MANY:
+        _loose[place.common_dir] = 0
+        git_program.write(place.root, ["pack-refs", "--all"])  # a failure costs only time
+
+
+def keep(repository: pygit2.Repository, place: Repository, name: str, oid: str) -> None:
+    """Give an existing object a name. Refusal `git.ref-moved` if it is missing, or a tree with missing parts.
+
+    `git gc` fails in a repository in which a ref reaches a missing object.
+    """
+    whole = ["rev-list", "--objects", "--no-walk", "--quiet", "--missing=allow-promisor", oid]
+    if git_program.read(place.root, whole).status:  # libgit2 would answer from its memory
+        words = f"{name} could not be kept: object {oid} does not exist, or not all of it"
+        raise errors.Refusal("git.ref-moved", words, hint=Action("doctor"))
+    put(repository, place, name, oid, "keep")
+
+
+def fold(repository: pygit2.Repository, place: Repository, run: str) -> None:
+    """Move the names of a finished run into one tree. `run` is their prefix. If it is killed, repeat it.
+
+    The tree gets its name before the others are deleted.
+    """
+    trees = {ref: oid for ref, oid in discover.listed(place.common_dir, run).items() if _is_tree(repository, oid)}
+    if not trees:
+        return
+    done = _done(run)
+    rows = dict(_rows(repository, current(repository, done)))
+    rows |= {ref[len(run) :].replace("/", ":"): Entry(FOLDER, oid) for ref, oid in trees.items()}
+    move(repository, place, done, tree_objects.write(repository, rows), "a finished run")
+    delete_all(place, trees)
+
+
+def free(repository: pygit2.Repository, place: Repository, run: str, is_kept: Callable[[str], bool]) -> None:
+    """Drop the names of a finished run, except trees whose name below `run` is kept. If it is killed, repeat it.
+
+    Refusal `git.ref-moved` if another process moved one meanwhile.
+    """
+    fold(repository, place, run)
+    done, dropped = _done(run), dict(discover.listed(place.common_dir, run))
+    tree = current(repository, done)
+    rows = _rows(repository, tree)
+    kept = {row: item for row, item in rows.items() if is_kept(row.replace(":", "/"))}
+    if tree is not None and not kept:
+        dropped[done] = tree
+    elif kept.keys() != rows.keys():
+        move(repository, place, done, tree_objects.write(repository, kept), "freed")
+    if dropped:
+        delete_all(place, dropped)
+
+
+def _done(run: str) -> str:
+    """Return the ref of a finished run; `run` is the prefix of its names while it lives."""
+    worktree, _, name = run.rstrip("/").rpartition("/runs/")
+    return f"{worktree}/done/{name}"
+
+
+def _is_tree(repository: pygit2.Repository, oid: str) -> bool:
+    """Return whether a tree exists."""
+    try:
+        return repository.odb.read_header(pygit2.Oid(hex=oid))[0] == ObjectType.TREE
+    except (KeyError, ValueError, pygit2.GitError):
+        return False  # `doctor` reports it
+
+
+def _rows(repository: pygit2.Repository, tree: str | None) -> Rows:
+    """Return the rows of a finished run, none without a tree. Refusal `git.object-missing` if it cannot be read."""
+    try:
+        return {} if tree is None else tree_objects.rows(repository, tree)
+    except (KeyError, ValueError, pygit2.GitError) as problem:
+        words = f"tree {tree} with the names of a finished run is missing or damaged: {problem}"
+        raise errors.Refusal("git.object-missing", words, hint=Action.of("doctor", "--fix")) from problem
+
+
+def advance(
+    place: Repository,
+    repository: pygit2.Repository,
+    branch: str | None,
+    commit: str,
+    expected: str | None,
+    message: str,
+    own: Collection[str] = (),
+) -> str:
+    """Move the branch to a commit on top of `expected`, by compare-and-swap; None is a detached HEAD.
+
+    First the index gets the entries of the paths that the commit changed, where it still has those from before: what
+    else the user staged for them stays, except of `own`, of which the commit has his files as they are. The other way
+    round, his next commit would undo the work if idumb were killed between the two. Return git's words if it refuses;
+    the index is then as HEAD has it.
+    Repeating the call is safe.
+    """
+    if open_repository.head_of(repository) == commit:
+        disk.force_below(*((place.git_dir, ["HEAD"]) if branch is None else (place.common_dir, [branch])))
+        return ""
+    before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
+    try:
+        followed = status.follow(place, repository, before, after, own)
+    except errors.Refusal as refusal:
+        return str(refusal)
+    # Before the branch: git does not force it, and its rename must not precede its bytes.
+    disk.force(path for path in (status.path_of(place), place.git_dir) if os.path.exists(path))
+    try:
+        swap(repository, place, branch or "HEAD", expected, commit, message)
+    except errors.Refusal as refusal:
+        present = tree_objects.tree_of(repository, open_repository.head_of(repository))
+        status.set_to(place, repository, present, followed)
+        return str(refusal)
+    return ""
+
+
+def begin(place: Repository, repository: pygit2.Repository, name: str, commit: str | None) -> None:
+    """Create a branch at `commit` and put HEAD on it. Index and files stay. If it was killed, repeat it.
+
+    Refusal `git.branch-name`, `git.branch-exists` or `git.failed`.
+    """
+    if git_program.read(place.root, ["check-ref-format", "--branch", name]).status != 0:
+        raise errors.Refusal(
+            "git.branch-name", f"{name!r} is not a valid branch name.", hint="Correct git.branch_name or --branch"
+        )
+    ref = f"refs/heads/{name}"
+    if commit is not None:
+        _create(place, repository, name, ref, commit)
+    place.guard()
+    git_program.change(place.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
+    disk.force([os.path.join(place.git_dir, "HEAD"), place.git_dir])
+
+
+def _create(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:
+    present, branch = repository.references.get(ref), repository.branches.local.get(name)
+    is_elsewhere = branch is not None and branch.is_checked_out()
+    if present is not None and (str(present.resolve().target) != commit or is_elsewhere):
+        words = f"Branch {name} already exists, and it is not where HEAD is."
+        raise errors.Refusal(
+            "git.branch-exists", words, hint=f"git switch {name}, or choose another name: --branch NAME"
+        )
+    if present is None:
+        swap(repository, place, ref, None, commit, f"on to {name}")
+
+
 def of_user(common_dir: str) -> dict[str, str]:
     """Return the user's refs: name to a commit or tag id, or to the name of another ref. Raises OSError."""
     return {name: oid for name, oid in discover.listed(common_dir, "refs/").items() if not name.startswith(PREFIX)}
@@ -154,68 +332,3 @@ class GitKeptRefs:
     def delete(self, expected: Mapping[str, str]) -> None:
         """Delete all or none, each only if it has its expected value."""
         delete_all(self._place, expected)
-
-
-def advance(
-    place: Repository,
-    repository: pygit2.Repository,
-    branch: str | None,
-    commit: str,
-    expected: str | None,
-    message: str,
-    own: Collection[str] = (),
-) -> str:
-    """Move the branch to a commit on top of `expected`, by compare-and-swap; None is a detached HEAD.
-
-    First the index gets the entries of the paths that the commit changed, where it still has those from before: what
-    else the user staged for them stays, except of `own`, of which the commit has his files as they are. The other way
-    round, his next commit would undo the work if idumb were killed between the two. Return git's words if it refuses;
-    the index is then as HEAD has it.
-    Repeating the call is safe.
-    """
-    if open_repository.head_of(repository) == commit:
-        disk.force_below(*((place.git_dir, ["HEAD"]) if branch is None else (place.common_dir, [branch])))
-        return ""
-    before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
-    try:
-        followed = index_file.follow(place, repository, before, after, own)
-    except errors.Refusal as refusal:
-        return str(refusal)
-    # Before the branch: git does not force it, and its rename must not precede its bytes.
-    disk.force(path for path in (index_file.path_of(place), place.git_dir) if os.path.exists(path))
-    try:
-        swap(repository, place, branch or "HEAD", expected, commit, message)
-    except errors.Refusal as refusal:
-        present = tree_objects.tree_of(repository, open_repository.head_of(repository))
-        index_file.set_to(place, repository, present, followed)
-        return str(refusal)
-    return ""
-
-
-def begin(place: Repository, repository: pygit2.Repository, name: str, commit: str | None) -> None:
-    """Create a branch at `commit` and put HEAD on it. Index and files stay. If it was killed, repeat it.
-
-    Refusal `git.branch-name`, `git.branch-exists` or `git.failed`.
-    """
-    if git_program.read(place.root, ["check-ref-format", "--branch", name]).status != 0:
-        raise errors.Refusal(
-            "git.branch-name", f"{name!r} is not a valid branch name.", hint="Correct git.branch_name or --branch"
-        )
-    ref = f"refs/heads/{name}"
-    if commit is not None:
-        _create(place, repository, name, ref, commit)
-    place.guard()
-    git_program.change(place.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
-    disk.force([os.path.join(place.git_dir, "HEAD"), place.git_dir])
-
-
-def _create(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:
-    present, branch = repository.references.get(ref), repository.branches.local.get(name)
-    is_elsewhere = branch is not None and branch.is_checked_out()
-    if present is not None and (str(present.resolve().target) != commit or is_elsewhere):
-        words = f"Branch {name} already exists, and it is not where HEAD is."
-        raise errors.Refusal(
-            "git.branch-exists", words, hint=f"git switch {name}, or choose another name: --branch NAME"
-        )
-    if present is None:
-        swap(repository, place, ref, None, commit, f"on to {name}")

@@ -15,8 +15,7 @@ from pygit2.enums import ObjectType
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, disk, index_file, names, open_repository, tree_objects
-from idumb.git import refs as own_refs
+from idumb.git import discover, disk, open_repository, refs, status, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
@@ -85,7 +84,7 @@ class Snapshots:
             items[HEAD] = Entry(FOLDER, tree_objects.tree_of(self.repository, head))
             self._keep_head(head)
         self.repository.see_packs()
-        if staged := index_file.staged_tree(self._place, self.repository):
+        if staged := status.staged_tree(self._place, self.repository):
             items[STAGED] = Entry(FOLDER, staged)
         return self._keep(ref, tree, reason, items)
 
@@ -94,8 +93,8 @@ class Snapshots:
         if head == self._head:
             return
         ref = f"{discover.PREFIX}worktrees/{self._objects.worktree_id}/head"
-        if own_refs.current(self.repository, ref) != head:
-            own_refs.move(self.repository, self._objects, ref, head)
+        if refs.current(self.repository, ref) != head:
+            refs.move(self.repository, self._objects, ref, head)
         self._head = head
 
     def store(self, data: bytes) -> str:
@@ -115,12 +114,12 @@ class Snapshots:
             if not tree_objects.is_stored(self.repository, oid):
                 raise open_repository.unreadable(oid)
         tree = tree_objects.write(self.repository, {name: Entry(FILE, oid) for name, oid in blobs.items()})
-        names.put(self.repository, self._objects, ref, tree, reason)
+        refs.put(self.repository, self._objects, ref, tree, reason)
         return tree
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         """Return the blobs by name that `keep_blobs` stored under `ref`; empty if there are none."""
-        kept = names.find(self.repository, ref)
+        kept = refs.find(self.repository, ref)
         rows = {} if kept is None else tree_objects.rows(self.repository, kept)
         return {name: entry.oid for name, entry in rows.items()}
 
@@ -134,7 +133,7 @@ class Snapshots:
             tree_objects.write(self.repository, {})
         oid = tree_objects.write(self.repository, items)
         disk.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
-        names.put(self.repository, self._objects, ref, oid, reason)
+        refs.put(self.repository, self._objects, ref, oid, reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         self.repository.see_packs()
         self._require_stored(oid, items, whole=False)

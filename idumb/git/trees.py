@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
-from idumb.git import disk, git_program, guarded_files, index_file, links, path_state, status, tree_objects, write_back
+from idumb.git import disk, git_program, guarded_files, path_state, status, tree_objects, write_back
 from idumb.git.discover import Repository
 from idumb.git.projects import ProjectPaths
 from idumb.git.snapshot import Snapshots
 from idumb.git.tree_objects import FOLDER
 
 _ATTRIBUTES = ".gitattributes"
+_ABSOLUTE = re.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
+_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
 
 
@@ -68,12 +72,27 @@ class GitTrees(Snapshots):
         return self.paths.kept(self.shadow.repositories)
 
     def outside_target(self, link: str) -> str | None:
-        """Return the target of a link that leads out of the workspace, or None."""
-        return links.outside_target(self._place.root, self.paths.stored(link))
+        """Return the target of a link that leads out of the workspace; None if it stays inside.
+
+        An absolute link always leads out, because a clone is elsewhere. A link into git's own folder leads out too.
+        """
+        root, place = self._place.root, os.path.join(self._place.root, self.paths.stored(link))
+        if not os.path.islink(place):
+            return None
+        target, real = os.readlink(place), os.path.realpath(place)
+        is_inside = f"{real}/".startswith(f"{root}/") and not f"{real}/".lower().startswith(f"{root}/.git/".lower())
+        return None if is_inside and not os.path.isabs(target) else target
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
-        """Return the absolute paths in a file that exist now, and that only this machine is sure to have."""
-        return links.places_of_machine(self._place.root, data)
+        """Return the absolute paths in a file that exist now, and that only this machine is sure to have.
+
+        These are the working tree and what is below it, below the home, or in a folder for temporary files.
+        """
+        root, temporary = self._place.root, (tempfile.gettempdir(), *_TEMPORARY)
+        above = tuple(f"{folder.rstrip('/')}/" for folder in (os.path.expanduser("~"), *temporary))
+        words = (re.sub("/+", "/", os.fsdecode(word)).rstrip("./") for word in _ABSOLUTE.findall(data))
+        own = (path for path in words if f"{path}/".startswith(f"{root}/") or path.startswith(above))
+        return frozenset(filter(os.path.lexists, own))
 
     def omitted(self) -> Mapping[str, str]:
         """Return paths that the last scan omitted, and why. A folder of which all is ignored ends with `/`.
@@ -140,7 +159,7 @@ class GitTrees(Snapshots):
         own = self.paths.all_own(paths)
         present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
         if present and self.may_convert(tree, present):
-            cleaned = index_file.cleaned(self._objects, self._place.root, head, present)
+            cleaned = status.cleaned(self._objects, self._place.root, head, present)
             result = tree_objects.put(self.repository, result, cleaned)
         return result
 
@@ -227,7 +246,7 @@ class GitTrees(Snapshots):
     def _patched(self, tree: str, patch: str) -> tuple[str, str]:
         """Return `tree` with the patch applied in the project's folder in a private index, or git's words."""
         root = self._objects.root
-        with index_file.private(self._objects) as index:
+        with status.private(self._objects) as index:
             git_program.change(root, ["read-tree", tree], index)
             where = [f"--directory={self.paths.folder}"] if self.paths.folder else []
             arguments = ["apply", "--cached", "--whitespace=nowarn", *where, "-"]

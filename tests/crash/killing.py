@@ -208,9 +208,9 @@ def arm(choice: dict[str, Any]) -> None:
     plant(choice.get("plant"))
     if choice.get("acks") is not None:
         acknowledge(choice["acks"])
-    from idumb.git import names
+    from idumb.git import refs
 
-    names._MANY = MANY_LOOSE
+    refs._MANY = MANY_LOOSE
     points = Points(choice)
     for module, name in choice.get("calls") or (*DURABLE, *(FINE if choice.get("fine") else ())):
         points.around(module, name)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import discover, index_file, refs
+from idumb.git import discover, refs, status
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
@@ -482,7 +482,7 @@ def test_while_the_index_is_locked_the_branch_does_not_move_and_a_later_call_mov
     sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M10."""
-    monkeypatch.setattr(index_file, "_PATIENCE", 0.0)
+    monkeypatch.setattr(status, "_PATIENCE", 0.0)
     made = make(history, work(sandbox, {"a": "2\n"}))
     lock = sandbox.write(".git/index.lock")
     assert "index.lock" in advance(history, made)

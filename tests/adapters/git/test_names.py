@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, names, refs
+from idumb.git import discover, refs
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
@@ -136,8 +136,8 @@ def test_no_name_is_deleted_if_another_process_moved_one_meanwhile(
 
 
 def test_refs_are_packed_now_and_then(source: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "_MANY", 6)
-    monkeypatch.setattr(names, "_loose", {})
+    monkeypatch.setattr(refs, "_MANY", 6)
+    monkeypatch.setattr(refs, "_loose", {})
     run = Run(source)
     run.tasks(1, 2, 3)
     assert f"{RUN}T1/1/base" in (source.common_dir / "packed-refs").read_text()

@@ -175,7 +175,7 @@ def test_a_file_names_places_that_only_this_machine_has(
     home.mkdir()
     (home / "data.txt").touch()
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr("idumb.git.links._TEMPORARY", ())
+    monkeypatch.setattr("idumb.git.trees._TEMPORARY", ())
     monkeypatch.setattr("tempfile.tempdir", str(home))
     inside = f"{repo.root}/a.txt"
     words = f'open("{inside}") {repo.root}. {home}/data.txt {home}/none {home} /usr/bin x{inside} ./{inside} a.txt'
