@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.domain import agent, canonical_json, outcome, reply, wording
+from idumb.domain import agent, canonical_json, outcome, replies, wording
 from idumb.domain.agent import VALIDATOR, AgentRequest, Usage
 from idumb.domain.runs import spending
 from idumb.lazy_dataclass import dataclass
@@ -71,7 +71,7 @@ def schema_of(request: AgentRequest) -> Mapping[str, Any] | None:
 
 def judged(text: str) -> tuple[str, str, str | None]:
     """Return (outcome, message, failure) of a validator that only answers in text. An unclear verdict is none."""
-    answer = reply.answer(text, "verdict")
+    answer = replies.answer(text, "verdict")
     if isinstance(answer, str):
         return outcome.ERRORED, answer, agent.MALFORMED
     verdict = answer["verdict"]

@@ -252,9 +252,9 @@ def step_plan_path(file: str, root: str) -> str:
 
 def phase_id(phase: str, root: str) -> str:
     """Return the phase of a phase, plan file or step plan; the path of a step plan is made relative to the root."""
-    from idumb.domain.plans import step_plan
+    from idumb.domain.plans import phase_ids
 
-    if phase.endswith(step_plan.SUFFIXES) and os.path.isfile(phase):
+    if phase.endswith(phase_ids.SUFFIXES) and os.path.isfile(phase):
         return step_plan_path(phase, root)
     path = plan_file(phase, root)
     return phase if path is None else phase_of_file(path) or phase
@@ -282,14 +282,14 @@ def source_path(name: str, services: Services) -> str:
 
 def phase_of_file(path: str) -> str | None:
     """Return the phase whose folder holds a plan; None for a file elsewhere."""
-    from idumb.domain.plans import numbered_phases
+    from idumb.domain.plans import phase_ids
 
     match = _IN_PHASE.fullmatch(path)
     if match is None:
         return None
     if match[1] == "phases":
         return match[2]
-    return next(filter(None, (kind.phase_of(path) for kind in numbered_phases.ALL)), None)
+    return next(filter(None, (kind.phase_of(path) for kind in phase_ids.NUMBERED)), None)
 
 
 _IN_PHASE = re.compile(r"\.planning/(phases|quick|workflows)/([^/]+)/[^/]*PLAN\.md")

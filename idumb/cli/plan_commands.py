@@ -70,7 +70,7 @@ def new_command(
     At a terminal, asks for what the options leave out. Only a plan without errors is written, and none is overwritten.
     """
     from idumb.app.planning import new_plan
-    from idumb.domain.documents.new_task import NewTask
+    from idumb.domain.plans.new_task import NewTask
 
     request = new_plan.Request(phase, tasks=tuple(NewTask(*task) for task in tasks), **given)
     return new_plan.create(services, request, _shipped, _asked(services))
@@ -98,7 +98,7 @@ def add_task_command(
     `idumb amend --add-task`.
     """
     from idumb.app.planning import add_task
-    from idumb.domain.documents.new_task import NewTask
+    from idumb.domain.plans.new_task import NewTask
 
     needed, new = tuple(id for id in depends_on if id != "none"), tuple(NewTask(*task) for task in tasks)
     phase = options.phase_id(phase, services.root)
@@ -272,7 +272,8 @@ def amend_command(
     version of its contract.
     """
     from idumb.app.review import amend
-    from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment, parse_claim
+    from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment
+    from idumb.domain.plans.new_task import parse_claim
 
     amendments = [Amendment(WIDEN, task, claim=parse_claim(text)) for task, text in widen]
     amendments += [Amendment(DROP, task, other) for task, other in drops]

@@ -128,8 +128,8 @@ def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], *
     """
     from idumb.app.running import quick, resume
     from idumb.app.running.run_request import Request
-    from idumb.domain.documents import new_task
-    from idumb.domain.plans.quick_plan import QuickRequest
+    from idumb.domain.plans import new_task
+    from idumb.domain.plans.new_task import QuickRequest
 
     invalid = next((path for path in files if _has_control_character(path)), None)
     if invalid is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services, plans_ref
 from idumb.domain.errors import InputError
-from idumb.domain.plans import numbered_phases, step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import REPORTS_NONE
 from idumb.markdown.plan_files import PHASES, PlanningFolder
@@ -49,7 +49,7 @@ class KeptPlans(PlanningFolder):
 
     def plans(self, folder: str) -> Sources:
         files = super().plans(folder)
-        if files and not folder.startswith(f"{numbered_phases.QUICK.parent}/"):
+        if files and not folder.startswith(f"{phase_ids.QUICK.parent}/"):
             return files  # a plan that is missing beside others was removed
         return tuple(sorted({**dict(self._kept_of(folder)), **dict(files)}.items()))
 
@@ -64,7 +64,7 @@ class KeptPlans(PlanningFolder):
     def _unfinished(self, present: set[str]) -> Iterator[tuple[str, str]]:
         """Yield (phase, folder) of plans that idumb wrote, that no file has, and that are not verified."""
         for phase in self._services.log.phases():
-            if phase in present or not numbered_phases.is_numbered(phase):
+            if phase in present or not phase_ids.is_numbered(phase):
                 continue
             state = self._newest_run(phase)
             if state is not None and not (state.verified and state.restoring is None):
@@ -88,8 +88,8 @@ class KeptPlans(PlanningFolder):
 
 def _phase_in(folder: str) -> str:
     """Return the phase whose plans are in a folder."""
-    steps = step_plan.path_in(folder)
+    steps = phase_ids.path_in(folder)
     if steps is not None:
-        return step_plan.phase_of(steps) or steps
-    numbered = (kind.phase_of(f"{folder}/") for kind in numbered_phases.ALL)
+        return phase_ids.phase_of(steps) or steps
+    numbered = (kind.phase_of(f"{folder}/") for kind in phase_ids.NUMBERED)
     return next(filter(None, numbered), folder.removeprefix(f"{PHASES}/"))

@@ -39,13 +39,13 @@ def saved(start: str) -> dict[str, Any] | None:
 def refresh(services: Container) -> dict[str, Any]:
     """Build the status view and, if the state directory is writable, save it."""
     from idumb.app.reading import status
-    from idumb.domain.plans import step_plan
+    from idumb.domain.plans import phase_ids
 
     gc.disable()
     repository, project = services.repository, services.project
     folders = [folder for _, folder in services.plans.phases()]
     files = [path for folder in folders for path in services.plans.named(folder)]
-    files += [path for phase in services.log.phases() if (path := step_plan.path_of(phase)) is not None]
+    files += [path for phase in services.log.phases() if (path := phase_ids.path_of(phase)) is not None]
     # A phase that ran elsewhere shows in the commits only, and a rebase may drop those of a run.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
     rules = [path for path, _ in user_folders.system_wide()]

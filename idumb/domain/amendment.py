@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError
 from idumb.domain.intake.ground import UnmetClaim
 from idumb.domain.plan_diff import PlanDiff
-from idumb.domain.plans.plan import FILE_VERBS, FileClaim, Task
+from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof.ledger import written_paths
 from idumb.domain.runs.run import RunState, TaskState
 from idumb.lazy_dataclass import dataclass
@@ -46,19 +45,6 @@ class Forbidden:
     code: str
     words: str
     tasks: tuple[str, ...] = ()
-
-
-def parse_claim(text: str) -> FileClaim:
-    """Parse `modify src/x.py` or `move a to b`. Raises InputError `amend.bad-claim` for anything else."""
-    verb, _, rest = text.strip().partition(" ")
-    path, _, target = rest.strip().partition(" to ") if verb == "move" else (rest.strip(), "", "")
-    if verb not in FILE_VERBS or not path.strip() or (verb == "move") != bool(target.strip()):
-        raise InputError(
-            "amend.bad-claim",
-            f"{text!r} does not name a file: write a verb and a path.",
-            hint=f"write {', '.join(FILE_VERBS)} and a path, such as 'modify src/x.py' or 'move a.py to b.py'",
-        )
-    return FileClaim(verb, path.strip().strip("`"), target.strip().strip("`") or None)
 
 
 def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> Forbidden | None:
@@ -112,20 +98,16 @@ def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, .
     for id, task_state in state.tasks.items():
         if is_completed(task_state) and id in new.tasks:
             owner |= dict.fromkeys((*written_paths(new.tasks[id].files), *task_state.work.touched), id)
-            titles[_folded(new.tasks[id])] = id
+            titles[wording.folded(new.tasks[id].title)] = id
     overlapping: list[Overlap] = []
     for task in diff.tasks_added:
-        again = titles.get(_folded(task))
+        again = titles.get(wording.folded(task.title))
         overlapping += [Overlap(task.id, "repeat", None, again)] if again is not None else []
         changes = ((claim.verb, path) for claim in task.files or () for path in (claim.path, claim.target))
         overlapping += [
             Overlap(task.id, verb, path, owner[path]) for verb, path in changes if verb != "read" and path in owner
         ]
     return tuple(overlapping)
-
-
-def _folded(task: Task) -> str:
-    return " ".join(task.title.casefold().split())
 
 
 def conflict_with_completed(overlapping: Iterable[Overlap], unmet: Iterable[UnmetClaim]) -> Forbidden | None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from idumb.domain import agent, outcome
 from idumb.domain.action import Action
-from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
+from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.lazy_dataclass import dataclass
 
 NOT_PREPARED = "not-prepared"

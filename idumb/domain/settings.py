@@ -8,7 +8,7 @@ from dataclasses import asdict, field, replace
 from typing import Any, TypeVar
 
 from idumb.domain import agent, canonical_json
-from idumb.domain.plans.numbered_phases import QUICK
+from idumb.domain.plans.phase_ids import QUICK
 from idumb.lazy_dataclass import dataclass
 
 COMMIT_TASK = "task"

@@ -40,6 +40,11 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
+def folded(text: str) -> str:
+    """Return the words of a text for comparison: in small letters, with one space between them."""
+    return " ".join(text.split()).casefold()
+
+
 def as_markdown(text: str) -> str:
     """Return multi-line text as Markdown that hides nothing: no comments, no unprintable characters."""
     plain = text.replace("\r\n", "\n").replace("\t", "    ")

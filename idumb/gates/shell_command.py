@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from idumb.domain.proof import evidence, test_counts
+from idumb.domain.plans import empty_checks
+from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import child_process
@@ -77,10 +78,9 @@ def _judged(asked: Evidence, finished: child_process.Finished, output: str) -> t
         return evidence.ERRORED, finished.words() or f"{could_not}, so nothing was checked"
     if finished.exit_code != 0:
         return evidence.FAILED, finished.words()
-    if output and not asked.subject.startswith(NO_PROOF):
-        no_tests = "" if finished.output.truncated else test_counts.find(asked.command or "", output)
-        if no_tests:
-            # An invariant also holds in a project that has no test yet.
-            is_invariant = "invariant" in asked.subject.split(" ")
-            return evidence.UNPROVEN if is_invariant else evidence.FAILED, no_tests
+    counts = output and not asked.subject.startswith(NO_PROOF) and not finished.output.truncated
+    if counts and (no_tests := empty_checks.ran_no_test(asked.command or "", output)):
+        # An invariant also holds in a project that has no test yet.
+        is_invariant = "invariant" in asked.subject.split(" ")
+        return evidence.UNPROVEN if is_invariant else evidence.FAILED, no_tests
     return evidence.PASSED, finished.words()

@@ -12,8 +12,8 @@ from idumb.domain import catalog, paths
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
-from idumb.domain.plans import numbered_phases, step_plan
-from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS, NumberedPhases
+from idumb.domain.plans import phase_ids
+from idumb.domain.plans.phase_ids import WORKFLOW_RUNS, NumberedPhases
 from idumb.markdown.plans import phase_names
 from idumb.system.files import named_files
 
@@ -42,8 +42,8 @@ class PlanningFolder:
         """
         steps = _steps_of(phase)
         if steps is not None:
-            return step_plan.folder_of(steps)
-        for kind in numbered_phases.ALL:
+            return phase_ids.folder_of(steps)
+        for kind in phase_ids.NUMBERED:
             if kind.number_of(phase) is not None:
                 return self._numbered_folder(phase, kind)
         names = self._names(PHASES)
@@ -92,7 +92,7 @@ class PlanningFolder:
         numbered = phase_names.numbered(self._names(PHASES))
         return (
             *((number, f"{PHASES}/{name}") for number, name in numbered),
-            *(row for kind in numbered_phases.ALL for row in self._numbered(kind)),
+            *(row for kind in phase_ids.NUMBERED for row in self._numbered(kind)),
         )
 
     def _numbered(self, kind: NumberedPhases) -> tuple[tuple[str, str], ...]:
@@ -117,7 +117,7 @@ class PlanningFolder:
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""
-        steps = step_plan.path_in(folder)
+        steps = phase_ids.path_in(folder)
         if steps is not None:
             exists = os.path.isfile(os.path.join(self._root, steps))
             return ((steps, self._read(steps)),) if exists else ()
@@ -175,7 +175,7 @@ class PlanningFolder:
     def _parsed(self, data: bytes, path: str, others: Sequence[bytes]) -> ParsedPlan:
         from idumb.markdown.plans import plan_parser
 
-        if path.endswith(step_plan.SUFFIXES):
+        if path.endswith(phase_ids.SUFFIXES):
             return plan_parser.parse_steps(data, path)
         if WORKFLOW_RUNS.phase_of(path) is not None:
             from idumb.markdown.workflows import workflow_parser
@@ -189,7 +189,7 @@ class PlanningFolder:
         InputError `plan.invalid`, `task.unknown`, `amend.task-invalid`, `amend.no-dependency` or `amend.cannot-write`.
         Refusal `amend.step-plan` or `amend.foreign-plan` for plans that idumb never writes.
         """
-        if path.endswith(step_plan.SUFFIXES):
+        if path.endswith(phase_ids.SUFFIXES):
             raise Refusal(
                 "amend.step-plan",
                 f"{path} is a step plan, which idumb never changes.",
@@ -317,4 +317,4 @@ def _unreadable(path: str, problem: OSError) -> InputError:
 
 def _steps_of(phase: str) -> str | None:
     """Return the id of a step plan from its id or path; None for a phase of `.planning/`."""
-    return step_plan.phase_of(step_plan.path_of(phase) or posixpath.normpath(phase))
+    return phase_ids.phase_of(phase_ids.path_of(phase) or posixpath.normpath(phase))

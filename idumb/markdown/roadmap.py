@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from idumb.domain.documents import headings
+from idumb.domain import phase_documents
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.phase_names import same_phase
 
@@ -45,7 +45,7 @@ def section(text: str, number: str) -> str:
     if phase is None:
         return ""
     lines = text.replace("\r\n", "\n").split("\n")
-    levels = headings.levels(lines)
+    levels = phase_documents.levels(lines)
     own = [n for n in levels if (m := _TEXT.match(lines[n].strip(" #"))) and same_phase(m[1], number)]
     if own:
         end = next((n for n in levels if n > own[0] and levels[n] <= levels[own[0]]), len(lines))
@@ -83,7 +83,7 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
 def _phase_headings(text: str) -> tuple[dict[int, int], list[tuple[int, str]]]:
     """Return the levels of all headings, and (line, number) of those that name a phase."""
     lines = text.replace("\r\n", "\n").split("\n")
-    levels = headings.levels(lines)
+    levels = phase_documents.levels(lines)
     return levels, [(n, m[1]) for n in levels if (m := _TEXT.match(lines[n].strip(" #")))]
 
 

@@ -7,8 +7,7 @@ from string import Template
 
 from idumb.domain import wording
 from idumb.domain.contract import Contract
-from idumb.domain.documents.new_task import Placed
-from idumb.domain.plans import yaml_plan
+from idumb.domain.plans.new_task import Placed, plan_text
 from idumb.domain.proof.verification import Gap
 from idumb.views import markup, quantities
 
@@ -28,7 +27,7 @@ def gap_plan(
         "mode": contract.mode,
     }
     tasks = [_task(f"T{phase}-{number:02d}", gap, builder, reach) for number, gap in enumerate(gaps, first)]
-    return yaml_plan.text(head, tasks)
+    return plan_text(head, tasks)
 
 
 def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> dict[str, object]:

@@ -7,7 +7,7 @@ import shlex
 from idumb.app.planning import new_plan
 from idumb.app.planning.new_plan import Request
 from idumb.app.planning.phase_context import PhaseLocation
-from idumb.domain.documents.new_task import NewTask
+from idumb.domain.plans.new_task import NewTask
 from idumb.system.files import shipped_files
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project

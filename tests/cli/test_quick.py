@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from idumb.domain.plans import quick_plan
+from idumb.domain.plans import new_task
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -95,8 +95,8 @@ def test_a_number_whose_run_began_meanwhile_is_refused(project: Project, monkeyp
     arguments = ("Fix the typo", "--files", "README.md", "--json")
     refused = project.quick("quick", *arguments)
     approve = ("--approve", refused.error["details"]["consent_hash"])
-    meanwhile = _planned_before(quick_plan.text, lambda: project.quick("quick", *arguments, *approve))
-    monkeypatch.setattr(quick_plan, "text", meanwhile)
+    meanwhile = _planned_before(new_task.quick_text, lambda: project.quick("quick", *arguments, *approve))
+    monkeypatch.setattr(new_task, "quick_text", meanwhile)
     answer = project.quick("quick", *arguments, *approve)
     assert (answer.code, answer.error["code"]) == (4, "quick.number-taken"), answer.out
     assert project.trailers("Idumb-Task") == ["TQ1-01"]

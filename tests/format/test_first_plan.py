@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from idumb.app.planning import new_plan
 from idumb.domain import wording
-from idumb.domain.documents import new_task
-from idumb.domain.documents.new_task import NewTask
 from idumb.domain.finding import ERROR
+from idumb.domain.plans import new_task
+from idumb.domain.plans.new_task import NewTask
 from idumb.markdown import report_files
 from idumb.markdown.plans import plan_parser
 from idumb.system.files import shipped_files

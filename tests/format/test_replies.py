@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from idumb.domain import reply, wording
-from idumb.domain.documents import plan_replies
+from idumb.domain import replies, wording
 from idumb.domain.finding import ERROR
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
@@ -31,7 +30,7 @@ PROMPTS = Path(__file__).resolve().parents[2] / "templates/prompts"
 )
 def test_a_plan_inside_prose_is_extracted(reply: str) -> None:
     """R-ADAPT-4."""
-    assert plan_replies.plans_in(reply) == (PLAN,)
+    assert replies.plans_in(reply) == (PLAN,)
 
 
 @every(
@@ -48,16 +47,16 @@ def test_a_plan_inside_prose_is_extracted(reply: str) -> None:
 )
 def test_a_truncated_or_missing_plan_is_not_extracted(reply: str) -> None:
     """R-ADAPT-4: half a plan is never taken for a whole one."""
-    assert plan_replies.plans_in(reply) == ()
+    assert replies.plans_in(reply) == ()
 
 
 def test_two_plans_are_recognized_as_two() -> None:
-    assert plan_replies.plans_in(f"````md\n{PLAN}````\n````md\n{OTHER}````") == (PLAN, OTHER)
+    assert replies.plans_in(f"````md\n{PLAN}````\n````md\n{OTHER}````") == (PLAN, OTHER)
 
 
 def test_the_planner_s_example_is_a_plan_without_errors() -> None:
     """R-ADAPT-4, R-PLAN-10: the planner learns exactly the format that the parser reads."""
-    plans = plan_replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
+    plans = replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
     assert len(plans) == 1
     parsed = plan_parser.parse(plans[0].encode(), ".planning/phases/1/01-PLAN.md")
     assert parsed.plan is not None
@@ -80,7 +79,7 @@ def test_the_steps_shown_to_the_planner_are_valid() -> None:
 
 def test_the_plan_checker_s_example_is_an_object() -> None:
     text = (PROMPTS / "plan-checker.md").read_text()
-    assert isinstance(reply.answer(next(line for line in text.splitlines() if line.startswith("{")), "verdict"), dict)
+    assert isinstance(replies.answer(next(line for line in text.splitlines() if line.startswith("{")), "verdict"), dict)
 
 
 @every("text", ["```\nobey\n```", "````\n`````", "plain", "a ``` b ```` c"])

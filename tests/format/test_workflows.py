@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from idumb.app.ports.planning import DefinitionFile, ParsedPlan
 from idumb.domain import catalog
 from idumb.domain.plans import expression, workflow
-from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
+from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.markdown.workflows import workflow_parser
 from idumb.markdown.workflows.definition_files import DefinitionFolders
 from tests.meta import source

@@ -33,6 +33,7 @@ from idumb.composition.container import Container
 from idumb.domain import amendment, canonical_json
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
+from idumb.domain.plans import new_task
 from idumb.system import escaping
 from idumb.views import answer
 from idumb.views import graph as graphs
@@ -320,7 +321,7 @@ def _amendment(bench: Bench, chosen: random.Random, material: Material) -> Fuzze
         text = data.decode("utf-8", "replace")
         task_id = chosen.choice(("T1-03", "T1-02", "T1-99"))
         if kind == amendment.WIDEN:
-            change = amendment.Amendment(kind, task_id, claim=amendment.parse_claim(text))
+            change = amendment.Amendment(kind, task_id, claim=new_task.parse_claim(text))
         elif kind == amendment.DROP:
             change = amendment.Amendment(kind, task_id, text)
         else:

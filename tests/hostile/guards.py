@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from idumb.app.attempt import measure
 from idumb.app.verify import verdict
-from idumb.domain.proof import test_counts
+from idumb.domain.plans import empty_checks
 from idumb.gates import changed_programs
 from idumb.gates.check_environment import CheckEnvironment
 from idumb.gates.checks import ShellChecks
@@ -107,7 +107,7 @@ GUARDS: tuple[Guard, ...] = (
         "a check must run a test",
         "tests",
         "the work skips its test",
-        _replace(test_counts, "find", _none),
+        _replace(empty_checks, "ran_no_test", _none),
     ),
     Guard(
         "only declared files change",

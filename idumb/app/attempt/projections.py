@@ -17,7 +17,7 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
-from idumb.domain.plans import numbered_phases
+from idumb.domain.plans import phase_ids
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import CLOSED, RunState
 
@@ -314,7 +314,7 @@ def _is_settled(state: RunState) -> bool:
 
 def _own_plans(services: Services, state: RunState) -> Sequence[str]:
     """Return the plans that idumb wrote, and amended ones whose earlier version is committed."""
-    folders = tuple(f"{kind.parent}/" for kind in numbered_phases.ALL)
+    folders = tuple(f"{kind.parent}/" for kind in phase_ids.NUMBERED)
     own = [path for path, _ in state.contract.plans if path.startswith(folders)]
     return [*own, *contract_versions.committable(services, state)]
 

@@ -60,13 +60,13 @@ def _step_result(context: RunContext, attempt: Attempt, step: Step, record: Step
 
 def _wrong_bytes(context: RunContext, attempt: Attempt, step: Step) -> str:
     """Return which of the step's files differs from what it must leave; "" if none does."""
-    from idumb.domain.proof import step_proof
+    from idumb.domain.plans import step_effects
 
     def before(path: str) -> bytes | None:
         entry = context.work.entry(context.workspace.raw(attempt.base, [path]), path)
         return None if entry is None else context.work.read(entry.oid)
 
-    for path, expected in step_proof.expected(step, before).items():
+    for path, expected in step_effects.expected(step, before).items():
         entry = context.work.entry(attempt.candidate, path)
         if (entry is None) != (expected.data is None):
             return f"{path} is {'missing' if entry is None else 'still there'}"

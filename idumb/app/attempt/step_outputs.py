@@ -14,7 +14,7 @@ from typing import Any
 from idumb.app.attempt.measure import bytes_of
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.domain import outcome, reply
+from idumb.domain import outcome, replies
 from idumb.domain.contract import Contract
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.expression import Reference
@@ -99,7 +99,7 @@ def _found(context: RunContext, attempt: Attempt, flow: Flow) -> dict[Value, _Fo
 def _answer(text: str, key: str, kind: str) -> dict[str, Any] | str:
     """Return the JSON object of an answer, or the reason why there is none."""
     if kind == workflow.AGENT:
-        answer = reply.answer(text, key)
+        answer = replies.answer(text, key)
         return f"is missing: {answer}" if isinstance(answer, str) else answer
     return _object(text, "what the script printed")
 

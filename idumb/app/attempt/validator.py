@@ -15,7 +15,7 @@ from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Trees
-from idumb.domain import agent, contract, outcome, paths, reply, wording
+from idumb.domain import agent, contract, outcome, paths, replies, wording
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import OPINION, STRICT, UNPROVEN
@@ -131,7 +131,7 @@ def _asked_again(context: RunContext, attempt: Attempt, name: str, request: Agen
 def _read(context: RunContext, attempt: Attempt, result: AgentResult, root: str) -> Answered:
     if result.failure == agent.MALFORMED:
         return Answered(result, malformed=result.message or "no verdict can be read in it")
-    answer = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
+    answer = replies.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
     if isinstance(answer, str) or answer["verdict"] != outcome.PASS:
         return Answered(result)
     shown = judgement.read_evidence(answer)

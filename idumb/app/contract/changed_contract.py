@@ -19,7 +19,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plan_diff import PlanDiff
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import DROPPED, RunState
 from idumb.lazy_dataclass import dataclass
@@ -92,7 +92,7 @@ def _amend_choice(phase: str) -> Choice:
 
 def _fresh_choice(state: RunState, now: Contract) -> Choice:
     """A new run of the present plans, after a rollback of work that it would repeat and, if strict, an approval."""
-    commands = [step_plan.run_command(state.phase)]
+    commands = [phase_ids.run_command(state.phase)]
     means = "finished, unchanged tasks are kept; the new run needs your consent"
     if STRICT in (state.mode, now.mode):
         commands.insert(0, Action.of("approve", state.phase))

@@ -19,7 +19,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.intake import registry, scope
 from idumb.domain.intake.rule import StartState
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Deadline, OutOfTimeError
@@ -79,7 +79,7 @@ def _folder(plans: PlanningFolder, phase: str) -> str:
 
 
 def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
-    steps = step_plan.path_in(folder)
+    steps = phase_ids.path_in(folder)
     if steps is not None:
         return InputError(
             "phase.no-plan",
@@ -182,8 +182,8 @@ def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
 
 def locked_contract(services: Services, state: RunState) -> Contract:
     """Return the contract as the run last locked it."""
-    is_phase = step_plan.path_of(state.phase) is None and state.contract.plans
-    folder = state.contract.plans[0][0].rpartition("/")[0] if is_phase else step_plan.folder_of(state.phase)
+    is_phase = phase_ids.path_of(state.phase) is None and state.contract.plans
+    folder = state.contract.plans[0][0].rpartition("/")[0] if is_phase else phase_ids.folder_of(state.phase)
     contract = load_locked(services, state, folder).contract if state.contract.plans else None
     if contract is None:
         raise InputError(

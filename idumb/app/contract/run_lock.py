@@ -26,7 +26,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.intake import registry
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import gate_table
 from idumb.domain.runs.run import RunState
@@ -50,7 +50,7 @@ def require_sources(services: Services, contract: Contract) -> tuple[tuple[str, 
             hint=Action.of("check-plan", contract.phase),
             details={
                 "phase": contract.phase,
-                "run": step_plan.run_command(contract.phase),
+                "run": phase_ids.run_command(contract.phase),
                 "changed": [path for path, _ in plans],
             },
         )

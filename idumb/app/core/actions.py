@@ -14,7 +14,7 @@ from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import IRREVERSIBLE, STRICT
 from idumb.domain.proof import verification
 from idumb.domain.runs.run import COMPLETED, DROPPED, PAUSED, RunState
@@ -240,7 +240,7 @@ def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[
     A strict plan is approved as a whole, so only its author changes it. Plans of workflows are never amended.
     """
     plan = contract.plan_of(task)
-    if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == step_plan.DIALECT or plan.workflow:
+    if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == phase_ids.DIALECT or plan.workflow:
         return []
     droppable = [d for d in schedule.blockers(contract, shown, task) if d in contract.tasks[task].depends_on]
     if not droppable:

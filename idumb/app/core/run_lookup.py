@@ -11,7 +11,7 @@ from idumb.app.core.services import Services
 from idumb.domain import outcome, paths
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Interrupted, Refusal
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.proof import ledger
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.replay import replay
@@ -84,7 +84,7 @@ def require_run(services: Services, phase: str) -> RunState:
     state = latest_run(services, phase)
     if state is None:
         services.plans.phase_folder(phase)  # refuses an unknown phase first
-        hint = step_plan.run_command(phase)
+        hint = phase_ids.run_command(phase)
         raise Refusal("run.none", f"Phase {phase} has no run in this working tree.", hint=hint)
     return state
 
@@ -115,7 +115,7 @@ def require_task(tasks: Container[str], task: str, phase: str, words: str | None
 
 def find_task(task: str) -> tuple[str, str]:
     """(phase, id) of a task id in any case, because the id names its phase. A step's id is case-sensitive."""
-    steps = step_plan.phase_of_task(task)
+    steps = phase_ids.phase_of_task(task)
     if steps is not None:
         return steps, task
     match = re.fullmatch(r"[Tt]([QqWw]?)([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)

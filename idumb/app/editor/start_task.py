@@ -27,7 +27,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import RunState, TaskState
 
@@ -79,7 +79,7 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
             "task.other-builder",
             f"You cannot start {task_id}: its builder, by plan or configuration, is {name}. To build it yourself,"
             f" write `builder: {agent.EDITOR}` in the task, the plan or .idumb/config.yaml.",
-            hint=step_plan.run_command(contract.phase),
+            hint=phase_ids.run_command(contract.phase),
         )
     return task
 

@@ -20,10 +20,10 @@ from idumb.domain.amendment import Amendment
 from idumb.domain.consent.grant import LIVE
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.documents import new_task
-from idumb.domain.documents.new_task import NewTask, Placed
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
+from idumb.domain.plans import new_task
+from idumb.domain.plans.new_task import NewTask, Placed
 from idumb.domain.plans.plan import Plan
 from idumb.lazy_dataclass import dataclass
 

@@ -13,9 +13,9 @@ from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.session import operation
 from idumb.domain import wording
 from idumb.domain.action import Action
-from idumb.domain.documents import new_task
-from idumb.domain.documents.new_task import NewTask
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plans import new_task
+from idumb.domain.plans.new_task import NewTask
 from idumb.lazy_dataclass import dataclass
 
 Read = Callable[[str, str, str], str | None]

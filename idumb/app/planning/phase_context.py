@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
-from idumb.domain import canonical_json, wording
-from idumb.domain.documents import context_questions
-from idumb.domain.documents.context_questions import Question
+from idumb.domain import canonical_json, phase_documents, wording
 from idumb.domain.errors import InputError
-from idumb.domain.plans import step_plan
+from idumb.domain.phase_documents import Question
+from idumb.domain.plans import phase_ids
 from idumb.lazy_dataclass import dataclass
 
 PROJECT = ".planning/PROJECT.md"
@@ -92,7 +91,7 @@ def locate(services: Services, phase: str) -> PhaseLocation:
                 hint="idumb roadmap lists the phases; idumb roadmap --add TITLE adds one",
             ) from problem
         return PhaseLocation(roadmap_number, f".planning/phases/{roadmap_number}", titles[roadmap_number])
-    if step_plan.path_in(folder) is not None:
+    if phase_ids.path_in(folder) is not None:
         raise InputError(
             "phase.step-plan",
             f"{phase} is a step plan, not a phase.",
@@ -113,8 +112,8 @@ def gather(services: Services, where: PhaseLocation) -> PhaseContext:
         roadmap=roadmap,
         project=read(PROJECT) or "",
         requirements=read(plan_checks.REQUIREMENTS) or "",
-        context=context_questions.without_open(context_file),
-        questions=context_questions.read(context_file),
+        context=phase_documents.without_open(context_file),
+        questions=phase_documents.questions_in(context_file),
         research="",
         research_state=MISSING,
     )

@@ -13,11 +13,10 @@ from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
-from idumb.domain import agent, outcome, reply, wording
+from idumb.domain import agent, outcome, phase_documents, replies, wording
 from idumb.domain.action import Action
-from idumb.domain.documents import context_questions
-from idumb.domain.documents.context_questions import Question, number_questions, standard_questions
 from idumb.domain.errors import EXIT_WAITING, InputError, Refusal
+from idumb.domain.phase_documents import Question, number_questions, standard_questions
 
 MOST = 12
 """The most questions taken from one reply of an agent."""
@@ -107,7 +106,7 @@ def _new_questions(
     request = RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA)
     with operation.owned(services, f"{request.role} {request.about}") as owned:
         result = role_calls.ask(services, request, owned.record())
-    answer = reply.answer(result.reply or result.output, "questions")
+    answer = replies.answer(result.reply or result.output, "questions")
     if result.outcome == outcome.COMPLETED and isinstance(answer, dict) and isinstance(answer["questions"], list):
         return [question for row in answer["questions"][:MOST] if (question := _question(row)) is not None], []
     why = result.message or (answer if isinstance(answer, str) else "its reply was malformed")
@@ -145,7 +144,7 @@ def _write(services: Services, where: PhaseLocation, questions: Sequence[Questio
         owned.record()
         previous = services.reports.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
-        text = context_questions.written(previous, title, questions, answers)
+        text = phase_documents.written(previous, title, questions, answers)
         services.reports.write_source(path, text)
         services.trees.force((path,))
 

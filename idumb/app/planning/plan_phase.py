@@ -19,10 +19,9 @@ from idumb.app.planning.planning_rounds import Goal, Round
 from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
-from idumb.domain import agent, wording
+from idumb.domain import agent, replies, wording
 from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
-from idumb.domain.documents import plan_replies
 from idumb.domain.errors import EXIT_FAILED, EXIT_WAITING, Refusal
 from idumb.lazy_dataclass import dataclass
 
@@ -177,7 +176,7 @@ def _take_offered(services: Services, where: PhaseLocation, identity: str, path:
     The text may be the whole reply of a model that contains one plan.
     """
     if not text.removeprefix("\ufeff").startswith("---"):
-        plans = plan_replies.plans_in(text)
+        plans = replies.plans_in(text)
         text = plans[0] if len(plans) == 1 else text
     draft = draft_plan.judge(services, where, identity, path, text)
     return _written_if_legal(services, where, draft, f"The plan is not legal; {path} was not written.")

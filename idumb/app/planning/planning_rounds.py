@@ -16,9 +16,8 @@ from idumb.app.planning.phase_research import Tell
 from idumb.app.review import check_plan
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
-from idumb.domain import agent, outcome, reply, wording
+from idumb.domain import agent, outcome, replies, wording
 from idumb.domain.agent import AgentResult
-from idumb.domain.documents import plan_replies
 from idumb.domain.errors import InputError
 from idumb.domain.proof import gate_table
 from idumb.lazy_dataclass import dataclass
@@ -141,7 +140,7 @@ def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:
 
 def _read(services: Services, goal: Goal, result: AgentResult, state: Round) -> None:
     """Find the plan in the reply and judge it. Without exactly one plan, keep the previous draft."""
-    plans = plan_replies.plans_in(result.reply or result.output)
+    plans = replies.plans_in(result.reply or result.output)
     if len(plans) == 1 and not (result.truncated and not result.reply):
         state.draft, state.objections = (
             draft_plan.judge(services, goal.context.location, goal.plan, goal.path, plans[0]),
@@ -168,7 +167,7 @@ def _check(services: Services, goal: Goal, state: Round, journal: Journal, tell:
     request = RoleRequest(agent.PLAN_CHECKER, goal.about, values, VERDICT, state.number)
     tell("asking the plan-checker …")
     result = role_calls.ask(services, request, journal)
-    verdict = reply.answer(result.reply or result.output, "verdict")
+    verdict = replies.answer(result.reply or result.output, "verdict")
     if result.outcome == outcome.COMPLETED and isinstance(verdict, dict) and verdict["verdict"] in _VERDICTS:
         objections = _objections(verdict)
         if gate_table.rule(services.settings, agent.PLAN_CHECKER).level == gate_table.INFORMATIONAL:

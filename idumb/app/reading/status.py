@@ -20,7 +20,7 @@ from idumb.domain import agent, finding, outcome, whole_numbers, wording
 from idumb.domain.action import Action, plain
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.plans import numbered_phases, step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, INTERRUPTED, RunState, TaskState
 
 SHOWN = 20
@@ -46,8 +46,8 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     numbers = _merged(numbers, folders)
     found = [_phase(services, n, listed.get(n), folders.get(n)) for n in numbers]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
-    found = [pair for pair in found if not (numbered_phases.is_numbered(pair[0]["phase"]) and _is_done(pair[0]))]
-    found += [_phase(services, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
+    found = [pair for pair in found if not (phase_ids.is_numbered(pair[0]["phase"]) and _is_done(pair[0]))]
+    found += [_phase(services, n, None, phase_ids.folder_of(n)) for n in _step_plans(services)]
     phases = [row for row, _ in found]
     questions = [*open_consents(services), *_open_plan_questions(services)]
     by_phase = {row["phase"]: row for row in phases}
@@ -110,14 +110,14 @@ def _open_plan_questions(services: Services) -> list[dict[str, Any]]:
 
 def _is_verified_and_written(services: Services, phase: str) -> bool:
     """Return whether a plan that idumb wrote is verified, even if the configuration changed since."""
-    state = run_lookup.latest_run(services, phase) if numbered_phases.is_numbered(phase) else None
+    state = run_lookup.latest_run(services, phase) if phase_ids.is_numbered(phase) else None
     return state is not None and state.verified and state.restoring is None
 
 
 def _step_plans(services: Services) -> tuple[str, ...]:
     """Return the step plans that ran here and still exist, or have an unfinished run."""
-    phases = [phase for phase in services.log.phases() if step_plan.path_of(phase) is not None]
-    return tuple(p for p in phases if services.plans.plans(step_plan.folder_of(p)) or _is_open(services, p))
+    phases = [phase for phase in services.log.phases() if phase_ids.path_of(phase) is not None]
+    return tuple(p for p in phases if services.plans.plans(phase_ids.folder_of(p)) or _is_open(services, p))
 
 
 def _is_open(services: Services, phase: str) -> bool:
@@ -355,7 +355,7 @@ def _is_done(row: Mapping[str, Any]) -> bool:
 
 def _is_dropped(row: Mapping[str, Any]) -> bool:
     """Whether a person ended a quick task: skipped it, or rolled it back. `resume` can still continue it."""
-    if numbered_phases.QUICK.number_of(row["phase"]) is None or row["decisions"]:
+    if phase_ids.QUICK.number_of(row["phase"]) is None or row["decisions"]:
         return False
     return row.get("reason") == "rolled back to start" or bool(row["tasks"].get(outcome.SKIPPED))
 
@@ -392,4 +392,4 @@ _UNDER_WAY = (0, True)
 def _turn(row: Mapping[str, Any]) -> tuple[int, bool]:
     """Return the place of a phase among those that are not done."""
     under_way = row.get("open") or row.get("restoring") or row["state"] in (ACTIVE, INTERRUPTED)
-    return 0 if under_way else 1 if row["decisions"] else 2, not numbered_phases.is_numbered(row["phase"])
+    return 0 if under_way else 1 if row["decisions"] else 2, not phase_ids.is_numbered(row["phase"])

@@ -22,7 +22,7 @@ from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.intake.self_check import NO, YES
 from idumb.domain.intake.self_check import Answer as Question
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import CLOSED
 from idumb.lazy_dataclass import dataclass
@@ -207,7 +207,7 @@ def _revoke(services: Services, agreed: Iterable[Grant], who: str) -> None:
 
 def _next(services: Services, contract: Contract) -> list[Action]:
     """Return the next commands. An unfinished run of a changed plan is amended first."""
-    state, run_command = run_lookup.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
+    state, run_command = run_lookup.latest_run(services, contract.phase), phase_ids.run_command(contract.phase)
     if state is None or state.state in CLOSED:
         return [run_command]
     if state.contract.hash == contract.hash:

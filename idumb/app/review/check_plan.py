@@ -21,7 +21,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, first_of_each
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.intake import self_check
-from idumb.domain.plans import graph, step_plan
+from idumb.domain.plans import graph, phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import RunState
 
@@ -131,7 +131,7 @@ def _contract_fields(services: Services, contract: Contract) -> dict[str, Any]:
         "policy_hash": services.policy.digest,
         "approval": phase_grants.status(services, contract),
         "limits": consent_lines.limits(services),
-        "run_command": step_plan.run_command(contract.phase),
+        "run_command": phase_ids.run_command(contract.phase),
     }
 
 
@@ -153,8 +153,8 @@ def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Re
 
 def next_free_id(contract: Contract) -> str:
     """Return an unused id for a new task of the phase."""
-    if step_plan.path_of(contract.phase) is not None:
-        return step_plan.task_id(contract.phase, len(contract.tasks) + 1)
+    if phase_ids.path_of(contract.phase) is not None:
+        return phase_ids.task_id(contract.phase, len(contract.tasks) + 1)
     used = [m[1] for t in contract.tasks if (m := re.search(r"-(\d+)[a-z]?$", t))]
     return f"T{contract.phase}-{whole_numbers.next_free(used):02d}"
 

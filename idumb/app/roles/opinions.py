@@ -14,7 +14,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
-from idumb.domain import outcome, reply, wording
+from idumb.domain import outcome, replies, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -53,7 +53,7 @@ def _opinion(services: Services, request: RoleRequest, journal: Journal, tree: s
 
 
 def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) -> Opinion:
-    answer = reply.answer(result.reply, "verdict")
+    answer = replies.answer(result.reply, "verdict")
     judged_answer = (
         judgement.read_opinion(answer) if result.outcome == outcome.COMPLETED and isinstance(answer, dict) else None
     )

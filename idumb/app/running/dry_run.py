@@ -25,7 +25,7 @@ from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.decision import SECRET, STOPPED, UNDECLARED, Choice
 from idumb.domain.errors import IdumbError, Refusal
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import REVERSIBLE
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
@@ -62,7 +62,7 @@ def rehearse(services: Services, request: Request) -> Result:
     """
     services.forget_consent()
     contract, newest = _prepared(services, request)
-    run = Action.of(request.command, step_plan.path_of(contract.phase) or contract.phase)
+    run = Action.of(request.command, phase_ids.path_of(contract.phase) or contract.phase)
     named_paths = sorted({path for task in contract.tasks.values() for path in ledger.named_paths(task.files)})
     with services.open_rehearsal(named_paths) as copy:  # if there is no place for it, another dry run would fail too
         try:

@@ -9,7 +9,7 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 
 
 def execute(services: Services, request: Request, quick: Contract | None = None) -> Result:
@@ -32,13 +32,13 @@ def execute(services: Services, request: Request, quick: Contract | None = None)
 
 def phase_of_step_plan(path: str) -> str:
     """Return the phase that the step plan at `path`, relative to the root, runs as. InputError where there is none."""
-    phase = path if step_plan.path_of(path) is not None else step_plan.phase_of(path)
+    phase = path if phase_ids.path_of(path) is not None else phase_ids.phase_of(path)
     if phase is not None:
         return phase
-    if not path.endswith(step_plan.SUFFIXES):
+    if not path.endswith(phase_ids.SUFFIXES):
         raise InputError(
             "plan.no-step-plan",
-            f"{path} is not a step plan: its name does not end in {' or '.join(step_plan.SUFFIXES)}.",
+            f"{path} is not a step plan: its name does not end in {' or '.join(phase_ids.SUFFIXES)}.",
             hint=f"idumb execute-phase {path} runs a phase; idumb help step-plans shows a step plan",
         )
     if path == ".." or path.startswith("../"):

@@ -13,9 +13,9 @@ from idumb.app.running.run_request import Request
 from idumb.app.worktree import preconditions
 from idumb.domain import finding
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans import quick_plan
-from idumb.domain.plans.numbered_phases import QUICK
-from idumb.domain.plans.quick_plan import QuickRequest
+from idumb.domain.plans import new_task
+from idumb.domain.plans.new_task import QuickRequest
+from idumb.domain.plans.phase_ids import QUICK
 
 UNPROVEN = "Without --check, idumb proved only that declared files changed, and no others"
 _REPHRASE = "Change the command: idumb quick --help"
@@ -37,9 +37,9 @@ def run(services: Services, quick_request: QuickRequest, request: Request) -> Re
         )
     preconditions.require_repository(services)
     number = QUICK.next_number((*(phase for phase, _ in services.plans.phases()), *services.log.phases()))
-    phase, folder = QUICK.phase(number), quick_plan.folder(number, quick_request.words)
-    text = quick_plan.text(phase, quick_request)
-    path = f"{folder}/{quick_plan.PLAN}"
+    phase, folder = QUICK.phase(number), new_task.quick_folder(number, quick_request.words)
+    text = new_task.quick_text(phase, quick_request)
+    path = f"{folder}/{new_task.QUICK_PLAN}"
     sources = [(path, text.encode("utf-8", "surrogateescape"))]
     loaded = loading.with_links(services, loading.load_sources(services, phase, folder, sources))
     try:

@@ -12,7 +12,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.runs.event import Event
@@ -33,7 +33,7 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
     if task is None or task not in contract.tasks:
         return None
     plan = contract.plan_of(task)
-    of_steps = plan.dialect == step_plan.DIALECT
+    of_steps = plan.dialect == phase_ids.DIALECT
     trail = list(services.log.events(run=state.id, task=task))
     calls = [e for e in trail if e.kind == STEP and not e.payload["ok"]]
     if of_steps:
@@ -130,7 +130,7 @@ def _for_strays(services: Services, contract: Contract, state: RunState, task: s
     kept_out = exposed_secrets.any_in(services, strays)
     guarded = protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
-    widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
+    widens = not never and plan.dialect != phase_ids.DIALECT and STRICT not in (plan.mode, state.mode)
     return actions.for_undeclared_changes(
         contract.phase, task, strays, amend=widens and not kept_out, keep=not guarded and not kept_out
     )
@@ -144,7 +144,7 @@ def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]
 
 def of_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
     """Return the same for a step plan that may not continue; the step is the next one."""
-    if contract.plans[0].dialect != step_plan.DIALECT:
+    if contract.plans[0].dialect != phase_ids.DIALECT:
         return {}
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
     report = structured(services, state, contract, turn)

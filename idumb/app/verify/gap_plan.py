@@ -10,7 +10,7 @@ from idumb.app.planning import draft_plan, phase_context
 from idumb.domain import whole_numbers
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids
 from idumb.domain.proof import ledger, verification
 
 _SEQUENCE = re.compile(r"-([0-9]+)[a-z]?\Z")
@@ -26,12 +26,12 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
     )
     if not gaps:
         return None
-    if step_plan.path_in(contract.folder) is not None:
+    if phase_ids.path_in(contract.folder) is not None:
         raise Refusal(
             "plan.step-plan",
             f"{contract.phase} is a step plan, which cannot have a second plan.",
-            hint=f"Change the step plan, then idumb execute {step_plan.path_of(contract.phase)}",
-            details={"path": step_plan.path_of(contract.phase)},
+            hint=f"Change the step plan, then idumb execute {phase_ids.path_of(contract.phase)}",
+            details={"path": phase_ids.path_of(contract.phase)},
         )
     where = phase_context.locate(services, contract.phase)
     identity, path = draft_plan.next_path(services, where)

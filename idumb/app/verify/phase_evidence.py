@@ -10,9 +10,8 @@ from idumb.app.core import projection_paths, questions, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Checks, Services
 from idumb.domain import contract as contracts
-from idumb.domain import outcome, rerun
+from idumb.domain import outcome, phase_documents, rerun
 from idumb.domain.contract import Contract
-from idumb.domain.documents import stated_criteria
 from idumb.domain.plans.plan import HUMAN, OPINION, Criterion
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -111,7 +110,7 @@ def uncovered_criteria(services: Services, contract: Contract, tree: str) -> lis
     covered |= {_normalised(c.text) for task in contract.tasks.values() for c in task.acceptance}
     uncovered = []
     for source, text in _sources(services, contract):
-        for number, words in enumerate(stated_criteria.criteria(text), 1):
+        for number, words in enumerate(phase_documents.criteria(text), 1):
             if _normalised(words) not in covered:
                 covered.add(_normalised(words))
                 uncovered.append(Evidence(f"{source} {number}", words, evidence.UNPROVEN, tree=tree))
@@ -126,7 +125,7 @@ def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
             texts.append((source, services.reports.read(path) or ""))
         except OSError as problem:
             services.reporter.note(f"{path} could not be read: {problem.strerror or problem}")
-    stating = [(source, text) for source, text in texts if stated_criteria.criteria(text)]
+    stating = [(source, text) for source, text in texts if phase_documents.criteria(text)]
     section = services.plans.roadmap_section  # expensive, so only if there is a criterion
     return [(source, section(text, contract.phase) if source == "roadmap" else text) for source, text in stating]
 

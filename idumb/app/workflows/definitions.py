@@ -17,7 +17,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
 from idumb.domain.plans import workflow
-from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
+from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value
 from idumb.domain.runs.run import RunState

@@ -22,7 +22,7 @@ from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import workflow
-from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
+from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.runs import handoff
 from idumb.domain.runs.handoff import Document

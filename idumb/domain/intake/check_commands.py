@@ -8,23 +8,22 @@ from idumb.domain import paths, wording
 from idumb.domain.contract import validator_of
 from idumb.domain.intake import ground, steps
 from idumb.domain.intake.rule import Case, Hit, Hits, short
-from idumb.domain.plans import commands, run_files
-from idumb.domain.plans import hidden_failures as hiding
+from idumb.domain.plans import commands, empty_checks, run_files
 from idumb.domain.plans.plan import HUMAN, Plan, Task
 from idumb.domain.proof import ledger
 
 _OWN = "Make it a check of its own"
 _WAYS = {
-    hiding.PIPE: (
+    empty_checks.PIPE: (
         "a pipe has the exit code of its last program ({by})",
         "Omit `| {by}`: idumb keeps the output of a check. Or run it as `bash -o pipefail -c '…'`.",
     ),
-    hiding.FALLBACK: ("`|| {by}` replaces its exit code", "Omit `|| {by}`, or end it with `exit 1`."),
-    hiding.SEQUENCE: (
+    empty_checks.FALLBACK: ("`|| {by}` replaces its exit code", "Omit `|| {by}`, or end it with `exit 1`."),
+    empty_checks.SEQUENCE: (
         "the exit code is that of the last command ({by})",
         f"Join the commands with `&&`. {_OWN}, if both must run.",
     ),
-    hiding.BACKGROUND: ("`&` discards its exit code", "Omit `&`."),
+    empty_checks.BACKGROUND: ("`&` discards its exit code", "Omit `&`."),
 }
 
 _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test", "true"})
@@ -34,9 +33,9 @@ _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test"
 def hidden_failures(case: Case) -> Hits:
     """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
     for plan, task, _, command, line, field in ground.proving(case.contract):
-        for hidden in hiding.find(command)[:1]:
+        for hidden in empty_checks.hidden_failures(command)[:1]:
             why, fix = (text.format(by=short(hidden.by)) for text in _WAYS[hidden.way])
-            if hidden.way == hiding.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
+            if hidden.way == empty_checks.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
                 fix = f"{_OWN}, without the pipe."
             yield plan, task, Hit(command, {"program": short(hidden.command), "why": why}, "", field, line, fix=fix)
 
@@ -45,8 +44,8 @@ def sure(case: Case) -> Hits:
     """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
     makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
     for plan, task, _, command, line, field in ground.proving(case.contract):
-        why = "" if hiding.find(command) else hiding.why_sure(command)
-        missing = [path for path in hiding.must_lack(command) if not makes(path)]
+        why = "" if empty_checks.hidden_failures(command) else empty_checks.why_sure(command)
+        missing = [path for path in empty_checks.must_lack(command) if not makes(path)]
         if case.present is not None and missing and case.present.on_disk.isdisjoint(missing):
             why = f"{missing[0]} does not exist, and no task creates it"
         if why:

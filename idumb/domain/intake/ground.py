@@ -11,7 +11,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.intake.rule import Case, Hit, Hits, StartState
 from idumb.domain.intake.scope import step_paths
 from idumb.domain.plans import commands as shell_commands
-from idumb.domain.plans import hidden_failures
+from idumb.domain.plans import empty_checks
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
@@ -156,7 +156,7 @@ def claimed(contract: Contract) -> frozenset[str]:
 
 def searched(contract: Contract) -> frozenset[str]:
     """Return the files in which checks of the contract want to find nothing."""
-    return frozenset(path for command in check_commands(contract) for path in hidden_failures.must_lack(command))
+    return frozenset(path for command in check_commands(contract) for path in empty_checks.must_lack(command))
 
 
 def programs_of_checks(case: Case) -> Hits:

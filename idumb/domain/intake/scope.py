@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.intake.rule import Case, Hit
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import step_effects
 from idumb.domain.plans.plan import Plan, Step, Task
 from idumb.domain.proof import ledger
 
@@ -39,7 +39,7 @@ def step_paths(step: Step) -> tuple[str, ...]:
     if step.tool == "run":
         return ()
     if step.tool == "apply_patch":
-        return step_plan.patched(str(step.arguments.get("patch", ""))) or ()
+        return step_effects.patched(str(step.arguments.get("patch", ""))) or ()
     return tuple(value for name in _NAMED if isinstance(value := step.arguments.get(name), str))
 
 

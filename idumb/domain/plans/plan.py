@@ -317,7 +317,7 @@ class Plan:
     - `requirements`: id to text; the text is "" if the plan only lists ids of REQUIREMENTS.md.
     - `version`: the author's own; it has no effect.
     - `dialect`: `plan`; `workflow` for a run of a workflow; `steps` for a step plan
-      (`idumb.domain.plans.step_plan`), which has only steps; or a name of `FOREIGN` for a plan of another tool, whose
+      (`idumb.domain.plans.phase_ids`), which has only steps; or a name of `FOREIGN` for a plan of another tool, whose
       file idumb never writes.
     - `wave`: plans of a lower wave run first; None if the plan has none.
     - `workflow`: the head of the definition and the inputs of a run; None for other plans.

@@ -11,6 +11,7 @@ from typing import Any
 
 from idumb.domain import outcome
 from idumb.domain.plans.plan import Task
+from idumb.domain.wording import folded
 from idumb.lazy_dataclass import dataclass
 
 _MOST = 200
@@ -174,14 +175,10 @@ def _shown(row: object) -> ValidatorEvidence | None:
 
 def proven_criteria(task: Task, cited: Iterable[str]) -> frozenset[str]:
     """Return the criteria of a task that evidence cites by id (also followed by words) or by text."""
-    cited_criteria = [*map(_folded, cited)]
+    cited_criteria = [*map(folded, cited)]
     return frozenset(
         c.id
         for c in task.acceptance
         for words in cited_criteria
-        if words == _folded(c.text) or (words.startswith(c.id.casefold()) and not words[len(c.id) :][:1].isalnum())
+        if words == folded(c.text) or (words.startswith(c.id.casefold()) and not words[len(c.id) :][:1].isalnum())
     )
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()

@@ -16,7 +16,7 @@ from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
-from idumb.domain.plans import yaml_plan
+from idumb.domain.plans import new_task
 from idumb.domain.plans.plan import FileClaim, Plan, Span, Task
 from idumb.markdown.plans import plan_parser
 from idumb.system import escaping
@@ -161,7 +161,7 @@ def _widened(text: str, task: Task, claim: FileClaim) -> Iterator[str]:
     if "files" not in task.spans:
         yield from _new_field(text, task, f"- **Files:** {written[0]}")
         return
-    yield from _replaced(text, task.spans["files"], written, json.dumps(yaml_plan.by_verb(claims), ensure_ascii=False))
+    yield from _replaced(text, task.spans["files"], written, json.dumps(new_task.by_verb(claims), ensure_ascii=False))
 
 
 def _replaced(text: str, span: Span, items: Sequence[str], yaml: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from idumb.app.ports.planning import ParsedPlan
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids, step_effects
 from idumb.domain.plans.plan import STEPS, STRICT, Criterion, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import criteria, foreign_formats, frontmatter, steps, sweep, task_reader
 from idumb.markdown.plans.frontmatter import Frontmatter
@@ -144,16 +144,16 @@ def parse_steps(data: bytes, path: str) -> ParsedPlan:
     """Parse a step plan. Its path from the repository root is also its id. Never raises on its input."""
     source = decoded(data, path)
     text = source.text
-    phase = step_plan.phase_of(path)
+    phase = phase_ids.phase_of(path)
     if phase is None:
         source.report("plan.bad-name", 0, path, field="path")
     if phase is None or source.findings:
-        return ParsedPlan(None, source.sorted(), text, dialect=step_plan.DIALECT)
+        return ParsedPlan(None, source.sorted(), text, dialect=phase_ids.DIALECT)
     skipped = 1 if text.startswith("\ufeff") else 0
     read = tree.read_json if path.endswith(".json") else tree.read
     root = read(text[skipped:], lambda index: index + skipped, source, "plan")
     plan = _step_plan(data, path, phase, root, source)
-    return ParsedPlan(None if source.any_error else plan, source.sorted(), text, plan, step_plan.DIALECT)
+    return ParsedPlan(None if source.any_error else plan, source.sorted(), text, plan, phase_ids.DIALECT)
 
 
 def _step_plan(data: bytes, path: str, phase: str, root: Node | None, source: Source) -> Plan | None:
@@ -175,7 +175,7 @@ def _step_plan(data: bytes, path: str, phase: str, root: Node | None, source: So
         path, hashlib.sha256(data).hexdigest(), phase, "steps", path, "Every step is done as it is declared", STRICT,
         scope=Scope(declared.root, (*declared.protected, path)),  # the plan itself is protected
         tasks=tuple(_step_task(phase, step, items[step.index], source) for step in valid_steps),
-        dialect=step_plan.DIALECT,
+        dialect=phase_ids.DIALECT,
     )  # fmt: skip
 
 
@@ -184,16 +184,16 @@ def _step_task(phase: str, step: Step, node: Node, source: Source) -> Task:
     number = step.index + 1
     span = Span(node.start, node.end, step.line)
     title = " ".join(step.intent.split())
-    claims = step_plan.claims(step)
+    claims = step_effects.claims(step)
     if claims is None:
         shown = str(step.arguments["patch"])[:80].partition("\n")[0]
         source.report("step.unreadable-patch", node.start, shown, field="steps")
     promise = _PROMISES[step.tool].format_map({"expect_exit": 0, **step.arguments})
     return Task(
-        step_plan.task_id(phase, number),
+        phase_ids.task_id(phase, number),
         title if len(title) <= _LONGEST_TITLE else title[: _LONGEST_TITLE - 1] + "…",
         step.intent if len(title) > _LONGEST_TITLE or title != step.intent else "",
-        depends_on=(step_plan.task_id(phase, number - 1),) if number > 1 else (), files=claims or (),
+        depends_on=(phase_ids.task_id(phase, number - 1),) if number > 1 else (), files=claims or (),
         acceptance=(Criterion("AC-1", promise, STEPS, span=span),), steps=(step,), notation="step", span=span,
         # Longer than the step's own timeout, so that `continue_on_error` still applies.
         timeout=max(_HOUR, (step.timeout or step.arguments.get("timeout") or 0) + _MARGIN),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans import workflow
-from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
+from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
 from idumb.markdown.plans import frontmatter, plan_parser, steps, sweep, task_reader, values

@@ -10,6 +10,7 @@ import pytest
 from idumb.domain import amendment, outcome, plan_diff
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
+from idumb.domain.plans import new_task
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
@@ -78,13 +79,13 @@ def test_a_stopped_task_can_be_retried_after_its_text_changed(status: str) -> No
     ],
 )
 def test_a_claim_is_a_verb_and_a_path(text: str, claim: FileClaim) -> None:
-    assert amendment.parse_claim(text) == claim
+    assert new_task.parse_claim(text) == claim
 
 
 @every("text", ["", "src/x.py", "change src/x.py", "move a.py", "modify "])
 def test_anything_else_is_not_a_claim(text: str) -> None:
     with pytest.raises(InputError):
-        amendment.parse_claim(text)
+        new_task.parse_claim(text)
 
 
 def event(kind: str, **payload: Any) -> Event:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from idumb.domain.documents import new_task
-from idumb.domain.plans import quick_plan
-from idumb.domain.plans.numbered_phases import QUICK
+from idumb.domain.plans import new_task
+from idumb.domain.plans.phase_ids import QUICK
 from tests.support.cases import every
 
 
@@ -32,7 +31,7 @@ def test_the_phase_of_a_quick_plan_contains_its_number() -> None:
     ],
 )
 def test_a_folder_name_has_number_and_words(words: str, folder: str) -> None:
-    assert quick_plan.folder(1, words) == f".planning/quick/{folder}"
+    assert new_task.quick_folder(1, words) == f".planning/quick/{folder}"
     assert QUICK.number_in(folder) == 1
 
 
@@ -51,5 +50,5 @@ def test_a_named_file_may_have_a_verb_as_in_a_plan() -> None:
 
 
 def test_a_title_is_one_line_that_fits_into_a_heading() -> None:
-    assert quick_plan.QuickRequest("Fix\n  it").title == "Fix it"
-    assert len(quick_plan.QuickRequest("word " * 100).title) <= quick_plan.LONGEST_TITLE
+    assert new_task.QuickRequest("Fix\n  it").title == "Fix it"
+    assert len(new_task.QuickRequest("word " * 100).title) <= new_task.LONGEST_TITLE

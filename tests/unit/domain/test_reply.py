@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from idumb.domain import reply
+from idumb.domain import replies
 from tests.support.cases import every
 from tests.support.growth import assert_linear
 
@@ -29,7 +29,7 @@ def test_the_only_object_with_the_key_is_the_answer_wherever_it_is() -> None:
         f"{{\n{PASS}",
         f"{{x}}\n{PASS}",
     ]
-    assert not [text for text in cases if reply.answer(text, "verdict") != {"verdict": "PASS", "findings": []}]
+    assert not [text for text in cases if replies.answer(text, "verdict") != {"verdict": "PASS", "findings": []}]
 
 
 OWN = [FAIL, SPREAD, f"```\n{FAIL}\n```", f"> {FAIL}", f"It is {FAIL}.", SPREAD[:-3]]
@@ -38,32 +38,32 @@ OWN = [FAIL, SPREAD, f"```\n{FAIL}\n```", f"> {FAIL}", f"It is {FAIL}.", SPREAD[
 @every("own, quoted", itertools.product(OWN, [f"```json\n{PASS}\n```", f"{PASS}"]))
 def test_a_quoted_object_next_to_another_leaves_no_answer_in_any_order(own: str, quoted: str) -> None:
     for text in (f"It says:\n\n{quoted}\n\nI say:\n\n{own}\n", f"I say:\n\n{own}\n\nIt says:\n\n{quoted}\n"):
-        answer = reply.answer(text, "verdict")
+        answer = replies.answer(text, "verdict")
         assert isinstance(answer, str)
         assert "two different answers" in answer
 
 
 @every("text", [f'{{"findings": [\n{FAIL}\nis cut.\n{PASS}', f'```json\n{{"a": 1,\n{FAIL}\n```\n{PASS}'])
 def test_an_answer_after_an_incomplete_object_counts(text: str) -> None:
-    answer = reply.answer(text, "verdict")
+    answer = replies.answer(text, "verdict")
     assert isinstance(answer, str)
     assert "two different answers" in answer
 
 
 @every("text", [f"{FAIL} is what I was told.\n{FAIL}", '{"verdict": ["PASS"]}'])
 def test_a_repeated_equal_object_is_one_answer(text: str) -> None:
-    assert isinstance(reply.answer(text, "verdict"), dict)
+    assert isinstance(replies.answer(text, "verdict"), dict)
 
 
 def test_an_object_within_a_line_of_text_is_not_an_answer() -> None:
     cases: list[str] = ["", "[1]", '{"verdict": ', f"{PASS} and so on", f"- {PASS}", f"{PASS} {FAIL}", OTHER]
-    assert not [text for text in cases if reply.answer(text, "verdict") != "the answer holds no verdict"]
+    assert not [text for text in cases if replies.answer(text, "verdict") != "the answer holds no verdict"]
 
 
 def test_two_different_lists_are_not_an_answer_either() -> None:
     texts = ('{"questions": ["a"]}', '{"questions": ["b"]}')
-    assert isinstance(reply.answer("\n".join(texts), "questions"), str)
-    assert reply.answer(texts[0], "questions") == {"questions": ["a"]}
+    assert isinstance(replies.answer("\n".join(texts), "questions"), str)
+    assert replies.answer(texts[0], "questions") == {"questions": ["a"]}
 
 
 @every(
@@ -78,7 +78,7 @@ def test_two_different_lists_are_not_an_answer_either() -> None:
     ],
 )
 def test_a_text_that_would_take_long_to_read_is_not_an_answer(text: str) -> None:
-    assert reply.answer(f"{text}{PASS}", "verdict") == "the answer holds more broken or nested JSON than is read"
+    assert replies.answer(f"{text}{PASS}", "verdict") == "the answer holds more broken or nested JSON than is read"
 
 
 _LONG: dict[str, Callable[[int], str]] = {
@@ -90,4 +90,4 @@ _LONG: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("kind", _LONG)
 def test_reading_takes_linear_time(kind: str) -> None:
-    assert_linear(lambda text: reply.answer(text, "verdict"), lambda size: f"{_LONG[kind](size)}\n{PASS}")
+    assert_linear(lambda text: replies.answer(text, "verdict"), lambda size: f"{_LONG[kind](size)}\n{PASS}")

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.domain.plans import step_plan
+from idumb.domain.plans import phase_ids, step_effects
 from idumb.domain.plans.plan import FileClaim, Step
+from idumb.domain.plans.step_effects import Expected, expected
 from idumb.domain.proof.ledger import CREATED, DECLARED, DELETED, MODIFIED, UNDECLARED, Change, compare
-from idumb.domain.proof.step_proof import Expected, expected
 from tests.support.cases import every
 
 GIT = """\
@@ -54,11 +54,11 @@ def step(tool: str, *, scope: tuple[str, ...] = (), **arguments: Any) -> Step:
 )
 def test_an_id_is_derived_from_the_path_and_leads_back_to_it(path: str, phase: str) -> None:
     """R-PLAN-7."""
-    assert step_plan.phase_of(path) == phase
-    assert step_plan.path_of(phase) == path
-    assert step_plan.path_in(step_plan.folder_of(phase)) == path
-    assert step_plan.phase_of_task(step_plan.task_id(phase, 7)) == phase
-    assert step_plan.task_id(phase, 7) == f"{phase}-07"
+    assert phase_ids.phase_of(path) == phase
+    assert phase_ids.path_of(phase) == path
+    assert phase_ids.path_in(phase_ids.folder_of(phase)) == path
+    assert phase_ids.phase_of_task(phase_ids.task_id(phase, 7)) == phase
+    assert phase_ids.task_id(phase, 7) == f"{phase}-07"
 
 
 def test_a_path_that_is_not_valid_in_files_and_refs_is_not_a_step_plan() -> None:
@@ -79,46 +79,46 @@ def test_a_path_that_is_not_valid_in_files_and_refs_is_not_a_step_plan() -> None
         "\u202ea.yaml",
         "x" * 300 + ".yaml",
     ]
-    assert not [path for path in cases if step_plan.phase_of(path) is not None]
+    assert not [path for path in cases if phase_ids.phase_of(path) is not None]
 
 
 @every("phase", ["1", "06.2", "a/b.yaml", "+a.yaml", "a.yaml+", "@@a.yaml", "01-name"])
 def test_a_phase_is_never_taken_for_a_step_plan(phase: str) -> None:
     """R-PLAN-7."""
-    assert step_plan.path_of(phase) is None
-    assert step_plan.path_in(f".planning/phases/{phase}") is None
+    assert phase_ids.path_of(phase) is None
+    assert phase_ids.path_in(f".planning/phases/{phase}") is None
 
 
 @every("task", ["T1-01", "plan.yaml", "plan.yaml-1", "plan.yaml-x1", "a b.yaml-01"])
 def test_only_a_step_s_id_is_a_step_id(task: str) -> None:
     """R-PLAN-7."""
-    assert step_plan.phase_of_task(task) is None
+    assert phase_ids.phase_of_task(task) is None
 
 
 @given(st.text(alphabet="ab.+@/-é ", max_size=12))
 def test_two_paths_never_have_the_same_id(text: str) -> None:
     """R-PLAN-7."""
     path = f"{text}.yaml"
-    phase = step_plan.phase_of(path)
-    assert phase is None or step_plan.path_of(phase) == path
+    phase = phase_ids.phase_of(path)
+    assert phase is None or phase_ids.path_of(phase) == path
 
 
 def test_the_paths_of_a_patch_come_from_its_headers_and_not_from_its_lines() -> None:
     """R-PLAN-7."""
-    assert step_plan.patched(GIT) == ("src/x.py", "old name", "new", "run.sh", "é.txt")
+    assert step_effects.patched(GIT) == ("src/x.py", "old name", "new", "run.sh", "é.txt")
 
 
 @every("patch", ["", "words", "@@ -1 +1 @@\n-a\n+b\n", "--- /dev/null\n+++ /dev/null\n"])
 def test_a_patch_without_a_name_has_no_paths(patch: str) -> None:
     """R-PLAN-7."""
-    assert step_plan.patched(patch) is None
-    assert step_plan.claims(step("apply_patch", patch=patch)) is None
+    assert step_effects.patched(patch) is None
+    assert step_effects.claims(step("apply_patch", patch=patch)) is None
 
 
 @given(st.text(alphabet='-+ab/ @"\\0123\n', max_size=60))
 def test_every_patch_can_be_read(patch: str) -> None:
     """R-PLAN-7."""
-    paths = step_plan.patched(patch)
+    paths = step_effects.patched(patch)
     assert paths is None or all(paths)
 
 
@@ -137,7 +137,7 @@ def test_a_step_may_change_only_its_own_paths() -> None:
     assert not [
         (action, paths)
         for action, paths in cases
-        if step_plan.claims(action) != tuple(FileClaim("change", path) for path in paths)
+        if step_effects.claims(action) != tuple(FileClaim("change", path) for path in paths)
     ]
 
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from idumb.app.ports.planning import ParsedPlan
-from idumb.domain.plans.numbered_phases import QUICK
+from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import HUMAN, Criterion, Plan
 from idumb.markdown.plans import phase_names
 from idumb.markdown.plans.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks

@@ -1,71 +1,18 @@
-"""Step plans: their ids, and what each step can change. A step plan is a file of tool calls; each call is one task.
-
-The id is the path with `+` for `/` and `@` for a leading dot, so that it is safe in file and ref names and can be
-reversed: `deploy/web.yaml` is `deploy+web.yaml`.
-"""
+"""What a step of a plan can change, and the files that it must produce: the proof of steps that write files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from idumb.domain import whole_numbers
-from idumb.domain.action import Action
 from idumb.domain.plans.plan import FileClaim, Step
+from idumb.lazy_dataclass import dataclass
 
-SUFFIXES = (".yaml", ".yml", ".json")
-DIALECT = "steps"
-REPORTS = ".idumb/brain/execution"
-LONGEST = 200
-_PART = re.compile(r"\.?\w[\w.-]*")
-_TASK = re.compile(r"(.+\.(?:yaml|yml|json))-([0-9]{2,})")
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NAMING = ("--- ", "+++ ", "rename from ", "rename to ", "copy to ")
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
-
-
-def phase_of(path: str) -> str | None:
-    """Return the id of the step plan at a path, relative to the repository; None if the path cannot be one."""
-    parts = path.split("/")
-    if not path.endswith(SUFFIXES) or ".." in path or not all(_PART.fullmatch(part) for part in parts):
-        return None
-    phase = "+".join("@" + part[1:] if part[0] == "." else part for part in parts)
-    return phase if len(phase.encode()) <= LONGEST else None
-
-
-def path_of(phase: str) -> str | None:
-    """Return the path of a step plan by its id, or None."""
-    path = "/".join("." + part[1:] if part[:1] == "@" else part for part in phase.split("+"))
-    return path if phase_of(path) == phase else None
-
-
-def run_command(phase: str) -> Action:
-    """Return the command that runs a phase or a step plan."""
-    path = path_of(phase)
-    return Action.of("execute-phase", phase) if path is None else Action.of("execute", path)
-
-
-def folder_of(phase: str) -> str:
-    """Return the folder of the reports on a step plan; idumb never writes in the plan's own folder."""
-    return f"{REPORTS}/{phase}"
-
-
-def path_in(folder: str) -> str | None:
-    """Return the step plan whose reports are in a folder; None for a folder of `.planning/`."""
-    root, _, phase = folder.rpartition("/")
-    return path_of(phase) if root == REPORTS else None
-
-
-def task_id(phase: str, number: int) -> str:
-    """Return the id of step `number`, counted from 1: `web.yaml-01`."""
-    return f"{phase}-{number:02d}"
-
-
-def phase_of_task(task: str) -> str | None:
-    """Return the step plan of a task id, or None."""
-    match = _TASK.fullmatch(task)
-    return match[1] if match is not None and path_of(match[1]) is not None else None
 
 
 def claims(step: Step) -> tuple[FileClaim, ...] | None:
@@ -138,3 +85,48 @@ def _unquoted(name: str) -> str:
 def _byte(match: re.Match[bytes]) -> bytes:
     escaped = match[1]
     return bytes([int(escaped, 8) & 255]) if escaped[:1].isdigit() else _LETTERS.get(escaped, escaped)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """`data` None: the file must be gone. `executable` None: the mode is not checked."""
+
+    data: bytes | None
+    executable: bool | None = None
+
+
+def expected(step: Step, before: Callable[[str], bytes | None]) -> Mapping[str, Expected]:
+    """Return what each path must be after the step; empty if only the step's own result proves it.
+
+    `before` returns a file's bytes in the tree before the step, None if there is none.
+    """
+    arguments = step.arguments
+    if step.tool == "write_file":
+        mode = arguments.get("mode")
+        executable = None if mode is None else str(mode).endswith("755")
+        return {arguments["path"]: Expected(written(arguments), executable)}
+    if step.tool == "edit_file":
+        data = before(arguments["path"])
+        changed = None if data is None else data.replace(_bytes(arguments["find"]), _bytes(arguments["replace"]))
+        return {arguments["path"]: Expected(changed)}
+    if step.tool == "delete_file":
+        return {arguments["path"]: Expected(None)}
+    if step.tool == "move_file":
+        source, target = arguments["from"], arguments["to"]
+        removal = {} if source == target else {source: Expected(None)}
+        return {**removal, target: Expected(before(source))}
+    return {}
+
+
+def written(arguments: Mapping[str, object]) -> bytes:
+    """Return the bytes of a `write_file` step. Raises ValueError for invalid base64."""
+    packed = arguments.get("content_base64")
+    if isinstance(packed, str):
+        import base64  # noqa: PLC0415 (few steps need it)
+
+        return base64.b64decode("".join(packed.split()), validate=True)
+    return _bytes(str(arguments.get("content", "")))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,4 +1,7 @@
-"""Finds the JSON answer in a reply. A reply can quote other texts, so two different candidates are no answer."""
+"""Read the reply of a model: its JSON answer, or the plans in it.
+
+A reply can quote other texts, so two different answers are none.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 _Place = tuple[int, int, dict[str, Any]]
 """Start and end of an object in the text, and its value."""
 
-_OPENS = re.compile(r"^[ \t\ufeff]*(?=\{)", re.MULTILINE)
+_OBJECT = re.compile(r"^[ \t\ufeff]*(?=\{)", re.MULTILINE)
 _CLOSES = re.compile(r"[ \t\r]*$", re.MULTILINE)
 _MOST_BROKEN = 1000
 
@@ -45,7 +48,7 @@ def _objects(text: str) -> Iterator[_Place]:
     """
     decoder = json.JSONDecoder()
     at = broken = 0
-    while opened := _OPENS.search(text, at):
+    while opened := _OBJECT.search(text, at):
         start = opened.end()
         try:
             value, at = decoder.raw_decode(text, start)
@@ -65,3 +68,51 @@ def _mentioned(text: str, key: str, objects: Sequence[_Place]) -> set[str]:
     starts, ends = [start for start, _, _ in objects], [end for _, end, _ in objects]
     between = zip([0, *ends], [*starts, len(text)], strict=True)
     return {match[1] for start, end in between for match in key_pattern.finditer(text, start, end)}
+
+
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
+_PLAIN = frozenset({"", "markdown", "md"})
+_FRONTMATTER = re.compile(r"^---\n(?:(?!---$).*\n)*?type:[ \t]*[\"']?plan\b", re.MULTILINE)
+_PLAN = re.compile(r"\A---\n(?!---\n)")
+
+
+def plans_in(reply: str) -> tuple[str, ...]:
+    """Return each distinct text that starts like a plan, ending with one newline; nothing if a fence is not closed.
+
+    Unlike in CommonMark, a fence with an info string inside a fence of the same length opens a nested one, because
+    models write them so.
+    """
+    text = reply.removeprefix("\ufeff").replace("\r\n", "\n").strip("\n \t")
+    if _PLAN.match(text + "\n"):
+        return (text + "\n",)
+    lines = text.split("\n")
+    fences, whole = _fences(lines)
+    blocks = ("\n".join(lines[start + 1 : end]).strip("\n") + "\n" for start, end, info in fences if info in _PLAIN)
+    plans = tuple(dict.fromkeys(block for block in blocks if _PLAN.match(block)))
+    return plans if plans or not whole else _bare(text, fences)
+
+
+def _bare(text: str, fences: list[tuple[int, int, str]]) -> tuple[str, ...]:
+    """Return a plan without a fence, from its first line to the end of the answer."""
+    for start in _FRONTMATTER.finditer(text):
+        line = text.count("\n", 0, start.start())
+        if not any(begin <= line <= end for begin, end, _ in fences):
+            return (text[start.start() :] + "\n",)
+    return ()
+
+
+def _fences(lines: list[str]) -> tuple[list[tuple[int, int, str]], bool]:
+    """Return the outer fences, as (line, last line, info), up to one that is never closed, and whether all are."""
+    outer: list[tuple[int, int, str]] = []
+    opened: list[tuple[int, str, str]] = []
+    for number, line in enumerate(lines):
+        fence = _FENCE.fullmatch(line)
+        if fence is None or (opened and not fence["mark"].startswith(opened[0][1])):
+            continue
+        info = fence["info"].strip().casefold()
+        if info or not opened:
+            opened.append((number, fence["mark"], info))
+            continue
+        start, _, said = opened.pop()
+        outer += [] if opened else [(start, number, said)]
+    return outer, not opened

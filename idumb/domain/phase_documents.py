@@ -1,15 +1,21 @@
-"""Questions to a person about a phase, before its plan is written, and their answers in its context file."""
+"""Handwritten texts about a phase: questions and answers, success criteria, and headings.
+
+Questions are asked before a plan is written; the context file of the phase holds them with their answers. Success
+criteria may be stated in the roadmap and in the context file; nothing in them is ever run.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from idumb.domain import whole_numbers
-from idumb.domain.documents import headings
-from idumb.domain.wording import as_markdown, one_line
+from idumb.domain.wording import as_markdown, folded, one_line
 from idumb.lazy_dataclass import dataclass
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 SECTION = "## Questions and answers"
 OPEN = "_Not answered yet._"
@@ -18,16 +24,16 @@ _ASKED = re.compile(r"### (Q-\d+): (.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A question with the lines of its body, from 0, end excluded."""
+class Question:
+    """`id` is `Q-` and a number, unique in the phase. `answer` is "" until someone answers."""
 
     id: str
     text: str
-    start: int
-    end: int
+    why: str = ""
+    answer: str = ""
 
 
-def read(text: str) -> tuple[Question, ...]:
+def questions_in(text: str) -> tuple[Question, ...]:
     """Return the questions of the section in order; the first question of an id counts."""
     lines = _bare(text)
     by_id: dict[str, Question] = {}
@@ -43,13 +49,13 @@ def read(text: str) -> tuple[Question, ...]:
 def without_open(text: str) -> str:
     """Return the text without unanswered questions; "" if only headings remain."""
     lines = _lines(text)
-    unanswered = {q.id for q in read(text) if not q.answer}
+    unanswered = {q.id for q in questions_in(text) if not q.answer}
     for part in reversed(list(_parts(_bare(text)))):
         if part.id in unanswered:
             del lines[part.start - 1 : part.end]
     kept = "".join(lines)
     bare = _bare(kept)
-    heads = headings.levels(bare)
+    heads = levels(bare)
     return kept if any(line.strip() and n not in heads for n, line in enumerate(bare)) else ""
 
 
@@ -59,7 +65,7 @@ def written(text: str, title: str, questions: Iterable[Question], answers: Mappi
     `title` is the heading of a new file. Questions with an existing id are omitted.
     """
     text = text or f"# {one_line(title)}\n"
-    ids = {q.id for q in read(text)}
+    ids = {q.id for q in questions_in(text)}
     for question in questions:
         if question.id not in ids:
             text = _appended(text, question)
@@ -115,11 +121,21 @@ def _ending(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A question with the lines of its body, from 0, end excluded."""
+
+    id: str
+    text: str
+    start: int
+    end: int
+
+
 def _parts(lines: list[str]) -> Iterator[_Part]:
     section = _section(lines)
     if section is None:
         return
-    heads = [n for n, level in headings.levels(lines).items() if section[0] < n < section[1] and level <= 3]
+    heads = [n for n, level in levels(lines).items() if section[0] < n < section[1] and level <= 3]
     for at, following in pairwise([*heads, section[1]]):
         match = _ASKED.fullmatch(lines[at].rstrip())
         if match is not None:
@@ -128,38 +144,24 @@ def _parts(lines: list[str]) -> Iterator[_Part]:
 
 def _section(lines: list[str]) -> tuple[int, int] | None:
     """Return the line of the section's heading and the line after its end."""
-    heads = headings.levels(lines)
+    heads = levels(lines)
     start = next((n for n in heads if lines[n].rstrip() == SECTION), None)
     if start is None:
         return None
     return start, next((n for n, level in heads.items() if n > start and level <= 2), len(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """`id` is `Q-` and a number, unique in the phase. `answer` is "" until someone answers."""
-
-    id: str
-    text: str
-    why: str = ""
-    answer: str = ""
-
-
 def number_questions(present: Iterable[Question], new: Iterable[tuple[str, str]]) -> tuple[Question, ...]:
     """Number new questions, given as (text, why), after the known ones; omit those already asked."""
     before = list(present)
-    known_texts = {_folded(q.text) for q in before}
+    known_texts = {folded(q.text) for q in before}
     number = whole_numbers.next_free(q.id.removeprefix("Q-") for q in before) - 1
     added: list[Question] = []
     for text, why in new:
-        if text.strip() and _folded(text) not in known_texts:
-            known_texts.add(_folded(text))
+        if text.strip() and folded(text) not in known_texts:
+            known_texts.add(folded(text))
             added.append(Question(f"Q-{number + len(added) + 1}", text, why))
     return tuple(added)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def standard_questions(roadmap: str, project: str, requirements: str) -> Iterator[tuple[str, str]]:
@@ -182,3 +184,57 @@ def _proof(project: str) -> tuple[str, str]:
     if match and match["said"].strip() and _UNFILLED not in match["said"]:
         return "How will one see that this phase is done?", "A command that proves it is worth more than any word."
     return "Which commands show that the project works, and that this phase is done?", "PROJECT.md names none."
+
+
+_TITLE = r"(?:success|acceptance)[ -]criteria|done when|definition of done"
+_TITLED = re.compile(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)[ \t#]*")
+_LABEL = re.compile(rf"\s*(?:[-*+][ \t]+)?\**(?:{_TITLE})\**[ \t]*:[ \t]*\**[ \t]*(?P<rest>.*)", re.IGNORECASE)
+_ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[.\][ \t]+)?(?P<text>.*\S)")
+_MOST = 100
+
+
+def criteria(text: str) -> tuple[str, ...]:
+    """Return the list items under headings or labels such as "Success criteria", in order, without duplicates."""
+    return tuple(dict.fromkeys(_items(text.replace("\r\n", "\n").split("\n"))))[:_MOST]
+
+
+def _items(lines: list[str]) -> Iterator[str]:
+    in_list = fenced = False
+    before: list[str] = []
+    for line in lines:
+        if _FENCE.match(line):
+            fenced = not fenced
+        if fenced:
+            continue
+        heading, label, item = _TITLED.fullmatch(line), _LABEL.fullmatch(line), _ITEM.fullmatch(line)
+        if in_list and item is None and line.strip() and line[:1].isspace() and before:
+            before.append(line.strip())
+            continue
+        if before:
+            yield " ".join(before)
+            before = []
+        if heading is not None or label is not None:
+            title = heading["title"] if heading is not None else ""
+            in_list = label is not None or re.fullmatch(rf"\**(?:{_TITLE})\**:?", title, re.IGNORECASE) is not None
+            before = [label["rest"]] if label is not None and label["rest"].strip() else []
+        elif in_list and item is not None:
+            before = [item["text"]]
+        elif in_list and line.strip():
+            in_list = False
+    if before:
+        yield " ".join(before)
+
+
+def levels(lines: Sequence[str]) -> dict[int, int]:
+    """Return the heading levels by line (from 0). `lines` have no line ends."""
+    by_line: dict[int, int] = {}
+    mark = ""
+    for number, line in enumerate(lines):
+        fence = _FENCE.match(line)
+        if fence and not mark:
+            mark = fence[1]
+        elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
+            mark = ""
+        elif not mark and (heading := _HEADING.match(line)):
+            by_line[number] = len(heading[1])
+    return by_line

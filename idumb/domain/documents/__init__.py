@@ -1,1 +1,0 @@
-"""Texts around a plan that need no library: questions, replies with plans, stated criteria."""
