@@ -86,6 +86,24 @@ def test_a_task_that_did_not_fail_is_shown_too(project: Project) -> None:
     assert project.json("show", "T1-09", "--debug").error["code"] == "task.unknown"
 
 
+def test_a_task_that_another_run_took_over_keeps_its_changes_and_envelopes(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    script = json.dumps("echo attempt $IDUMB_ATTEMPT > a.txt")
+    project.configure(f"builder: it\nbindings: {{it: {{adapter: command, argv: [sh, -c, {script}]}}}}\n")
+    built = task("T1-01", files="create `a.txt`", check="grep 2 a.txt")
+    project.plan([built])
+    assert run(project, "--no-verify").code == 0
+    before = project.json("show", "T1-01", "--debug", "--facts-only").data
+    project.plan([built, making("T1-02", "b.txt", after="T1-01")])
+    assert run(project, "--no-verify").code == 0
+    after = project.json("show", "T1-01", "--debug", "--facts-only").data
+    assert after["run"] != before["run"]
+    assert [row["attempt"] for row in before["task"]["changes"]] == [1, 2]
+    assert [row["attempts"] for row in before["task"]["envelope"]] == [[1, 2]]
+    assert after["task"]["changes"] == before["task"]["changes"]
+    assert after["task"]["envelope"] == before["task"]["envelope"]
+
+
 def answering(project: Project, reply: str) -> str:
     """Let the debugger answer so; the consent that asking it needs."""
     (project.folder / "reply.md").write_text(reply, encoding="utf-8")

@@ -43,8 +43,8 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.number} of phase {state.phase}")
     attempted = run_lookup.attempting_run(services, state, task)
     attempts = [_shortened(attempt) for attempt in show.attempts_of(services, attempted, task)]
-    started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
-    events = services.log.events(run=state.id, task=task, kind="attempt.finished")
+    started = list(services.log.events(run=attempted.id, task=task, kind="attempt.started"))
+    events = services.log.events(run=attempted.id, task=task, kind="attempt.finished")
     finished = [*{event.attempt: event for event in events}.values()]  # one that waited ends twice
     last: Mapping[str, Any] = finished[-1].payload if finished else {}
     evidence = attempts[-1]["evidence"] if attempts else ()
@@ -77,7 +77,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
             "failure": failure.failure,
             "cause": failure.cause,
             "attempts": attempts,
-            "changes": _changes(services, state, finished, task_state),
+            "changes": _changes(services, attempted, finished, attempted.tasks[task]),
             "envelope": _envelope(started),
         },
         "checklist": [{"text": text, "command": command} for text, command in ways],
