@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -40,10 +41,20 @@ def _count(services: Services, kinds: Mapping[str, str], since: str | None) -> d
 
 
 def _first_pass(services: Services, since: str | None) -> dict[str, int]:
-    """Return how many tasks were completed, and how many of them with their first attempt."""
-    events = services.log.events(kind="task.completed", since=since)
-    done = {(event.run, event.task): event.attempt for event in events}
-    return {"completed": len(done), "at_once": sum(attempt in (1, None) for attempt in done.values())}
+    """Return how often a task was completed, and how often with its first attempt; after a rollback it begins anew."""
+    kinds = (services.log.events(kind=kind) for kind in ("attempt.started", "task.completed"))
+    tried: dict[tuple[str | None, str | None], set[int | None]] = {}
+    completed = at_once = 0
+    for event in heapq.merge(*kinds, key=lambda one: one.seq):
+        key = (event.run, event.task)
+        if event.kind == "attempt.started":
+            tried.setdefault(key, set()).add(event.attempt)
+            continue
+        attempts = tried.pop(key, set())
+        if event.at >= (since or ""):
+            completed += 1
+            at_once += len(attempts) <= 1
+    return {"completed": completed, "at_once": at_once}
 
 
 Call = tuple[tuple[str, str], str, Spent]
