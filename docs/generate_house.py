@@ -28,7 +28,7 @@ def rooms() -> str:
             *_layers(orders["layers"]),
             "```",
             "",
-            "The rooms of `idumb/app`, in the same way:",
+            "The rooms of `idumb/app`:",
             "",
             "```",
             *_layers(orders["app-rooms"]),
@@ -54,13 +54,18 @@ def _layers(layers: list[str]) -> Iterator[str]:
 
 
 def _tree(folder: pathlib.Path, depth: int = 0) -> Iterator[str]:
-    """A line for each package: its name and the first sentence of its docstring."""
-    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
-    name = f"{'  ' * depth}{folder.name}/"
-    yield f"{name:<18}{text.splitlines()[0] if text else ''}".rstrip()
+    """A line for each package, and for each module that is a room of app: its name and the first line of its text."""
+    yield _line(f"{'  ' * depth}{folder.name}/", folder / "__init__.py")
     for below in sorted(folder.iterdir()):
         if (below / "__init__.py").exists():
             yield from _tree(below, depth + 1)
+        elif folder.name == "app" and below.suffix == ".py" and below.stem != "__init__":
+            yield _line(f"    {below.name}", below)
+
+
+def _line(name: str, place: pathlib.Path) -> str:
+    text = ast.get_docstring(ast.parse(place.read_text(encoding="utf-8"))) or ""
+    return f"{name:<18}{text.partition(chr(10))[0]}".rstrip()
 
 
 if __name__ == "__main__":

@@ -132,9 +132,9 @@ def drop_command(services: options.Container, target: str, why: str) -> Result:
     A dropped task takes along what depends on it. What is done stays done, and no file changes. A dropped phase is not
     what comes next, and no command runs or judges it. idumb undo takes up again what was dropped.
     """
-    from idumb.app.running import drop
+    from idumb.app.running import task_overrides
 
-    return drop.drop(services, options.phase_id(target, services.root), why, user_folders.user_name())
+    return task_overrides.drop(services, options.phase_id(target, services.root), why, user_folders.user_name())
 
 
 handoff_command = options.Group(
@@ -200,7 +200,7 @@ dlq_command = options.Group(
 @click.option("--retryable", "can_retry", flag_value=True, default=None, help="Only those that can be retried here.")
 def list_letters_command(services: options.Container, **filters: Any) -> Result:
     """List dead letters."""
-    from idumb.app.failures import dead_letters
+    from idumb.app.running import dead_letters
 
     return dead_letters.listing(services, **filters)
 
@@ -209,7 +209,7 @@ def list_letters_command(services: options.Container, **filters: Any) -> Result:
 @click.argument("id")
 def show_letter_command(services: options.Container, id: str) -> Result:
     """Show a dead letter."""
-    from idumb.app.failures import dead_letters
+    from idumb.app.running import dead_letters
 
     return dead_letters.show(services, id)
 
@@ -219,7 +219,7 @@ def show_letter_command(services: options.Container, id: str) -> Result:
 @options.approve("Consent to all that would run.")
 def retry_command(services: options.Container, id: str, approve: tuple[str, ...]) -> Result:
     """Make one more attempt of the task, under the same checks."""
-    from idumb.app.failures import dead_letters
+    from idumb.app.running import dead_letters
 
     return dead_letters.retry(services, id, approve)
 
@@ -229,6 +229,6 @@ def retry_command(services: options.Container, id: str, approve: tuple[str, ...]
 @click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 def remove_command(services: options.Container, id: str, why: str) -> Result:
     """Drop a failed task; of a run, all that is left."""
-    from idumb.app.failures import dead_letters
+    from idumb.app.running import dead_letters
 
     return dead_letters.remove(services, id, why, user_folders.user_name())

@@ -49,10 +49,10 @@ def start_command(services: options.Container, task: str, by: str | None, retry:
     open until `idumb submit` or `idumb give-up`. The builder of the task must be `editor`. If the phase has no run, one
     starts.
     """
-    from idumb.app.editor import start_task
+    from idumb.app import editor
     from idumb.app.running.run_request import Request
 
-    return start_task.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
+    return editor.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
 
 
 @options.command("take", text="for_agents.start", opens=options.RUNS)
@@ -64,10 +64,10 @@ def take_command(services: options.Container, task: str, by: str | None, **flags
     Puts what its last attempt left into your working tree, uncommitted, and opens an attempt for you. A file that you
     changed stays as you have it. Correct the work, then `idumb submit` judges it; `idumb give-up` takes it out again.
     """
-    from idumb.app.editor import start_task
+    from idumb.app import editor
     from idumb.app.running.run_request import Request
 
-    return start_task.take(services, task, by or user_folders.user_name(), Request("", **flags))
+    return editor.take(services, task, by or user_folders.user_name(), Request("", **flags))
 
 
 @options.command("submit", opens=options.RUNS)
@@ -83,10 +83,10 @@ def submit_command(services: options.Container, task: str, say: str, **flags: An
     idumb judges the files: it compares the changed ones with the declared ones, then runs every gate and check. Exits
     with 0 if the task is accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
     """
-    from idumb.app.editor import submit_task
+    from idumb.app import editor
     from idumb.app.running.run_request import Request
 
-    return submit_task.submit(services, task, Request("", **flags), say)
+    return editor.submit(services, task, Request("", **flags), say)
 
 
 @options.command("give-up", opens=options.RUNS)
@@ -99,9 +99,9 @@ def give_up_command(services: options.Container, task: str, why: str, accept_git
     Saves the working tree in a snapshot, then restores the task's declared files. Nothing else changes, and the attempt
     does not count.
     """
-    from idumb.app.editor import give_up
+    from idumb.app import editor
 
-    return give_up.give_up(services, task, why, user_folders.user_name(), accept_git)
+    return editor.give_up(services, task, why, user_folders.user_name(), accept_git)
 
 
 @options.command("fake-model")

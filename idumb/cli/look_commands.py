@@ -61,9 +61,9 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
 
     with options.services(writes=view == _DEBUG) as services:
         if view == _DEBUG:
-            from idumb.app.failures import debug
+            from idumb.app.reading import failed_task
 
-            return debug.debug(services, task, **flags)
+            return failed_task.debug(services, task, **flags)
         if view == "envelope":
             return show.envelope(services, task, attempt)
         if view == "transcript":

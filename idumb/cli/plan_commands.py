@@ -69,11 +69,11 @@ def new_command(
 
     At a terminal, asks for what the options leave out. Only a plan without errors is written, and none is overwritten.
     """
-    from idumb.app.planning import new_plan
+    from idumb.app.planning import new_tasks
     from idumb.domain.plans.new_task import NewTask
 
-    request = new_plan.Request(phase, tasks=tuple(NewTask(*task) for task in tasks), **given)
-    return new_plan.create(services, request, _shipped, _asked(services))
+    request = new_tasks.NewPlan(phase, tasks=tuple(NewTask(*task) for task in tasks), **given)
+    return new_tasks.create(services, request, _shipped, _asked(services))
 
 
 @options.command("add-task", group=plan_command, person=True, text="plan.new", opens=options.WRITES)
@@ -97,13 +97,13 @@ def add_task_command(
     Changes no other byte of the plan. If the phase has a run, the change is an amendment, as with
     `idumb amend --add-task`.
     """
-    from idumb.app.planning import add_task
+    from idumb.app.planning import new_tasks
     from idumb.domain.plans.new_task import NewTask
 
     needed, new = tuple(id for id in depends_on if id != "none"), tuple(NewTask(*task) for task in tasks)
     phase = options.phase_id(phase, services.root)
-    request = add_task.Request(phase, tasks=new, depends_on=needed if depends_on else None, **given)
-    return add_task.add(services, request, _shipped, _asked(services), user_folders.user_name())
+    request = new_tasks.Addition(phase, tasks=new, depends_on=needed if depends_on else None, **given)
+    return new_tasks.add(services, request, _shipped, _asked(services), user_folders.user_name())
 
 
 @options.command("plan-phase")

@@ -126,7 +126,7 @@ def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], *
     b.py'. Without --files any file may change, and you judge the list of changes. Without --check, idumb checks only
     which files changed.
     """
-    from idumb.app.running import quick, resume
+    from idumb.app.running import execute_phase, resume
     from idumb.app.running.run_request import Request
     from idumb.domain.plans import new_task
     from idumb.domain.plans.new_task import QuickRequest
@@ -145,7 +145,7 @@ def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], *
         named = new_task.named(files, exists, lambda path: options.declared_path(path, services.root))
         quick_request = QuickRequest(task, named if files else None, **given)
         request = Request("", approve=approve, command="quick")
-        result = quick.run(services, quick_request, request)
+        result = execute_phase.run_quick(services, quick_request, request)
         return resume.ask_and_resume(services, request, result)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from idumb import __version__
 from idumb.app.core.result import Result
-from idumb.app.reading import spans as traces
-from idumb.app.reading.spans import Span
+from idumb.app.reading import debugging
+from idumb.app.reading.debugging import Span
 from idumb.domain.errors import Refusal, WorkFailed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def export(services: Container, name: str) -> Result:
     except ValueError as problem:  # it reads some of its variables when it is imported
         raise _unusable(str(problem)) from problem
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)  # one line below says what went wrong
-    run, rows = traces.of_run(services, name)
+    run, rows = debugging.spans_of(services, name)
     clean = services.redaction  # a secret may be known that was none when the log was written
     rows = [row._replace(attributes=clean.value({**row.attributes}), error=clean.redact(row.error)) for row in rows]
     try:

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from idumb.app.core.result import Result
-from idumb.app.reading import event_history, expected, watch
-from idumb.app.reading.expected import Expected, Now
+from idumb.app.reading import event_history, watch
+from idumb.app.reading.watch import Expected, Now
 from idumb.cli import output
 from idumb.composition import status_view
 from idumb.system.processes import at_work
@@ -161,10 +161,10 @@ class Sight:
 
     def expected(self, run: str) -> Mapping[str, Expected]:
         self._folder = self._services.transcripts_of(run)
-        return expected.of_run(self._services, run)
+        return watch.expected_of(self._services, run)
 
     def limit(self, run: str) -> float | None:
-        return expected.most_dollars(self._services, run)
+        return watch.most_dollars(self._services, run)
 
     def look(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now:
         """Return what works on a task, at most a second old."""

@@ -98,10 +98,8 @@ def test_a_task_that_another_run_took_over_keeps_its_changes_and_envelopes(sandb
     assert run(project, "--no-verify").code == 0
     after = project.json("show", "T1-01", "--debug", "--facts-only").data
     assert after["run"] != before["run"]
-    assert [row["attempt"] for row in before["task"]["changes"]] == [1, 2]
-    assert [row["attempts"] for row in before["task"]["envelope"]] == [[1, 2]]
-    assert after["task"]["changes"] == before["task"]["changes"]
-    assert after["task"]["envelope"] == before["task"]["envelope"]
+    for name in ("attempts", "changes", "envelope"):
+        assert after["task"][name] == before["task"][name] != []
 
 
 def answering(project: Project, reply: str) -> str:

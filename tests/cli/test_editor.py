@@ -79,12 +79,8 @@ def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Proje
     put(project, "a.txt", "wrong\n")
     wrong = project.json("submit", "T1-01", "--say", "all is well")
     message = follows(wrong, "submit")
-    assert (wrong.code, message["accepted"], message["verdict"], wrong.error["code"]) == (
-        1,
-        False,
-        "FAIL",
-        "task.not-accepted",
-    )
+    assert (wrong.code, wrong.error["code"]) == (1, "task.not-accepted")
+    assert (message["accepted"], message["verdict"]) == (False, "FAIL")
     assert "$ grep -q right a.txt" in message["feedback"]
     assert message["next"][0] == "idumb start T1-01"
     assert project.trailers("Idumb-Task") == []

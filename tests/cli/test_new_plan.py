@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from idumb.app.planning import new_plan
-from idumb.app.planning.new_plan import Request
+from idumb.app.planning import new_tasks
+from idumb.app.planning.new_tasks import NewPlan
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain.plans.new_task import NewTask
 from idumb.system.files import shipped_files
@@ -20,7 +20,7 @@ LOCATION = PhaseLocation("1", ".planning/phases/1", title="First")
 
 def test_each_template_gives_a_plan_without_findings(project: Project) -> None:
     """R-PLAN-10: paths without a verb are modified if they exist or an earlier task creates them."""
-    for template in new_plan.NAMES:
+    for template in new_tasks.NAMES:
         flags = ("--template", template, "--goal", "All greet")
         answer = project.quick("plan", "new", "1", *flags, *GREET, *PART, "--json")
         assert (answer.code, answer.data["tasks"], answer.data["findings"]) == (0, ["T1-01", "T1-02"], [])
@@ -90,7 +90,7 @@ def test_a_template_of_the_repository_replaces_the_shipped_one(project: Project)
     """R-PLAN-10: what follows the tasks stays behind them, and other dollar signs are text."""
     shipped = shipped_files.template("plans/feature.md")
     own = shipped.replace("## Success", "Costs $5 and $more.\n\n## Success") + "\n## Notes\n\nAsk $phase first.\n"
-    project.repo.write(f"{new_plan.TEMPLATES}/feature.md", own)
+    project.repo.write(f"{new_tasks.TEMPLATES}/feature.md", own)
     assert project.quick("plan", "new", "1", "--goal", "All greet", *GREET, *PART).code == 0
     text = project.read(PLAN)
     assert "Costs $5 and $more." in text
@@ -98,10 +98,10 @@ def test_a_template_of_the_repository_replaces_the_shipped_one(project: Project)
     assert project.quick("check-plan", "1").code == 0
 
 
-def asked(*typed: str | None, **given: object) -> Request:
+def asked(*typed: str | None, **given: object) -> NewPlan:
     lines = iter(typed)
-    request = Request("1", **given)  # type: ignore[arg-type]
-    return new_plan._completed(None, request, LOCATION, lambda *_: next(lines))  # type: ignore[arg-type]
+    request = NewPlan("1", **given)  # type: ignore[arg-type]
+    return new_tasks._completed(None, request, LOCATION, lambda *_: next(lines))  # type: ignore[arg-type]
 
 
 def test_at_a_terminal_it_asks_for_what_the_flags_leave_out() -> None:

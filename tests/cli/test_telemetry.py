@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.trace import SpanKind
 
-from idumb.app.reading import spans
+from idumb.app.reading import debugging
 from idumb.cli import opened_services, telemetry
 from tests.cli.test_report_page import reviewed
 from tests.support.plans import run
@@ -29,9 +29,9 @@ def test_a_run_is_a_trace_of_tasks_attempts_and_agent_calls(
     project = prepared.get(reviewed)
     monkeypatch.chdir(project.folder)
     with opened_services.opened(as_json=True) as services:
-        id, rows = spans.of_run(services, "1")
+        id, rows = debugging.spans_of(services, "1")
         made = telemetry.finished(id, rows)
-        again = telemetry.finished(*spans.of_run(services, id))
+        again = telemetry.finished(*debugging.spans_of(services, id))
     by_id = {span.context.span_id: span for span in made}
     assert len(by_id) == len(made) == len(rows)
 

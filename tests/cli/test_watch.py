@@ -89,7 +89,7 @@ def test_the_programs_that_run_say_what_works_on_a_task(tmp_path: Path, monkeypa
     (tmp_path / "T1-01-1-builder.log").write_text("reads a.py\nedits a.py\n900 tokens so far\n", encoding="utf-8")
     agent, check, git = ["coder", "-p"], ["/bin/sh", "-c", "pytest -q"], ["/usr/bin/git", "commit"]
     sight = watching.Sight(Namespace(transcripts_of=lambda _: str(tmp_path)), 1)  # type: ignore[arg-type]
-    monkeypatch.setattr("idumb.app.reading.expected.of_run", lambda *_: {})
+    monkeypatch.setattr("idumb.app.reading.watch.expected_of", lambda *_: {})
     sight.expected("r")
     for programs, words in (([agent, check], "agent"), ([check], "check `pytest -q`"), ([git], "delivery"), ([], "")):
         monkeypatch.setattr("idumb.system.processes.at_work.commands", lambda _, now=programs: now)

@@ -368,11 +368,8 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
     assert start(project, "first").code == 0
     listed = project.json("handoff", "list").data
     (handoff,) = listed["handoffs"]
-    assert (handoff["to_agent"], handoff["status"], handoff["outputs"]) == (
-        "workflow:greet",
-        "pending",
-        {"name": "a name"},
-    )
+    assert (handoff["to_agent"], handoff["status"]) == ("workflow:greet", "pending")
+    assert handoff["outputs"] == {"name": "a name"}
     assert listed["failed"][0]["to_agent"] == "workflow:nothing"
     assert "a name" in project.read(handoff["path"])
     (project.folder / handoff["path"]).write_text(project.read(handoff["path"]).replace("a name", "another name"))

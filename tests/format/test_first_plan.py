@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from idumb.app.planning import new_plan
+from idumb.app.planning import new_tasks
 from idumb.domain import wording
 from idumb.domain.finding import ERROR
 from idumb.domain.plans import new_task
@@ -41,7 +41,7 @@ def test_the_template_is_a_plan_of_one_task_with_any_roadmap_text(title: str, go
 
 
 @settings(max_examples=30)
-@given(title=words, goal=words, template=st.sampled_from(new_plan.NAMES), check=words)
+@given(title=words, goal=words, template=st.sampled_from(new_tasks.NAMES), check=words)
 @example("T1-02: Two", "- [ ] T1-03 Three — check: `false`", "bugfix", "grep -q '$x' `echo a`")
 @example("$goal", "null", "docs", "``")
 @example("a — check: x", "## Tasks", "refactor", "a\\n, b")

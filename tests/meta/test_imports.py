@@ -109,7 +109,7 @@ def test_the_measurement_detects_a_heavy_import() -> None:
 
 def test_commands_on_a_run_load_nothing_that_only_few_runs_need(tmp_path: Path) -> None:
     """A restore and a question at a terminal load their modules when they happen."""
-    code = "import sys, idumb.cli.run_commands, idumb.app.running.quick; print(*sys.modules)"
+    code = "import sys, idumb.cli.run_commands, idumb.app.running.execute_phase; print(*sys.modules)"
     rare = {"idumb.app.history.restore", "idumb.app.planning", "idumb.app.running.decisions"}
     assert rare & set(run(tmp_path, "-c", code).stdout.split()) == set()
 

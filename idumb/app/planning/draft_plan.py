@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
+from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain import whole_numbers, wording
+from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
-from idumb.domain.errors import EXIT_INVALID, Refusal
+from idumb.domain.errors import EXIT_INVALID, IdumbError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import Plan
+from idumb.domain.proof import ledger, verification
 from idumb.lazy_dataclass import dataclass
 
 BACKUP_FOLDER = "drafts"
 
 _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
+_OF_TASK = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +134,43 @@ def keep(services: Services, draft: Draft) -> str:
     """Keep a copy of an unwritten plan in idumb's own folder, and return its path."""
     name = draft.path.removeprefix(".planning/phases/").replace("/", "-")
     return services.backups.keep(BACKUP_FOLDER, name, draft.text.encode("utf-8", "surrogateescape"))
+
+
+def write_gap_plan(services: Services, contract: Contract, record: dict[str, object]) -> str | None:
+    """Write a plan with a task for each gap of a verification, and return its path; None if there is no gap."""
+    without_secrets = services.redaction.redact
+    # A check that contains a secret would not run without it, so the plan omits such a check.
+    gaps = tuple(
+        each if each.check is None or without_secrets(each.check) == each.check else replace(each, check=None)
+        for each in verification.gaps_of(record)
+    )
+    if not gaps:
+        return None
+    if phase_ids.path_in(contract.folder) is not None:
+        raise Refusal(
+            "plan.step-plan",
+            f"{contract.phase} is a step plan, which cannot have a second plan.",
+            hint=f"Change the step plan, then idumb execute {phase_ids.path_of(contract.phase)}",
+            details={"path": phase_ids.path_of(contract.phase)},
+        )
+    where = phase_context.locate(services, contract.phase)
+    identity, path = next_path(services, where)
+    claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
+    text = services.documents.gap_plan(
+        contract,
+        gaps,
+        identity=identity,
+        first=whole_numbers.next_free(m[1] for t in contract.tasks if (m := _OF_TASK.search(t))),
+        builder=contract.plans[0].builder or services.settings.builder,  # without one, its tasks are for a person
+        reach=verification.reachable(claims),
+    )
+    draft = judge(services, where, identity, path, without_secrets(text))
+    if not draft.legal:
+        kept = keep(services, draft)
+        raise IdumbError(
+            "plan.gaps-illegal",
+            f"The plan for {len(gaps)} gaps was not written because it is not legal: {draft.feedback}",
+            hint=f"Correct the draft in {kept}, and move it to {path}",
+        )
+    write(services, draft)
+    return path

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
-from idumb.app.roles import role_calls, role_consent
-from idumb.app.roles.role_calls import RoleRequest
+from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.domain import agent, outcome, phase_documents, replies, wording
 from idumb.domain.action import Action
@@ -100,7 +100,7 @@ def _new_questions(
     usual_questions = list(standard_questions(context.roadmap, context.project, context.requirements))
     if usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
         return usual_questions, []
-    role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
+    role_calls.ensure_consent(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
     phase = f"phase {context.location.phase}"
     values = {**context.values(), "report": "", "discuss": phase}
     request = RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
+from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseContext
-from idumb.app.roles import role_calls, role_consent
-from idumb.app.roles.role_calls import RoleRequest
+from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.domain import agent, outcome
 from idumb.domain.action import Action
@@ -61,7 +61,7 @@ def research(
     if offered is None:
         if context.research_state == phase_context.CURRENT and not again:
             return Result(data)
-        role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
+        role_calls.ensure_consent(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
     elif not offered.strip():
         raise InputError("research.empty", "The report is empty.", hint=Action.of("plan", "research", "--help"))
     with operation.owned(services, "research") as owned:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.core import actions
 from idumb.app.core.journal import Journal
@@ -16,8 +17,7 @@ from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.planning.phase_research import Tell
 from idumb.app.planning.planning_rounds import Goal, Round
-from idumb.app.roles import role_calls, role_consent
-from idumb.app.roles.role_calls import RoleRequest
+from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.domain import agent, replies, wording
 from idumb.domain.action import Action
@@ -71,7 +71,7 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
         )
     context = phase_context.gather(services, where)
     roles = _roles(services, context, request)
-    role_consent.ensure(services, needs.of_roles(services, roles), approve=request.approve)
+    role_calls.ensure_consent(services, needs.of_roles(services, roles), approve=request.approve)
     with operation.owned(services, "plan-phase") as owned:
         journal = owned.record()
         warnings, context = _refresh_research(services, context, request, journal, tell)

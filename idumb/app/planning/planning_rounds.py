@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from idumb.app import role_calls
 from idumb.app.contract import loading
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
@@ -14,8 +15,7 @@ from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.planning.phase_research import Tell
 from idumb.app.review import check_plan
-from idumb.app.roles import role_calls
-from idumb.app.roles.role_calls import RoleRequest
+from idumb.app.role_calls import RoleRequest
 from idumb.domain import agent, outcome, replies, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import InputError

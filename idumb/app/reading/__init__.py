@@ -1,1 +1,1 @@
-"""Commands that only read: status, next, show, metrics, envelope, handoffs."""
+"""Commands that read: status, next, show, report, log, metrics."""

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from typing import Any
 
+from idumb.app.attempt import build, entry
 from idumb.app.contract import loading
 from idumb.app.core import actions, open_attempt, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.reading import status, task_brief
+from idumb.app.ports.agents import PromptRequest
+from idumb.app.reading import status
 from idumb.app.session import next_steps
 from idumb.app.worktree import preconditions, rewritten
+from idumb.domain import agent, outcome
 from idumb.domain import contract as contracts
-from idumb.domain import outcome
 from idumb.domain.action import Action
 from idumb.domain.agent import BUILDER, capabilities_of
+from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError
+from idumb.domain.proof import ledger
+from idumb.domain.runs.run import RunState
 
 
 def view(services: Services, phase: str) -> Result:
@@ -43,7 +49,7 @@ def view(services: Services, phase: str) -> Result:
             "run": current.id if current else None,
             "contract_hash": contract.hash,
             "open": None if open_now is None else open_now.as_dict(),
-            "task": None if first is None else task_brief.in_run(services, contract, current, first),
+            "task": None if first is None else in_run(services, contract, current, first),
             "others": [status.other_task(contract, current, statuses, t) for t in others],
             "blocked": actions.blocked_groups(contract, current, statuses),
             "decisions": waiting,
@@ -64,7 +70,7 @@ def prepare(services: Services, phase: str) -> Result:
     failed = [task for task in unfinished if statuses[task] == outcome.FAILED]
     prepared = []
     for task in (ready or failed)[:1]:
-        brief = task_brief.in_run(services, contract, current, task)
+        brief = in_run(services, contract, current, task)
         builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
         prompt = brief["prompt"] if capabilities_of(builder or "").reads_prompt else ""
         prepared.append({**brief, "prompt": prompt, "status": statuses[task], "agent": _agent(services, builder)})
@@ -90,3 +96,62 @@ def _agent(services: Services, builder: str | None) -> dict[str, Any]:
     except AdapterError as problem:
         return {**row, "argv": [], "problem": problem.message}
     return {**row, "argv": list(described), "problem": None}
+
+
+def in_run(services: Services, contract: Contract, state: RunState | None, task_id: str) -> dict[str, Any]:
+    """Return the brief of the open or next attempt as JSON-serialisable data; times are in seconds."""
+    task, plan = contract.tasks[task_id], contract.plan_of(task_id)
+    known = state.tasks.get(task_id) if state is not None else None
+    attempt = 1 if known is None else known.attempt.number + (known.attempt.opened is None)
+    feedback = "" if known is None else entry.feedback(known)
+    decided = () if state is None else build.decisions_made(state)
+    settings, limits = services.settings, task.limits or plan.limits
+    protected, proof = (*plan.scope.protected, *settings.protected), contracts.proofs(task)
+    filled = settings.role(agent.BUILDER, contracts.builder_of(plan, task, settings))
+    request = PromptRequest(
+        agent.BUILDER,
+        task,
+        plan,
+        protected,
+        feedback,
+        attempt,
+        handover="" if known is None else known.context.handover,
+        decided=decided,
+    )
+    return {
+        "id": task.id,
+        "title": task.title,
+        "description": task.description,
+        "kind": task.kind,
+        "plan": plan.path,
+        "goal": plan.goal,
+        "assumptions": list(plan.assumptions),
+        "decided": list(decided),
+        "depends_on": list(contract.dependencies[task.id]),
+        "acceptance": [
+            {"id": c.id, "text": c.text, "proof": proof[c.id], "command": c.command, "instructions": [*c.instructions]}
+            for c in task.acceptance
+        ],
+        "verify": list(task.verify),
+        "tests": [dataclasses.asdict(test) for test in task.tests],
+        "preconditions": [dataclasses.asdict(c) for c in task.preconditions],
+        "postconditions": [dataclasses.asdict(c) for c in task.postconditions],
+        "invariants": [{"id": i.id, "text": i.text, "check": i.check} for i in plan.invariants_of(task)],
+        "files": [{"verb": c.verb, "path": c.path, "target": c.target} for c in task.files or ()],
+        "allowed": list(ledger.written_paths(task.files)),
+        "protected": list(dict.fromkeys((".git/**", ".idumb/**", ".planning/**", *protected))),
+        "non_goals": [
+            {"id": g.id, "text": g.text, "paths": list(g.paths), "symbols": list(g.symbols)} for g in plan.non_goals
+        ],
+        "limits": None if limits is None else dataclasses.asdict(limits),
+        "estimate": task.estimate_seconds,
+        "timeout": task.timeout,
+        "references": task.references,
+        "notes": task.notes,
+        "builder": contracts.builder_of(plan, task, settings),
+        "validator": contracts.validator_of(plan, task, settings),
+        "attempt": attempt,
+        "max_attempts": settings.run.max_attempts,
+        "feedback": feedback,
+        "prompt": build.prompt_of(services, filled, request),
+    }

@@ -1,20 +1,41 @@
-"""The events of a run as they come, also of one that another process works on."""
+"""A run that works, perhaps in another process: its events as they come, and what it is expected to do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from idumb.app.contract import loading
-from idumb.app.core import run_lookup, schedule
+from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.services import Services
+from idumb.domain import outcome, rerun
 from idumb.domain.action import Action
+from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
+from idumb.domain.settings import Ceiling
 
 PAUSE = 0.25
 """Seconds between two looks into the log."""
+_PHASES = 5
+"""The newest phases whose times are used."""
+
+
+class Expected(NamedTuple):
+    """`commands` are those of its checks and of the project. `seconds` is None if no time is known."""
+
+    commands: tuple[str, ...] = ()
+    seconds: float | None = None
+
+
+class Now(NamedTuple):
+    """What works on a task: words such as "check `pytest -q`", the last line of its agent, and its tokens so far."""
+
+    words: str = ""
+    line: str = ""
+    tokens: int | None = None
 
 
 def newest(services: Services, phase: str | None) -> RunState:
@@ -29,9 +50,8 @@ def newest(services: Services, phase: str | None) -> RunState:
 
 def described(services: Services, state: RunState) -> tuple[dict[str, str], dict[str, str]]:
     """Return the titles and the statuses of the tasks of a run, in execution order."""
-    try:
-        contract = loading.locked_contract(services, state)
-    except (InputError, Refusal):  # its plan is not kept any more
+    contract = _contract(services, state)
+    if contract is None:
         return {}, {id: task.status for id, task in state.tasks.items()}
     titles = {id: contract.tasks[id].title for id in contract.order}
     return titles, schedule.statuses(contract, state)
@@ -55,3 +75,58 @@ def events(services: Services, run: str, *, after: int = 0) -> Iterator[Event]:
         if not is_owned:
             return
         services.clock.pause(PAUSE)
+
+
+def expected_of(services: Services, run: str) -> dict[str, Expected]:
+    """Return what is expected of each task of a run, by its plan; empty if that is not kept any more."""
+    state = run_lookup.run_of(services, run)
+    contract = _contract(services, state)
+    if contract is None:
+        return {}
+    scale, rows = _scale(services, state, contract), {}
+    of_project = [command for gate in services.settings.gates.values() for command in gate.run]
+    of_project += services.settings.checkout.prepare
+    for name, task in contract.tasks.items():
+        checks = rerun.checks_of_task(task, contract.plan_of(name))
+        is_known = not task.is_human and (scale is not None or task.estimate is not None)
+        seconds = task.estimate_seconds * (1.0 if scale is None else scale) if is_known else None
+        rows[name] = Expected((*(check.command for check in checks if check.command), *of_project), seconds)
+    return rows
+
+
+def most_dollars(services: Services, run: str) -> float | None:
+    """Return what a run may cost, with what people added to its ceiling; None if there is none."""
+    ceiling = services.settings.ceilings.get("run", Ceiling())
+    if ceiling.cost_usd is None:
+        return None
+    raised = questions.raises(run_lookup.run_of(services, run), None, "run")
+    return spending.raise_ceiling(ceiling, raised).cost_usd
+
+
+def _scale(services: Services, known: RunState, contract: Contract) -> float | None:
+    """Return the time that completed tasks took, as a share of what their plans estimate; None without any.
+
+    `contract` is that of the run `known`.
+    """
+    times = list(_times(services, known, contract))
+    planned = sum(estimate for estimate, _ in times)
+    return sum(took for _, took in times) / planned if planned else None
+
+
+def _times(services: Services, known: RunState, contract: Contract) -> Iterator[tuple[float, float]]:
+    for phase in services.log.phases()[-_PHASES:]:
+        state = run_lookup.latest_run(services, phase)
+        if state is None:
+            continue
+        locked = contract if state.id == known.id else _contract(services, state)
+        for name, task in state.tasks.items():
+            if locked and task.status == outcome.COMPLETED and name in locked.tasks and task.progress.seconds:
+                yield locked.tasks[name].estimate_seconds, task.progress.seconds
+
+
+def _contract(services: Services, state: RunState) -> Contract | None:
+    """Return the contract that a run locked; None if its plans are not kept any more."""
+    try:
+        return loading.locked_contract(services, state)
+    except (InputError, Refusal):
+        return None

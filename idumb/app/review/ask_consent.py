@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from idumb.app import role_calls
 from idumb.app.consent import asking, irreversible, needs, phase_grants
 from idumb.app.consent.asking import Kept, Subject
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
 from idumb.app.core.services import Services
 from idumb.app.review import consent_lines
-from idumb.app.roles import role_consent
 from idumb.domain import agent
 from idumb.domain.consent import grant as grants
 from idumb.domain.consent.grant import Change, Need
@@ -63,7 +63,7 @@ def ensure(
     elif (
         judges and judged and not rehearsal and (need.digest in approve or (not approve and services.asker.interactive))
     ):
-        asking.ask(services, need, judges, role_consent.subject(services, need, judges), approve)
+        asking.ask(services, need, judges, role_calls.consent_subject(services, need, judges), approve)
     if not rehearsal:
         irreversible.require(services, contract, strict=strict, asks=not strict)
 
@@ -93,7 +93,7 @@ def _of_run(
             *changes,
             *consent_lines.lines(services, contract, need.parts),
             *consent_lines.unjudged_lines(services, contract),
-            *role_consent.lines(services, judges, missing),
+            *role_calls.consent_lines(services, judges, missing),
         ),
         yes,
         means,
@@ -108,7 +108,7 @@ def why_void(services: Services, kept: Kept) -> str:
     """Return why a question that waits can no longer be answered; "" if it can."""
     try:
         need = needs.of_roles(services, [name for name in kept.parts if name in agent.ROLES])
-        parts, is_open = need.parts, bool(role_consent.missing(services, need))
+        parts, is_open = need.parts, bool(role_calls.missing_consent(services, need))
         if kept.phase:
             contract = loading.require_contract(services, kept.phase)
             parts = {**needs.of_work(services, contract), **need.parts}

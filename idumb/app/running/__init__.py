@@ -1,1 +1,1 @@
-"""Commands that drive a run: execute, quick, resume, stop, decide, dry run."""
+"""Commands that drive a run: execute, quick, resume, stop, decide, accept, drop, dlq, dry run."""

@@ -1,15 +1,28 @@
-"""Execute a phase, or a step plan: admit it, take up its run, and run it to its end."""
+"""Start or continue the run of a phase, a step plan, or a quick task, whose plan is written here."""
 
 from __future__ import annotations
 
+import dataclasses
+
+from idumb.app.contract import loading
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, again
+from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
+from idumb.app.worktree import preconditions
+from idumb.domain import finding
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans import phase_ids
+from idumb.domain.plans import new_task, phase_ids
+from idumb.domain.plans.new_task import QuickRequest
+from idumb.domain.plans.phase_ids import QUICK
+
+UNPROVEN = "Without --check, idumb proved only that declared files changed, and no others"
+_REPHRASE = "Change the command: idumb quick --help"
+_FIXES = {"task.no-builder": "Add --builder human to do it yourself, or name an agent: idumb help agents"}
+"""Finding code to a fix on the command line, for findings whose own fix edits a plan that you did not write."""
 
 
 def execute(services: Services, request: Request, quick: Contract | None = None) -> Result:
@@ -52,3 +65,44 @@ def phase_of_step_plan(path: str) -> str:
         f"A step plan cannot be at {path!r}: its folders and its name hold letters, digits, `.`, `_` and `-` only.",
         hint="Rename it",
     )
+
+
+def run_quick(services: Services, quick_request: QuickRequest, request: Request) -> Result:
+    """Write the plan and run it, once you agreed to it.
+
+    The phase of `request` is ignored.
+    Refusal `quick.no-files` without declared files and without a terminal at which you could review the changes.
+    """
+    if quick_request.files is None and not services.asker.interactive:
+        raise Refusal(
+            "quick.no-files",
+            "Without a terminal you cannot review the changes, so name the files.",
+            hint=again(services, "--files", "PATH"),
+        )
+    preconditions.require_repository(services)
+    number = QUICK.next_number((*(phase for phase, _ in services.plans.phases()), *services.log.phases()))
+    phase, folder = QUICK.phase(number), new_task.quick_folder(number, quick_request.words)
+    text = new_task.quick_text(phase, quick_request)
+    path = f"{folder}/{new_task.QUICK_PLAN}"
+    sources = [(path, text.encode("utf-8", "surrogateescape"))]
+    loaded = loading.with_links(services, loading.load_sources(services, phase, folder, sources))
+    try:
+        contract = loading.runnable(services, loaded)
+    except InputError as problem:
+        first_error = next(iter(finding.errors(problem.findings)), None)
+        fix = _FIXES.get(first_error.code, first_error.fix) if first_error is not None else ""
+        problem.step = f"Nothing was written. {fix or _REPHRASE}"
+        raise
+    try:
+        ask_consent.ensure(services, contract, approve=request.approve, mode=request.mode, judged=request.verify)
+    except Refusal as refusal:
+        refusal.details = {**refusal.details, "plan": path, "text": text}
+        if refusal.code == "consent.other-hash":
+            refusal.step = again(services, "--approve", refusal.details["expected"])
+        raise
+    request = dataclasses.replace(request, phase=phase)
+    services.plans.hold(phase, folder, sources)
+    result = execute(services, request, contract)
+    if quick_request.check or quick_request.files is None or result.failure is not None:
+        return result
+    return dataclasses.replace(result, warnings=(*result.warnings, UNPROVEN))

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
-from idumb.app.core import actions, run_context, run_lookup, schedule
+from idumb.app.core import actions, projection_paths, run_context, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
 from idumb.app.engine import moves, runner
-from idumb.app.roles import opinions
-from idumb.app.running import admission, run_result
+from idumb.app.running import admission
 from idumb.app.running.run_request import Request
-from idumb.app.session import failure_report, operation, remember
-from idumb.app.verify import verify_work
+from idumb.app.session import failure_report, next_steps, operation, remember
+from idumb.app.verify import phase_evidence, verify_work
 from idumb.app.worktree import final_state, preconditions, rewritten, task_base
+from idumb.domain import agent, errors, outcome, wording
 from idumb.domain import contract as contracts
-from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
@@ -30,6 +29,8 @@ from idumb.domain.runs.run import START, RunState, run_id
 from idumb.domain.settings import COMMIT_NONE
 
 T = TypeVar("T")
+
+_OUTCOMES = {"waiting": "waiting", "paused": "paused", agent.EDITOR: "waiting"}
 
 
 def take_up(services: Services, owned: operation.Owned, contract: Contract, request: Request) -> Journal:
@@ -204,9 +205,97 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
         projections.ending(services, contract, journal.state)
     warnings = (
         *projections.record_reports(services, journal, reports),
-        *opinions.missing_opinions(verification),
+        *phase_evidence.missing_opinions(verification),
     )
     warnings = (*warnings, *remember.offer(services, journal))
     unproven = () if verification is not None else final.wrong
     warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *final.words(), *warnings)
-    return run_result.build(services, journal.state, contract, ending, statuses, verification, warnings)
+    return _result(services, journal.state, contract, ending, statuses, verification, warnings)
+
+
+def _result(
+    services: Services,
+    state: RunState,
+    contract: Contract,
+    ending: moves.Ending,
+    statuses: Mapping[str, str],
+    verification: Mapping[str, Any] | None,
+    warnings: tuple[str, ...],
+) -> Result:
+    """Return what the command answers: outcome, counts, failure, exit code and next commands."""
+    counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
+    done = schedule.settled(statuses)
+    word = "complete" if done else _OUTCOMES.get(ending.kind, "partial")
+    if not done and not any(s in outcome.DONE for s in statuses.values()) and word == "partial":
+        word = "failed"
+    questions = next_steps.pending(state)
+    following = next_steps.available(services, contract, state, statuses, ending.task)
+    data: dict[str, Any] = {
+        "run": state.id,
+        "phase": state.phase,
+        "session": state.session,
+        "outcome": word,
+        "reason": ending.words,
+        "counts": counts,
+        "total": len(statuses),
+        "contract_hash": contract.hash,
+        "tasks": [next_steps.task_row(state, contract, t, statuses) for t in contract.order],
+        "summary": projection_paths.report_path(contract.folder, "SUMMARY"),
+        "reports": state.reports,
+        "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
+        "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
+        "verification": verification,
+        "untracked": run_lock.uncommitted_inputs(
+            services, (p.path for p in contract.plans), reports=state.commits_reports
+        ),
+        "decisions": questions,
+        "blocked": actions.blocked_groups(contract, state, statuses),
+        "next": sorted(following, key=lambda action: action.verb != "show"),
+    }
+    if word == "complete":
+        if verification is None or verification["status"] == "passed":
+            return Result(data, errors.EXIT_DONE, warnings)
+        status = verification["status"]
+        words = f"verify-work says {status}: {verification['reason']}"
+        return Result(
+            data,
+            errors.EXIT_WAITING if status == "waiting" else errors.EXIT_FAILED,
+            warnings,
+            (f"verification.{status}", f"All tasks of phase {contract.phase} are done, but {words}", data["next"][0]),
+            failure_report.of_verification(services, state, contract, verification),
+        )
+    failed = next((t for t, s in statuses.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
+    if ending.task is not None and statuses.get(ending.task) == outcome.FAILED:
+        failed = ending.task  # the task that ended the run may not be the first that failed
+    if ending.kind == agent.EDITOR:
+        failed = None
+    failure = failure_report.structured(services, state, contract, failed)
+    if failure is not None:  # a task whose commit git refused has no reason, and one that waits to be delivered runs
+        waits = word == "waiting" and statuses.get(failed or "") != outcome.FAILED
+        failure |= {"error": failure["error"] or ending.words, **({"status": outcome.WAITING} if waits else {})}
+    data["failure"] = failure
+    code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
+    if word == "paused":
+        data["choices"] = actions.rows(actions.for_paused(state))
+    words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
+    slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
+    slug |= {"paused": "run.paused", agent.EDITOR: "run.in-editor"}
+    hint = data["next"][0]
+    if ending.kind == "waiting" and not questions:
+        task = state.tasks.get(ending.task or "")
+        before = "Write the answer" if task is None or task.status == outcome.WAITING else "Commit them"
+        hint = f"{'Go back' if task is not None and task.intended else before}, then {hint}"
+    return Result(
+        data,
+        code,
+        warnings,
+        (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", hint),
+        {
+            **(
+                data["failure"]
+                or failure_report.of_run(services, state, contract, words, waits=code == errors.EXIT_WAITING)
+            ),
+            **({"choices": data["choices"]} if "choices" in data else {}),
+            **({"decisions": [d["id"] for d in questions]} if questions else {}),
+        },
+    )

@@ -1,4 +1,4 @@
-"""Accept or skip a task by a person's decision, with a reason."""
+"""What a person decides about unfinished work, with a reason: accept a task, skip it, or drop it or its whole phase."""
 
 from __future__ import annotations
 
@@ -51,6 +51,40 @@ def skip(
 ) -> Result:
     """Skip a task. The tasks that depend on it stay blocked; `tell` gets their names first, or you confirm them."""
     return _override(services, task, why, who, "task.skipped", then, None if yes else tell)
+
+
+def drop(services: Services, target: str, why: str, who: str) -> Result:
+    """Record that a person abandons what is left of a phase, or a task of it. Refusal if nothing is left."""
+    preconditions.require_reason(why, target)
+    phase, task = run_lookup.phase_or_task(target)
+    contract = loading.runnable(services, loading.load_phase(services, phase))
+    state = run_lookup.latest_run(services, contract.phase)
+    if state is not None:
+        preconditions.require_settled(state)
+        if task is not None:
+            changed_contract.require_same(services, contract, state)
+    tasks = tuple(contract.order)
+    if task is not None:
+        run_lookup.require_task(contract.tasks, task, contract.phase)
+        tasks = (task, *schedule.dependents(contract, task))
+    if state is not None:
+        tasks = tuple(t for t in tasks if t in state.tasks and state.tasks[t].status not in outcome.ENDED)
+    if not tasks or task not in (None, *tasks):
+        words = f"{target} cannot be dropped: nothing of it is left to do."
+        raise Refusal("drop.nothing-left", words, hint=Action("status"), details={"phase": contract.phase})
+    with operation.owned(services, "drop") as owned:
+        if state is None:
+            journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command="drop"))
+        else:
+            journal = owned.journal(state)
+        dropped = journal.event("work.dropped", tasks=list(tasks), whole=task is None, reason=why, by=who)
+        fields = {"reason": f"dropped: {why}", "by": who, "commit": None}
+        journal.write(dropped, *(journal.event("task.skipped", t, **fields) for t in tasks))
+        projections.ending(services, contract, journal.state)
+    undo = Action.of("undo", "--yes", "--operation", owned.operation)
+    going_on = [Action("next") if task is None else Action.of("resume", contract.phase)]
+    data = {"phase": contract.phase, "task": task, "tasks": list(tasks), "operation": owned.operation}
+    return Result({**data, "next": [*going_on, undo]})
 
 
 def _confirm_skip(services: Services, contract: Contract, task: str, why: str, tell: Callable[[str], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from idumb.app import role_calls
 from idumb.app.attempt import projections
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import changed_contract, loading
@@ -12,7 +13,6 @@ from idumb.app.core import actions, projection_paths, questions, run_lookup, sch
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.roles import opinions, role_consent
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
@@ -55,16 +55,16 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     roles = needs.bound_judges(services) if asks else ()
     if roles:
         needs.of_roles(services, roles)  # refuses one that cannot start
-        role_consent.ensure(services, needs.of_run(services, contract), approve=approve)
+        role_calls.ensure_consent(services, needs.of_run(services, contract), approve=approve)
     with operation.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
         record = judge(services, journal, contract, asks=bool(roles))
-        warnings = (*publish(services, journal, contract, record), *opinions.missing_opinions(record))
+        warnings = (*publish(services, journal, contract, record), *phase_evidence.missing_opinions(record))
         plan = None
         if gaps:
-            from idumb.app.verify import gap_plan  # every run ends with a verification, and few need a gap plan
+            from idumb.app.planning import draft_plan  # every run ends with a verification, and few need a gap plan
 
-            plan = gap_plan.write(services, contract, record)
+            plan = draft_plan.write_gap_plan(services, contract, record)
         kept = journal.state.reports
     report = projection_paths.report_path(contract.folder, "VERIFICATION")
     data = {"phase": contract.phase, "run": state.id, "report": report, "reports": kept, "gap_plan": plan, **record}
@@ -105,13 +105,13 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     reordered = [] if is_in_order else ["the execution order changed"]
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
-    opinions_given = opinions.ask(services, journal, contract, gathered, tree) if asks else ()
+    opinions_given = phase_evidence.ask_judges(services, journal, contract, gathered, tree) if asks else ()
     blocking = [
         o for o in opinions_given if gate_table.rule(services.settings, o.role).level > gate_table.INFORMATIONAL
     ]
     by_task = projections.evidence_by_task(services, journal.state)
     contradictions = _contradictions(services, contract, journal.state, by_task, tests + regressions, opinions_given)
-    missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
+    missing = (*uncovered, *verdict.regressed(regressions), *phase_evidence.unanswered_roles(blocking))
     requirements = verdict.requirements(contract, statuses)
     done = [id for id, one in statuses.items() if one in outcome.DONE]
     completed = (contract.tasks[id] for id in done if statuses[id] == outcome.COMPLETED)
@@ -130,7 +130,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     remaining = [
         *verdict.uncovered(e for e in gathered if e.subject.startswith(phase_evidence.SOURCES)),
         *(verdict.roles_not_asked(needs.bound_judges(services)) if not asks else ()),
-        *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
+        *phase_evidence.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
         *(() if disagreement_blocks else contradictions),
     ]
     replaced = contracts.replaced(contract, done)
@@ -147,7 +147,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "workspace": final.as_dict(),
         "unproven": [e.text for e in gathered if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in gathered if e.result == evidence.OPINION],
-        "judged_by": [opinions.as_dict(opinion) for opinion in opinions_given],
+        "judged_by": [phase_evidence.opinion_row(opinion) for opinion in opinions_given],
         "skipped": [t for t, s in statuses.items() if s == outcome.SKIPPED],
         "accepted": {t: journal.state.tasks[t].reason for t, s in statuses.items() if s == outcome.ACCEPTED},
         **({"omitted": omitted} if omitted else {}),

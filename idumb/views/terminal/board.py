@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-from idumb.app.reading.expected import Expected, Now
+from idumb.app.reading.watch import Expected, Now
 from idumb.domain import outcome
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-    from idumb.app.reading.expected import Expected, Now
+    from idumb.app.reading.watch import Expected, Now
 
 _ROWS = 12
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.review import approve
-from idumb.app.roles import role_calls, role_consent
 from idumb.app.session import operation
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
@@ -38,11 +38,6 @@ roles: {planner: {binding: thinker, model: big, prompt: mine}}
 ASKED = role_calls.RoleRequest("planner", "phase-2", {"goal": "win"})
 
 
-def configured(sandbox: GitSandbox) -> str:
-    """A role works in a copy elsewhere, so its script is named by its whole path."""
-    return CONFIGURATION % (json.dumps(sys.executable), json.dumps(str(sandbox.root / "agent.py")))
-
-
 def start(sandbox: GitSandbox, *script: str) -> None:
     argv = json.dumps([sys.executable, *script])
     text = f"bindings: {{thinker: {{adapter: command, argv: {argv}}}}}\nroles: {{planner: {{binding: thinker}}}}\n"
@@ -55,7 +50,7 @@ def digest_of(services: Container, roles: Sequence[str]) -> str:
 
 
 def ensure(services: Container, roles: Sequence[str], approve: Sequence[str] = ()) -> None:
-    role_consent.ensure(services, needs.of_roles(services, roles), approve=approve)
+    role_calls.ensure_consent(services, needs.of_roles(services, roles), approve=approve)
 
 
 def asked(services: Container, request: role_calls.RoleRequest = ASKED) -> AgentResult:
@@ -76,7 +71,8 @@ def services(sandbox: GitSandbox) -> Container:
     (sandbox.root / "agent.py").write_text(AGENT, encoding="utf-8")
     (sandbox.root / ".idumb/prompts").mkdir(parents=True)
     (sandbox.root / ".idumb/prompts/mine.md").write_text("---\ntype: prompt\n---\nGoal: $goal", encoding="utf-8")
-    (sandbox.root / ".idumb/config.yaml").write_text(configured(sandbox), encoding="utf-8")
+    argv = json.dumps(sys.executable), json.dumps(str(sandbox.root / "agent.py"))  # it works in a copy elsewhere
+    (sandbox.root / ".idumb/config.yaml").write_text(CONFIGURATION % argv, encoding="utf-8")
     container = Container(str(sandbox.root), Nobody, Silent)
     container.typed = ("plan-phase", "2")
     return container
@@ -94,6 +90,9 @@ def test_a_role_runs_in_a_copy_that_is_removed_afterwards(services: Container, s
     assert event.payload["usage"] == {"tokens_in": 7, "tokens_out": None, "cost_usd": 0.5}
     assert (event.payload["role"], event.payload["model"], event.payload["about"]) == ("planner", "big", "phase-2")
     assert services.owner.holder() is None
+    assert approve.revoke(services, needs.ROLES, "me").data["withdrawn"] == 1
+    with pytest.raises(Refusal, match="need your consent"):
+        asked(services)
 
 
 PATIENT = """\
@@ -230,15 +229,6 @@ def test_changes_since_agents_were_approved_are_named(
     assert line.endswith(f"; {words}")
 
 
-def test_consent_to_agents_can_be_revoked_like_consent_to_a_phase(services: Container) -> None:
-    """R-ADAPT-1."""
-    agree(services)
-    taken = approve.revoke(services, needs.ROLES, "me")
-    assert taken.data["withdrawn"] == 1
-    with pytest.raises(Refusal, match="need your consent"):
-        asked(services)
-
-
 def test_an_unbound_role_is_refused_with_the_configuration_to_write(services: Container) -> None:
     """R-ADAPT-1."""
     assert role_calls.binding_of(services, "planner") == "thinker"
@@ -272,11 +262,8 @@ def test_a_role_s_own_model_overrides_its_profile_s_and_its_binding_s() -> None:
     plain = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles)
     chosen = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles, profile="budget")
     own = Settings(bindings=bindings, roles={"planner": RoleSettings("a", "own", timeout=5)}, profiles=profiles)
-    assert [binding.role("planner").model for binding in (plain, chosen, own)] == [
-        "of-binding",
-        "of-profile",
-        "own",
-    ]
+    models = [binding.role("planner").model for binding in (plain, chosen, own)]
+    assert models == ["of-binding", "of-profile", "own"]
     assert [binding.role("planner").timeout for binding in (plain, own)] == [60, 5]
     assert Settings(builder="a", bindings=bindings).role("builder").binding == "a"
 

@@ -9,7 +9,7 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from idumb.app.reading.expected import Expected, Now
+from idumb.app.reading.watch import Expected, Now
 from idumb.cli import reporters
 from idumb.domain.runs.event import GENESIS, Event
 from idumb.views.terminal import ask, plain_progress

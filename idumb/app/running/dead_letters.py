@@ -14,7 +14,7 @@ from idumb.app.attempt import agent_client
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.running import drop, resume
+from idumb.app.running import resume, task_overrides
 from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
 from idumb.domain import failures, outcome, wording
@@ -54,7 +54,7 @@ def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
 def remove(services: Services, name: str, why: str, who: str) -> Result:
     """Drop the failed task, or what is left of the run. The log keeps the failure."""
     letter = _find_here(services, name, "removed")
-    return drop.drop(services, letter["task"] or letter["phase"], why, who)
+    return task_overrides.drop(services, letter["task"] or letter["phase"], why, who)
 
 
 def _letter(services: Services, state: RunState, tree: str, task: str | None, **facts: Any) -> Letter:

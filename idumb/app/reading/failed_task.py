@@ -1,4 +1,4 @@
-"""Debug a task: collect attempts, changes and envelopes, list remedies, and ask the bound debugger."""
+"""What is known of the failures of a task: attempts, changes, envelopes, remedies, and what the bound debugger says."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
@@ -14,8 +15,7 @@ from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import show
-from idumb.app.roles import role_calls, role_consent
-from idumb.app.roles.role_calls import RoleRequest
+from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.action import Action, plain
@@ -85,7 +85,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
         "next": [see] if is_done else _next(state.phase, failure),
     }
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
-        role_consent.ensure(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve)
+        role_calls.ensure_consent(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve)
         data["diagnosis"] = _diagnosis(services, state, loaded, data)
     return Result(data)
 

@@ -1,20 +1,22 @@
-"""Call the agents of roles that build nothing, each in a temporary copy of the working tree, and with consent."""
+"""Agents that build nothing: each is asked in a copy, with consent."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import agent_client, budget
-from idumb.app.consent import needs
+from idumb.app.consent import asking, needs
+from idumb.app.consent.asking import Subject
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.roles import role_consent
 from idumb.app.worktree import git_files
-from idumb.domain import canonical_json, failures, outcome
+from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.action import Action
 from idumb.domain.agent import MALFORMED, AgentRequest, AgentResult, Budget, capabilities
+from idumb.domain.consent import grant as grants
+from idumb.domain.consent.grant import Change, Need
 from idumb.domain.errors import Refusal
 from idumb.domain.proof import gate_table
 from idumb.domain.runs import spending
@@ -54,7 +56,7 @@ def ask(services: Services, role_request: RoleRequest, journal: Journal) -> Agen
     `role.changed-tree` if the agent changed the working tree itself.
     """
     filled = needs.filling_of(services, role_request.role)
-    role_consent.require(services, filled)
+    _require_consent(services, filled)
     run = journal.state if journal.state.id else RunState()
     return _call(services, journal, role_request, filled, _remaining_ceiling(services, role_request, filled, run))
 
@@ -169,3 +171,62 @@ def _limits(services: Services, filled: ResolvedRole) -> Mapping[str, int]:
     binding = services.settings.bindings.get(filled.binding or "")
     limits = binding.limits if binding is not None else None
     return (limits or services.settings.limits).chosen()
+
+
+_WHY = (
+    "The configuration names programs to run on this machine. idumb runs them only with your consent to exactly these."
+)
+
+
+def missing_consent(services: Services, need: Need) -> tuple[Change, ...]:
+    stored = services.consent.grants(needs.ROLES)
+    parts = {name: each for name, each in need.parts.items() if name in agent.ROLES}
+    return grants.missing(parts, [grant for grant in stored if grant.revoked is None], stored)
+
+
+def ensure_consent(services: Services, need: Need, *, approve: Collection[str]) -> None:
+    """Require consent to the agents of a need: earlier, by `--approve`, or at the terminal now; Refusal otherwise.
+
+    Without a terminal, the question is kept for `idumb decisions`.
+    """
+    open_parts = missing_consent(services, need)
+    asking.require_known(services, need, approve, agreed=not open_parts)
+    if open_parts:
+        asking.ask(services, need, open_parts, consent_subject(services, need, open_parts), approve)
+
+
+def consent_subject(services: Services, need: Need, open_parts: Sequence[Change]) -> Subject:
+    names = [name for name in need.parts if name in agent.ROLES]
+    what = f"Ask the {', '.join(names)}"
+    return Subject(
+        what,
+        _WHY,
+        consent_lines(services, names, open_parts),
+        "run them",
+        f"consent is recorded for these agents ({need.digest[:16]})",
+        f"These agents need your consent before they can run ({need.digest[:16]}): the {', '.join(names)}.",
+    )
+
+
+def consent_lines(services: Services, names: Sequence[str], open_parts: Sequence[Change]) -> tuple[str, ...]:
+    """Return one line for each role: what it starts, and what changed since the user agreed."""
+    since = {c.name: f"; changed since you agreed: {c.words}" for c in open_parts if c.was is not None}
+    return tuple(_line(services, needs.filling_of(services, name)) + since.get(name, "") for name in names)
+
+
+def _line(services: Services, filled: ResolvedRole) -> str:
+    name, argv = filled.binding or "", needs.role_argv(services, filled)
+    words = asking.words_of_binding(services, name, argv, models={filled.role: filled.model})
+    template = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
+    named = needs.named_files(services, [argv]).items()
+    files = "".join(f"; uses {path}, sha256 {sha[:16]}" for path, sha in named)
+    return f"{filled.role}: {name}: {words}{template}{files}"
+
+
+def _require_consent(services: Services, filled: ResolvedRole) -> None:
+    """Refuse to call an agent without consent, in case a use case did not ask with `ensure_consent`."""
+    need = needs.of_roles(services, [filled.role])
+    open_parts = missing_consent(services, need)
+    if open_parts:
+        words = consent_subject(services, need, open_parts)
+        raise asking.refusal(need, open_parts, words, asking.question(services, need, words))

@@ -1,0 +1,356 @@
+"""Tasks built in the user's own tree: start, take, submit, give up.
+
+idumb prepares the attempt, then leaves it open. The stages are those of every attempt (`attempt/pipeline.py`), divided
+at the work. Nothing the builder says is believed: `submit` judges the bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+from typing import Any
+
+from idumb.app.attempt import entry, pipeline, projections
+from idumb.app.contract import changed_contract, loading, run_lock
+from idumb.app.core import open_attempt, run_context, run_lookup, schedule
+from idumb.app.core.attempt import BUILT, Attempt
+from idumb.app.core.journal import Journal
+from idumb.app.core.result import Result
+from idumb.app.core.run_context import RunContext
+from idumb.app.core.services import Services, attempt_ref
+from idumb.app.engine import moves, runner, unfinished_attempts
+from idumb.app.engine.moves import Ending
+from idumb.app.ports.repository import RepositoryState
+from idumb.app.reading import next_task
+from idumb.app.review import ask_consent
+from idumb.app.running import admission, run_lifecycle
+from idumb.app.running.run_request import Request
+from idumb.app.session import next_steps, operation
+from idumb.app.worktree import kept_work, preconditions, rewritten
+from idumb.domain import agent, errors, outcome, paths, wording
+from idumb.domain import contract as contracts
+from idumb.domain.action import REASON, Action
+from idumb.domain.contract import Contract
+from idumb.domain.errors import Refusal
+from idumb.domain.plans import phase_ids
+from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.runs.run import HALTED, INTERRUPTED, RunState, TaskState
+
+
+def start(services: Services, task_name: str, by: str, flags: Request, *, retry: bool = False) -> Result:
+    """Prepare one task and leave its attempt open; with `retry`, also a task that failed for good.
+
+    `by` names the builder.
+    """
+    return _begin(services, task_name, by, dataclasses.replace(flags, command="start"), retry=retry)
+
+
+def take(services: Services, task_name: str, by: str, flags: Request) -> Result:
+    """Put what the last attempt left into the working tree, and open an attempt of the user's there."""
+    return _begin(services, task_name, by, dataclasses.replace(flags, command="take"), retry=True)
+
+
+def _begin(services: Services, task_name: str, by: str, flags: Request, *, retry: bool) -> Result:
+    phase, task_id = run_lookup.find_task(task_name)
+    request = dataclasses.replace(flags, phase=phase, in_place=True)
+    contract = admission.admit(services, request)
+    takes = request.command == "take"
+    task = _known(contract, task_id) if takes else _buildable(services, contract, task_id)
+    last = run_lookup.latest_run(services, contract.phase)
+    if last is not None and last.contract.hash == contract.hash and task_id in last.tasks and not request.force:
+        _require_not_ended(contract, last.tasks[task_id].status, task)  # before the run is taken up
+    with operation.owned(services, request.command) as owned:
+        journal = run_lifecycle.take_up(services, owned, contract, request)
+        begun = run_lifecycle.supervise(
+            services, journal, contract, request, lambda context: _open(context, task, by, retry=retry, takes=takes)
+        )
+        if isinstance(begun, Ending):  # a precondition does not hold, or a question comes first
+            if begun.kind in (moves.READY.kind, "done"):
+                begun = Ending("halted", journal.state.tasks[task.id].reason, task.id)
+            return run_lifecycle.close(services, journal, contract, request, begun)
+    return _opened(services, journal.state, contract, begun)
+
+
+def _known(contract: Contract, task_id: str) -> Task:
+    run_lookup.require_task(contract.tasks, task_id, contract.phase)
+    return contract.tasks[task_id]
+
+
+def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
+    task = _known(contract, task_id)
+    if not contracts.in_editor(contract.plan_of(task_id), task, services.settings):
+        name = contracts.builder_of(contract.plan_of(task_id), task, services.settings)
+        raise Refusal(
+            "task.other-builder",
+            f"You cannot start {task_id}: its builder, by plan or configuration, is {name}. To build it yourself,"
+            f" write `builder: {agent.EDITOR}` in the task, the plan or .idumb/config.yaml.",
+            hint=phase_ids.run_command(contract.phase),
+        )
+    return task
+
+
+def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool) -> Attempt | Ending:
+    """Prepare the attempt; return an Ending if the task cannot be opened now."""
+    run_lifecycle.make_ready(context)
+    run_lock.lock_in(context)
+    left = context.journal.state.tasks[task.id]
+    if retry and (left.status == outcome.FAILED or (takes and left.status == outcome.WAITING)):
+        context.journal.write(context.journal.event("task.reset", task.id, reason="retry"))
+    _require_turn(context, task)
+    ready = moves.advance(context, task, takes=takes)
+    if ready is not moves.READY:
+        status = context.journal.state.tasks[task.id].status
+        return Ending("halted", f"{task.id} was {status}", task.id) if ready.kind == "done" else ready
+    if takes:
+        _take(context, left)
+    attempt = runner.run_stages(context, entry.begin(context, task), pipeline.prepare)
+    if attempt.outcome is not None:
+        recorded = runner.run_stages(context, attempt, pipeline.refuse)
+        return moves.tell(context, recorded) or moves.advance(context, task)
+    opened = context.journal.event(
+        open_attempt.KIND,
+        task.id,
+        attempt.number,
+        by=by,
+        phase=context.contract.phase,
+        worktree=context.services.worktree,
+        record=attempt.saved(context.services.clock.monotonic()),
+    )
+    context.journal.write(opened)
+    projections.progress(context)
+    return attempt
+
+
+def _take(context: RunContext, left: TaskState) -> None:
+    """Put what the last attempt left into the user's tree, except what he changed himself."""
+    yours = kept_work.deliver_beside(context.services, left, kept_work.files(left))
+    if yours:
+        context.services.reporter.note(f"You changed {wording.listed(yours)} since: they stay as you have them")
+
+
+def _require_turn(context: RunContext, task: Task) -> None:
+    """Refuse a task whose turn it is not, and say why."""
+    state, contract = context.journal.state, context.contract
+    shown = schedule.statuses(contract, state)
+    status = shown[task.id]
+    _require_not_ended(contract, status, task)
+    if status == outcome.FAILED:
+        raise Refusal(
+            "task.failed",
+            f"{task.id} failed: {state.tasks[task.id].reason}",
+            hint=f"idumb start {task.id} --retry retries it; idumb show {task.id} shows why it failed",
+            details={"task": task.id},
+        )
+    if status == outcome.WAITING:
+        open_questions = next_steps.pending(state)
+        words = "waits for an answer." if open_questions else f"waits: {state.tasks[task.id].reason}"
+        raise Refusal(
+            "task.waiting",
+            f"{task.id} {words}",
+            hint=Action("decisions") if open_questions else Action.of("resume", contract.phase),
+            details={"phase": contract.phase},
+        )
+    if status in (outcome.PENDING, outcome.BLOCKED):
+        waits = wording.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
+        raise Refusal(
+            "task.not-ready",
+            f"{task.id} waits for {waits}.",
+            hint=Action.of("next", contract.phase),
+            details={"task": task.id},
+        )
+    other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
+    if other is not None:
+        raise Refusal(
+            "task.other-unfinished",
+            f"{other} is unfinished and its work is in the files, so no other task may build on it.",
+            hint=f"idumb start {other} continues it; idumb skip {other} --why REASON skips it",
+            details={"other": other},
+        )
+
+
+def _require_not_ended(contract: Contract, status: str, task: Task) -> None:
+    if status in outcome.ENDED:
+        raise Refusal(
+            "task.already-done",
+            f"{task.id} is already {status}.",
+            hint=Action.of("next", contract.phase),
+            details={"task": task.id},
+        )
+
+
+def _opened(services: Services, state: RunState, contract: Contract, attempt: Attempt) -> Result:
+    task = attempt.task
+    open_now = open_attempt.find(services)
+    return Result(
+        {
+            "run": state.id,
+            "phase": state.phase,
+            "open": None if open_now is None else open_now.as_dict(),
+            "task": next_task.in_run(services, contract, state, task.id),
+            "root": services.root,
+            "base": attempt.base,
+            "snapshot": attempt.snapshot.commit,
+            "next": [Action.of("submit", task.id), Action.of("give-up", task.id, "--why", REASON)],
+        }
+    )
+
+
+def submit(services: Services, task_name: str, flags: Request, report: str = "") -> Result:
+    """Judge the work of the open attempt, and commit it if it holds.
+
+    `report` is what the builder says about its work: a claim, kept in the record.
+    """
+    phase, task_id = run_lookup.find_task(task_name)
+    state = run_lookup.require_run(services, phase)
+    open_attempt.require(state, task_id)
+    contract = loading.runnable(services, loading.load_phase(services, phase))
+    changed_contract.require_same(services, contract, state)
+    request = dataclasses.replace(flags, phase=contract.phase, in_place=True, command="submit")
+    preconditions.require_guarded(services, state, request.accept_git)
+    preconditions.require_repository(services)
+    mode = STRICT if state.mode == STRICT else None
+    ask_consent.ensure(services, contract, approve=request.approve, mode=mode, judged=request.verify)
+    preconditions.require_branch(services, state)
+    run_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
+    with operation.owned(services, "submit") as owned:
+        journal = owned.journal(state)
+        preconditions.accept_guarded(services, journal, request.accept_git)
+        if state.state in (HALTED, INTERRUPTED):
+            journal.write(journal.event("run.resumed", reason="submit"))
+        task = contract.tasks[task_id]
+        attempt, ending = run_lifecycle.supervise(
+            services, journal, contract, request, lambda context: _judge(context, task, report)
+        )
+        return _submitted(services, journal, contract, request, task, attempt, ending)
+
+
+def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None, Ending]:
+    moves.recover(context)
+    run_lock.lock_in(context)
+    task_state = context.journal.state.tasks[task.id]
+    # A submit was killed while it committed, and is finished or reverted by now.
+    if task_state.attempt.opened is None:
+        return None, moves.advance(context, task)
+    rewritten.refuse(context.services, context.journal.state)
+    attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.submit)
+    ending = moves.tell(context, attempt) or moves.advance(context, task)
+    projections.progress(context)
+    return attempt, ending
+
+
+def _built(context: RunContext, task: Task, task_state: TaskState, report: str) -> Attempt:
+    """Return the attempt as it was opened, with the builder's report. Meanwhile its builder may move HEAD and refs."""
+    opened, state = context.saved(task), context.journal.state
+    since, now = (task_state.attempt.opened or {})["at"], context.services.clock.now()
+    seconds = max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
+    return dataclasses.replace(
+        opened,
+        stage=BUILT,
+        started=opened.started - seconds,
+        before=RepositoryState(opened.before.head, dict(state.guarded.digests or {})),
+        result=agent.AgentResult(outcome.COMPLETED, report, reply=report, seconds=seconds),
+    )
+
+
+def _submitted(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    request: Request,
+    task: Task,
+    attempt: Attempt | None,
+    ending: Ending,
+) -> Result:
+    state = journal.state
+    task_state = state.tasks[task.id]
+    following = next(schedule.ready(contract, state), None)
+    ended = None
+    if ending is not moves.READY and (ending.kind != "done" or following is None):
+        ended = run_lifecycle.close(services, journal, contract, request, ending)
+    shown = schedule.statuses(contract, state)
+    accepted = task_state.status in outcome.DONE
+    data: dict[str, Any] = {
+        "run": state.id,
+        "phase": state.phase,
+        "accepted": accepted,
+        "task": next_steps.task_row(state, contract, task.id, shown),
+        "attempt": task_state.attempt.number,
+        **_verdict(services, attempt),
+        "feedback": "" if accepted else task_state.context.feedback,
+        "ended": None if ended is None else dict(ended.data),
+        "next": next_steps.available(services, contract, state, shown, task.id),
+    }
+    warnings = () if ended is None else ended.warnings
+    if ended is not None and (accepted or ended.exit_code == errors.EXIT_WAITING):
+        return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
+    if accepted:
+        return Result(data)
+    if ended is not None and ended.failure is not None and task_state.intended:
+        words = f"{task.id} is accepted, but git refused its commit: {ending.words}"
+        return Result(data, ended.exit_code, warnings, (ended.failure[0], words, data["next"][0]), ended.details)
+    words = f"{task.id} is not accepted: {task_state.reason}"
+    details = {} if ended is None else ended.details
+    return Result(data, errors.EXIT_FAILED, warnings, ("task.not-accepted", words, data["next"][0]), details)
+
+
+def _verdict(services: Services, attempt: Attempt | None) -> dict[str, Any]:
+    """Return what was judged and how; empty if an earlier submit was judged and only finished now.
+
+    `undeclared` are the other files that changed since the attempt began: they are left alone.
+    """
+    if attempt is None:
+        return {"outcome": None, "verdict": None, "evidence": [], "ledger": [], "undeclared": []}
+    changes = services.trees.changes(attempt.base, attempt.candidate) if attempt.candidate else ()
+    others = (change.path for change in changes if change.path not in attempt.changed)
+    return {
+        "outcome": attempt.outcome,
+        "verdict": attempt.verdict,
+        "evidence": [e.as_dict() for e in attempt.evidence],
+        "ledger": attempt.ledger.as_list(),
+        "undeclared": [path for path in others if not paths.matches_any(path, paths.OWN_FILES)],
+    }
+
+
+def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[str, ...] = ()) -> Result:
+    """Record that the open attempt was interrupted, keep its work in a snapshot, and revert it."""
+    preconditions.require_reason(why, task)
+    phase, task_id = run_lookup.find_task(task)
+    state = run_lookup.require_run(services, phase)
+    task_state = open_attempt.require(state, task_id)
+    if task_state.attempt.opened is None:
+        raise Refusal(
+            "attempt.not-open",
+            f"{task_id} is already submitted.",
+            hint=Action.of("submit", task_id),
+            details={"task": task_id},
+        )
+    contract = loading.locked_contract(services, state)
+    preconditions.require_guarded(services, state, accept_git)
+    preconditions.require_branch(services, state)
+    with operation.owned(services, "give-up") as owned:
+        journal = owned.journal(state)
+        preconditions.accept_guarded(services, journal, accept_git)
+        context = run_context.opened(services, journal, contract, in_place=True)
+        reason = f"given up by {by}: {' '.join(why.split())}"
+        unfinished_attempts.record_interruption(context, contract.tasks[task_id], reason)
+        touched = list(state.tasks[task_id].work.touched)
+        work = state.tasks[task_id].work
+        conflicts = services.trees.restore(work.base or "", work.left_tree or "", touched) if touched else ()
+        if conflicts:
+            paths = [conflict.path for conflict in conflicts]
+            words = f"{task_id} is given up, but these files changed while they were restored: {wording.listed(paths)}"
+            details = {"phase": state.phase, "task": task_id, "paths": paths}
+            raise Refusal("task.changed-since", words, hint="git status", details=details)
+        projections.stopped(services, contract, state)
+    name = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
+    return Result(
+        {
+            "run": state.id,
+            "phase": state.phase,
+            "task": task_id,
+            "attempt": task_state.attempt.number,
+            "kept": services.history.kept(name) or "",
+            "put_back": touched,
+            "next": [Action.of("start", task_id), Action.of("skip", task_id, "--why", REASON)],
+        }
+    )

@@ -1,1 +1,0 @@
-"""Tasks built in an editor: start, submit, give up, and the builder's prompt."""

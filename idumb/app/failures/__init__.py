@@ -1,1 +1,0 @@
-"""Failed tasks: debug bundle, diagnosis, dead letters."""

@@ -1,0 +1,304 @@
+"""Tasks from a template: `plan new` writes the first plan of a phase, `plan add-task` adds to a plan that exists.
+
+No other byte of that plan changes. In a phase that has a run, the change is an amendment of its contract.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from idumb.app.consent import phase_grants
+from idumb.app.contract import contract_versions, loading, plan_checks
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services, again
+from idumb.app.planning import draft_plan, phase_context
+from idumb.app.planning.phase_context import PhaseLocation
+from idumb.app.review import amend, check_plan
+from idumb.app.session import operation
+from idumb.domain import amendment, wording
+from idumb.domain.action import Action
+from idumb.domain.amendment import Amendment
+from idumb.domain.consent.grant import LIVE
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.finding import ERROR, Finding
+from idumb.domain.plans import new_task
+from idumb.domain.plans.new_task import NewTask, Placed
+from idumb.domain.plans.plan import Plan
+from idumb.lazy_dataclass import dataclass
+
+Read = Callable[[str, str, str], str | None]
+"""Ask for a line: the question, the reason, and what an empty line means. None if nobody answers."""
+
+TEMPLATES = ".idumb/templates"
+NAMES = ("feature", "bugfix", "refactor", "migration", "docs", "spike")
+_DEFAULT = "feature"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+Shipped = Callable[[str], str]
+"""Returns the text of a template that comes with idumb."""
+
+_HUMAN = "human"
+_EXAMPLE = ("--task", "TITLE", "create PATH", "COMMAND")
+
+
+@dataclass(frozen=True, slots=True)
+class NewPlan:
+    """Flags of `plan new`. `builder` None is the configuration's, or a person if it has none."""
+
+    phase: str
+    template: str = _DEFAULT
+    goal: str = ""
+    requirement: str = ""
+    tasks: tuple[NewTask, ...] = ()
+    builder: str | None = None
+
+
+def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | None) -> Result:
+    """Write a plan that passes every check, or nothing. `read` asks for what the flags leave out.
+
+    Refusal `plan.exists` if the phase has a plan, `plan.incomplete` if goal or tasks are missing and nobody can answer.
+    """
+    where = phase_context.locate(services, request.phase)
+    identity, path = draft_plan.next_path(services, where)
+    if identity != "01":
+        raise draft_plan.already_planned(services, where)
+    form = _template(services, request.template, shipped)
+    request = _completed(services, request, where, read)
+    placed = new_task.placed(
+        request.tasks,
+        [f"T{where.phase}-{number:02d}" for number in range(1, len(request.tasks) + 1)],
+        (),
+        lambda path: bool(services.files.existing([path])),
+    )
+    words = {
+        "phase": where.phase,
+        "title": wording.one_line(where.title) or wording.one_line(request.goal),
+        "goal": wording.one_line(request.goal),
+        "requirement": wording.one_line(request.requirement) or wording.one_line(request.goal),
+        "builder": request.builder or services.settings.builder or _HUMAN,
+    }
+    draft = draft_plan.judge(services, where, identity, path, services.documents.new_plan(form, words, placed))
+    data = {
+        "phase": where.phase,
+        "path": path,
+        "template": request.template,
+        "tasks": [each.id for each in placed],
+        "findings": [finding.as_dict() for finding in draft.findings],
+    }
+    if not draft.legal:
+        return draft_plan.illegal(data, f"The plan would not be valid, so {path} was not written.")
+    with operation.owned(services, "plan new") as owned:
+        owned.record()
+        draft_plan.write(services, draft)
+    ways = [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)]
+    return Result({**data, "written": True, "next": ways if draft.findings else ways[::-1]})
+
+
+def _completed(services: Services, request: NewPlan, where: PhaseLocation, read: Read | None) -> NewPlan:
+    """Return the request with a goal and at least one valid task."""
+    if read is not None:
+        request = _asked(request, where, read)
+    missing: dict[str, tuple[str, ...]] = {} if request.goal.strip() else {"a goal": ("--goal", "GOAL")}
+    missing |= {} if request.tasks else {"a task": _EXAMPLE}
+    if missing:
+        raise Refusal(
+            "plan.incomplete",
+            f"The plan of phase {where.phase} needs {' and '.join(missing)}, and nobody answered at a terminal.",
+            hint=again(services, *(word for words in missing.values() for word in words)),
+        )
+    _require_tasks(request.tasks, Action.of("plan", "new", where.phase))
+    return request
+
+
+def _asked(request: NewPlan, where: PhaseLocation, read: Read) -> NewPlan:
+    """Ask for goal, requirement and tasks, as far as no flag gives them."""
+    if not request.goal.strip():
+        example = f"The roadmap calls the phase: {where.title}" if where.title else ""
+        request = replace(request, goal=read("What is true when this phase is done?", example, "stop") or "")
+        if not request.goal.strip():
+            return request
+        if not request.requirement.strip():
+            words = "Which requirement does it serve?"
+            request = replace(request, requirement=read(words, "", "the goal itself") or "")
+    return request if request.tasks else replace(request, tasks=_asked_tasks(read, request.template))
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Flags of `plan add-task`. `plan` is the id of the plan, by default the last one of the phase.
+
+    `depends_on` None means the last task of the plan. `requirement` None means the only one of the plan, if there is
+    one. `builder` None is that of the plan or the configuration, or a person if they have none. `why`, `yes` and
+    `agreed` are those of `amend`.
+    """
+
+    phase: str
+    tasks: tuple[NewTask, ...]
+    template: str = _DEFAULT
+    plan: str | None = None
+    depends_on: tuple[str, ...] | None = None
+    requirement: str | None = None
+    builder: str | None = None
+    why: str = ""
+    yes: bool = False
+    agreed: str | None = None
+
+
+def add(services: Services, request: Addition, shipped: Shipped, read: Read | None, who: str) -> Result:
+    """Add the tasks behind the last task of a plan, if the phase is valid with them; otherwise write nothing.
+
+    `read` asks for the tasks if the flags name none.
+
+    Refusal `plan.approved` if the phase was approved and nobody agrees that the approval ends.
+    """
+    if not request.tasks and read is not None:
+        request = replace(request, tasks=_asked_tasks(read, request.template))
+    if not request.tasks:
+        raise InputError("plan.bad-task", "No task is named.", hint=again(services, *_EXAMPLE))
+    _require_tasks(request.tasks, Action.of("plan", "add-task", request.phase))
+    form = _template(services, request.template, shipped)
+    contract = loading.runnable(services, loading.load_phase(services, request.phase))
+    plan = amend.receiving_plan(contract, request.plan)
+    placed = _placed(services, contract, plan, request)
+    builder = request.builder or (None if plan.builder or services.settings.builder else _HUMAN)
+    only = tuple(plan.requirements) if len(plan.requirements) == 1 else ()
+    requirements = only if request.requirement is None else (request.requirement,)
+    text = services.documents.new_tasks(form, placed, requirements, builder)
+    data = {
+        "phase": contract.phase,
+        "path": plan.path,
+        "template": request.template,
+        "tasks": [each.id for each in placed],
+        "findings": [],
+        "written": True,
+    }
+    if services.log.latest_run(contract.phase) is not None:
+        # Added to the run as well: checked against completed work, shown, and agreed to.
+        change = amend.Request(
+            request.phase,
+            (Amendment(amendment.ADD, None, text),),
+            plan=plan.plan,
+            why=request.why,
+            yes=request.yes,
+            agreed=request.agreed,
+        )
+        result = amend.amend(services, change, who)
+        return replace(result, data={**data, "amendment": result.data, "next": result.data["next"]})
+    return _written(services, request, contract, plan, text, data)
+
+
+def _placed(services: Services, contract: Contract, plan: Plan, request: Addition) -> tuple[Placed, ...]:
+    first = check_plan.next_free_id(contract)
+    stem, _, number = first.rpartition("-")
+    ids = [f"{stem}-{int(number) + step:02d}" for step in range(len(request.tasks))]
+    depends_on = (plan.tasks[-1].id,) if request.depends_on is None else request.depends_on
+    created = {claim.path for task in contract.tasks.values() for claim in task.files or () if claim.verb == "create"}
+    return new_task.placed(
+        request.tasks, ids, depends_on, lambda path: path in created or bool(services.files.existing([path]))
+    )
+
+
+def _written(
+    services: Services, request: Addition, contract: Contract, plan: Plan, text: str, data: dict[str, Any]
+) -> Result:
+    """Add the tasks to a plan that never ran."""
+    sources = dict(services.plans.plans(contract.folder))
+    contract_versions.require_bytes(contract, tuple(sources.items()))
+    before = sources[plan.path]
+    changed = services.plans.amended(before, plan.path, (Amendment(amendment.ADD, None, text),))
+    data["findings"] = [finding.as_dict() for finding in _new_findings(services, contract, plan.path, changed)]
+    if any(row["severity"] == ERROR for row in data["findings"]):
+        return draft_plan.illegal(data, f"The phase would not be valid with the new task; {plan.path} was not changed.")
+    was_approved = _end_approval(services, request, contract, data["tasks"])
+    contract_versions.require_file(services, plan.path, contract.phase)
+    with operation.owned(services, "plan add-task") as owned:
+        owned.record()
+        contract_versions.require_bytes(contract, services.plans.plans(contract.folder))
+        services.reports.write_source(plan.path, changed.decode("utf-8"))
+        services.trees.force((plan.path,))
+    following = "approve" if was_approved else "execute-phase"
+    return Result({**data, "next": [Action.of(following, contract.phase), Action.of("check-plan", contract.phase)]})
+
+
+def _new_findings(services: Services, contract: Contract, path: str, changed: bytes) -> list[Finding]:
+    """Return the findings that the phase has only with the changed plan."""
+    sources = {**dict(services.plans.plans(contract.folder)), path: changed}
+    loaded = loading.load_sources(services, contract.phase, contract.folder, [*sources.items()])
+    present = loading.load_phase(services, contract.phase)
+    known = {(f.code, f.message) for f in plan_checks.findings(services, present)}
+    findings = plan_checks.findings(services, loading.with_links(services, loaded))
+    return [f for f in findings if f.severity == ERROR or (f.code, f.message) not in known]
+
+
+def _end_approval(services: Services, request: Addition, contract: Contract, tasks: Sequence[str]) -> bool:
+    """Return whether the phase is approved; then a person has agreed that the approval ends with the change."""
+    approval = phase_grants.status(services, contract)
+    if approval is None or approval["standing"] != LIVE:
+        return False
+    phase, names = contract.phase, wording.listed(tasks)
+    command = again(services, "--yes")
+    choice = Choice("add", "add it", f"the approval by {approval['by']} ends; approve the phase again", command)
+    question = Decision.confirmation(
+        f"add-task.{contract.hash[:12]}",
+        "approval",
+        f"Add {names} to phase {phase}, which is approved",
+        "An approval covers the plans exactly as they are.",
+        [f"adds {task}" for task in tasks],
+        choice,
+        "do not change the plan",
+        "the approval stays valid",
+    )
+    if not request.yes:
+        words = f"Phase {phase} is approved, and adding {names} would end the approval. Nothing was written."
+        details = {"phase": phase, "command": command}
+        if not question.agreed(services.asker.ask(question)):
+            raise Refusal("plan.approved", words, hint=question.choices[0].command, details=details)
+    return True
+
+
+def _template(services: Services, name: str, shipped: Shipped) -> str:
+    """Return the template of this name: `.idumb/templates/NAME.md` if it exists, else the shipped one."""
+    own = services.reports.read(f"{TEMPLATES}/{name}.md") if _NAME.fullmatch(name) else None
+    if own is not None:
+        return own
+    if name in NAMES:
+        return shipped(name)
+    raise InputError(
+        "template.unknown",
+        f"There is no template {wording.one_line(name)}: neither idumb nor {TEMPLATES}/ has it.",
+        hint=f"The templates of idumb: {', '.join(NAMES)}",
+    )
+
+
+def _require_tasks(tasks: Sequence[NewTask], command: Action) -> None:
+    """Refuse (`plan.bad-task`) a task that no plan could hold."""
+    for task in tasks:
+        problem = new_task.problem(task)
+        if problem is not None:
+            raise InputError("plan.bad-task", problem, hint=f"{command} --task 'TITLE' 'create PATH' 'COMMAND'")
+
+
+def _asked_tasks(read: Read, template: str) -> tuple[NewTask, ...]:
+    """Ask for tasks until one has no title."""
+    tasks: list[NewTask] = []
+    while (task := _asked_task(len(tasks) + 1, read, template)) is not None:
+        tasks.append(task)
+    return tuple(tasks)
+
+
+def _asked_task(number: int, read: Read, template: str) -> NewTask | None:
+    """Ask for a task; None if there is no further one."""
+    title = read(f"Task {number}: what is there to do?", "", "no task" if number == 1 else "no further task")
+    if not title:
+        return None
+    files = read("Which files may it change?", "For example: create src/links.py, modify src/page.py", "none")
+    example = "It must fail before the work and pass after it"
+    if template == "refactor":
+        example = "It must pass before the work and after it"
+    check = read("Which command shows that it is done?", example, "stop")
+    return None if files is None or not check else NewTask(title, files, check)

@@ -1,1 +1,0 @@
-"""Agents that build nothing: how they are called, and their opinions."""
