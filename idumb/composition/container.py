@@ -302,9 +302,9 @@ class Container:
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
         """A temporary copy of all files that are not ignored; yields its absolute path."""
-        from idumb.git.checkouts import rehearsal
+        from idumb.git.checkouts import opened
 
-        with rehearsal.present_files(self.repository, self.history.head()) as copy:
+        with opened.copy_of(self.repository, self.history.head()) as copy:
             yield discover.Project(copy, self.folder).root
 
     @contextlib.contextmanager
@@ -313,10 +313,10 @@ class Container:
 
         The copy is removed at the end.
         """
-        from idumb.git.checkouts import rehearsal
+        from idumb.git.checkouts import opened
 
         copied = [f"{self.folder}/{path}" if self.folder else path for path in (*also, configuration.PATH)]
-        with rehearsal.present_files(self.repository, self.history.head(), copied) as repository:
+        with opened.copy_of(self.repository, self.history.head(), copied) as repository:
             os.makedirs(discover.Project(repository, self.folder).root, exist_ok=True)
             with contextlib.closing(RehearsalContainer(self, repository)) as services:
                 yield services

@@ -27,7 +27,6 @@ from idumb.git import (
     status,
     tree_objects,
 )
-from idumb.git.checkouts import rehearsal
 from idumb.git.discover import Project, Repository
 from idumb.git.projects import ProjectPaths
 from idumb.system.redaction import Redactor
@@ -287,8 +286,10 @@ class GitHistory:
 
         Files of a live process stay. With None, only idumb's own files are removed.
         """
+        from idumb.git.checkouts import opened
+
         removed = stale_locks.clear(self._place, self.head().branch, since)
-        return (*removed, *rehearsal.clear(self._place))
+        return (*removed, *opened.clear_copies(self._place))
 
 
 def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:

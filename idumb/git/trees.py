@@ -1,12 +1,14 @@
-"""Trees of a working tree: scan, snapshot, compare, restore; and the workspace `here`."""
+"""Trees of a working tree: scan, snapshot, compare, restore. Also those of a checkout, and the workspace `here`."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.domain import errors, paths
@@ -14,10 +16,16 @@ from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import disk, git_program, guarded_files, path_state, status, tree_objects, write_back
 from idumb.git.discover import Repository
+from idumb.git.own_folder import INDEX, OwnFolder
 from idumb.git.projects import ProjectPaths
+from idumb.git.shadow import Shadow
 from idumb.git.snapshot import Snapshots
 from idumb.git.tree_objects import FOLDER
 
+if TYPE_CHECKING:
+    from idumb.git.checkouts.tree_files import GitFolder
+
+_CHANGED = "was changed since"
 _ATTRIBUTES = ".gitattributes"
 _ABSOLUTE = re.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
@@ -292,3 +300,52 @@ class Here:
 
     def end(self) -> None:
         """Nothing was begun."""
+
+
+class CheckoutTrees(GitTrees):
+    """The trees of a checkout: what `git add -A` would record there under the user's configuration.
+
+    `user` are the trees of the user's working tree, `git` is idumb's git folder for the checkout at `top`.
+
+    `raw` returns a tree with some of its files as git checks them out.
+    Git reads only what differs from the tree that is shown. Names and objects are in the user's repository.
+    """
+
+    def __init__(
+        self, user_place: Repository, user: GitTrees, git: GitFolder, top: str, name: str, raw: Callable[..., str]
+    ) -> None:
+        place = Repository(top, git.path, git.path, name)
+        super().__init__(place, user_place, user.limit, user.paths.folder)
+        self._git = git
+        self._raw = raw
+
+    @functools.cached_property
+    def shadow(self) -> Shadow:
+        folder = OwnFolder(self._git.path, self._git.root, self._git.objects, self._git.lenient)
+        return Shadow(self._place, self._objects, self.limit(), folder, tracking=self._git)
+
+    def begin(self) -> None:
+        """Begin the next scan with the index of the tree that is shown."""
+        copied = os.path.join(self._git.path, f"{INDEX}.new")
+        shutil.copyfile(os.path.join(self._git.path, self._git.index), copied)
+        os.replace(copied, os.path.join(self._git.path, INDEX))
+
+    def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
+        """Keep the scanned tree alone: the index of a checkout is nobody's work."""
+        return self.keep(ref, self.scan(also), reason)
+
+    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
+        """Compare what git would commit, and write what git checks out."""
+        paths = tuple(paths)
+        if not force:
+            present = self.scan(paths)
+            trees = (expected, target)
+            wrong = [p for p in paths if self.entry(present, p) not in [self.entry(tree, p) for tree in trees]]
+            if wrong:
+                return tuple(Conflict(path, _CHANGED) for path in wrong)
+        written = self._raw(target, paths)
+        return super().restore(written, written, paths, force=True)
+
+    def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
+        """Scans are what git commits already."""
+        return self.overlay(tree_objects.tree_of(self.repository, head), source, paths)

@@ -12,14 +12,14 @@ BUDGETS = {
     "composition": 706,
     "cli, views": 4_514,
     "see and steer": 2_066,
-    "git": 4_508,
+    "git": 4_445,
     "store": 1_805,
     "system": 2_131,
     "gates": 1_931,
     "agents, fake_model": 3_890,
     "the root": 170,
 }
-FILES = 498
+FILES = 491
 TESTS = 67_150
 
 
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_361  # bytes of README.md and docs/
+PAGES = 447_354  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -17,18 +17,16 @@ from idumb.domain import canonical_json, errors, lock_files, wording
 from idumb.domain import paths as paths_of
 from idumb.domain.proof.ledger import Entry
 from idumb.git import guarded_files, path_state, tree_objects
-from idumb.git.checkouts import manifest, untracked, user_git, visible_git
-from idumb.git.checkouts.checkout_trees import CheckoutTrees
-from idumb.git.checkouts.git_folder import SHOWN, GitFolder
+from idumb.git.checkouts import untracked, user_git
 from idumb.git.checkouts.places import Odd, Pair
-from idumb.git.checkouts.prepared import Prepared
 from idumb.git.checkouts.provided import Provided
-from idumb.git.checkouts.tree_files import ATTRIBUTES, Submodules, TreeFiles
-from idumb.git.checkouts.visible_git import VisibleGit
+from idumb.git.checkouts.tree_files import ATTRIBUTES, SHOWN, GitFolder, Submodules, TreeFiles
+from idumb.git.checkouts.untracked import Prepared
+from idumb.git.checkouts.user_git import VisibleGit
 from idumb.git.discover import Repository
 from idumb.git.own_folder import INDEX
 from idumb.git.tree_objects import PROGRAM
-from idumb.git.trees import GitTrees
+from idumb.git.trees import CheckoutTrees, GitTrees
 from idumb.system import clock
 from idumb.system.files import private_folders
 from idumb.system.processes import child_process, process_tree
@@ -193,7 +191,7 @@ class Checkout:
                 listing = ["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"]
                 ignored = [os.fsdecode(path.rstrip(b"/")) for path in self._git.required(listing).split(b"\0") if path]
                 others = [*untracked.found(self.top, self._kept(ignored), self._clean)]
-            return untracked.remove(opened, others)
+            return untracked.remove_all(opened, others)
 
     def _kept(self, paths: Iterable[str] = ()) -> untracked.Kept:
         def is_cached(path: str) -> bool:
@@ -289,7 +287,7 @@ class Checkout:
             if self._is_cached(path) or f"{stored}/".startswith(lent):
                 there.append(path)
             else:  # an earlier attempt left it, and git ignores it
-                manifest.remove(self.top, stored)
+                untracked.remove(self.top, stored)
         return self.trees.scan(there) if there else tree
 
     def raw(self, tree: str, paths: Iterable[str], seen: Sequence[str] = ()) -> str:
@@ -328,7 +326,7 @@ class Checkout:
     def messages(self, head: str | None) -> tuple[str, ...]:
         """Return the messages of the commits that programs made here on top of `head`, the oldest first."""
         with contextlib.suppress(Odd, OSError), self._folder.opened() as opened:
-            return visible_git.messages(opened, head)
+            return user_git.messages(opened, head)
         return ()
 
     def keep(self) -> None:

@@ -1,17 +1,28 @@
-"""The checkouts that one command uses, and those that killed commands left."""
+"""What one command opens beside the user's working tree: checkouts, and the copy of a dry run. Or what a kill left.
+
+The copy is a temporary repository with the present working tree: nothing that runs in it reaches the user's files. It
+is beside the checkouts, and stores its own objects, so none is added to the user's.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
-from idumb.git import guarded_files
-from idumb.git.checkouts import places
+from idumb.app.ports.repository import Head
+from idumb.domain.errors import Refusal
+from idumb.git import discover, git_program, guarded_files, open_repository, path_state
+from idumb.git.checkouts import places, user_git
 from idumb.git.checkouts.checkout import BUILD, MARK, Additions, Checkout
 from idumb.git.checkouts.places import Pair
+from idumb.git.checkouts.user_git import VisibleGit
 from idumb.git.discover import Repository
+from idumb.git.own_folder import EXCLUDE, RAW
 from idumb.git.trees import GitTrees
+from idumb.system.files import atomic_write, private_folders
+
+_COPY, _ATTRIBUTES = "work", "info/attributes"
 
 
 class Checkouts:
@@ -74,3 +85,52 @@ class Checkouts:
         if self._pair is not None:
             self._pair.close()
         self._pair, self._opened = None, {}
+
+
+@contextlib.contextmanager
+def copy_of(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
+    """Make a copy with this HEAD and all files that are not ignored; `also` are ignored files to include."""
+    clear_copies(user)
+    top = os.path.join(places.prepare(user), places.COPIES)
+    folder, lock = private_folders.lock(top)
+    try:
+        yield _copied(user, head, folder, also)
+    finally:
+        private_folders.unlock(folder, lock)
+        for empty in (top, *places.own_above(user)):
+            private_folders.remove_empty(empty)
+
+
+def clear_copies(user: Repository) -> tuple[str, ...]:
+    """Remove the copies that killed processes left. Return their folders."""
+    removed: list[str] = []
+    try:
+        top = os.path.join(places.folder_of(user), places.COPIES)
+    except Refusal:
+        return ()  # most commands need no copy, so they do not require a place for one
+    for folder in private_folders.abandoned(top):
+        user.guard()
+        if private_folders.remove(folder):
+            removed.append(folder)
+    private_folders.remove_empty(top)
+    return tuple(removed)
+
+
+def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
+    root, settings = os.path.join(os.path.realpath(folder), _COPY), user_git.read(user)
+    private_folders.make(root)
+    git = VisibleGit(user, open_repository.repository(user), settings)
+    git.show(root, head.commit, settings.files.get(EXCLUDE, b""))
+    with path_state.opened(root) as opened:
+        git.write(opened)
+    copy = discover.at(root)
+    copy.worktree_id = places.REHEARSAL
+    # A scan's objects go to the copy.
+    scanned = Repository(user.root, user.git_dir, copy.common_dir, places.REHEARSAL)
+    tree = GitTrees(scanned, copy).scan(also)
+    attributes = os.path.join(copy.git_dir, _ATTRIBUTES)
+    atomic_write.write(attributes, RAW, durable=False)
+    git_program.change(root, ["read-tree", "--reset", "-u", tree])
+    atomic_write.write(attributes, settings.files.get(_ATTRIBUTES, b""), durable=False)
+    git_program.change(root, ["read-tree", head.commit or "--empty"])
+    return copy

@@ -6,19 +6,23 @@ user's working tree leads into the checkout there; one that leads out of it is n
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import functools
 import itertools
 import os
+import shutil
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import IO
 
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.domain.paths import folders_above
 from idumb.git import disk, git_program
-from idumb.git.checkouts import copying, manifest, relocated
-from idumb.git.checkouts.manifest import Facts, Manifest
+from idumb.git.checkouts import relocated, untracked
 from idumb.git.checkouts.relocated import Environments
+from idumb.git.checkouts.untracked import Facts, Manifest
 from idumb.git.discover import Repository
 from idumb.system import clock
 from idumb.system.files import atomic_write, private_folders
@@ -27,7 +31,12 @@ _INCLUDE = ".worktreeinclude"
 _ASIDE, _RECORD, _RULES = "aside", "provided.json", "provided.rules"
 _PATTERN = frozenset("*?[!#\\")
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--directory")
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_PERMISSIONS = 0o777
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EINVAL, errno.ENXIO})
+"""What the system says of a file that was removed or replaced by something else, or that the user may not read."""
 
 Originals = Mapping[str, os.stat_result]
 """By path, folders before their content."""
@@ -58,7 +67,7 @@ class Provided:
         self._state = state
         self._search_path = git_program.environment(user.root)["PATH"] if search_path is None else search_path
         self._record = os.path.join(state, _RECORD)
-        self._manifest = manifest.load(self._record)
+        self._manifest = untracked.load(self._record)
         self.copied: Mapping[str, int] = {}
 
     @functools.cached_property
@@ -81,17 +90,17 @@ class Provided:
         folders = folders_above(tracked) if self._rules or before.paths else frozenset[str]()
         paths = self._paths(tracked, folders)
         originals = self._originals(paths)
-        present = manifest.present(root, paths)
+        present = untracked.present(root, paths)
         missing = self._missing(originals, present)
         self._require_room(missing, paths, originals)
         self.copied = {p: size for p, size in _sizes(missing, paths, originals).items() if p not in before.paths}
         gone = set(before.paths).difference(paths, tracked, folders)
         for path in (*gone, *(path for path in present if path not in originals)):
-            manifest.remove(root, path)
+            untracked.remove(root, path)
         stamped = {path: facts for path, facts in before.originals.items() if path in originals}
         if missing:
             stamped |= self._copy(root, missing, originals, paths)
-            present = manifest.present(root, paths)
+            present = untracked.present(root, paths)
         copies = {path: present[path] for path in originals if path in present}
         self._manifest = Manifest(paths, copies, stamped)
         if self._manifest != before:
@@ -124,7 +133,7 @@ class Provided:
         both += [path for path in ignored if any(above in named for above in folders_above((path,)))]
         outside = (path for path in sorted({*both}) if path not in folders)
         free = (path for path in outside if not any(each in tracked for each in (path, *folders_above((path,)))))
-        return tuple(path for path in free if not copying.leads_out(self._user, path))
+        return tuple(path for path in free if not leads_out(self._user, path))
 
     def _listed(self, rules: str) -> set[str]:
         """Return the untracked paths that match rules: a folder that matches, not its content."""
@@ -135,8 +144,8 @@ class Provided:
 
     def _originals(self, paths: Iterable[str]) -> dict[str, os.stat_result]:
         """Return what is to be copied. Pipes and sockets are not, nor is bytecode that holds paths of the user."""
-        rows = (row for path in paths for row in manifest.walk(self._user, path))
-        originals = {path: status for path, status in rows if copying.is_possible(status)}
+        rows = (row for path in paths for row in untracked.walk(self._user, path))
+        originals = {path: status for path, status in rows if is_possible(status)}
         environments = Environments(self._user, originals)
         return {path: status for path, status in originals.items() if not environments.is_bytecode(path)}
 
@@ -147,7 +156,7 @@ class Provided:
         def is_right(path: str, status: os.stat_result) -> bool:
             if stat.S_ISDIR(status.st_mode):
                 return present.get(path) == (status.st_mode | stat.S_IRWXU,)
-            is_same = record.originals.get(path) == manifest.stamp(status)
+            is_same = record.originals.get(path) == untracked.stamp(status)
             return is_same and path in present and present[path] == record.copies.get(path)
 
         return [path for path, status in originals.items() if not is_right(path, status)]
@@ -173,7 +182,7 @@ class Provided:
         A folder that is not there yet is copied aside, and comes into the checkout as a whole.
         """
         aside, settled = os.path.join(self._state, _ASIDE), clock.nanoseconds() - clock.TICK
-        copier = copying.Copier(self._user, root, originals)
+        copier = Copier(self._user, root, originals)
         private_folders.remove_tree(aside)
         private_folders.make(aside)
         tops = frozenset(paths)
@@ -181,10 +190,10 @@ class Provided:
             is_new = stat.S_ISDIR(originals[top].st_mode) and not os.path.lexists(os.path.join(root, top))
             copier.copy(aside if is_new else root, group)
             if is_new:
-                with manifest.opened(root, os.path.dirname(top)) as folder:
+                with untracked.opened(root, os.path.dirname(top)) as folder:
                     os.rename(os.path.join(aside, top), os.path.basename(top), dst_dir_fd=folder)
         private_folders.remove_tree(aside)
-        return {name: manifest.stamp(originals[name]) for name in names if originals[name].st_ctime_ns < settled}
+        return {name: untracked.stamp(originals[name]) for name in names if originals[name].st_ctime_ns < settled}
 
 
 def _included(root: str) -> tuple[str, ...]:
@@ -212,3 +221,109 @@ def _top_of(name: str, tops: Collection[str]) -> str:
 
 def _gigabytes(size: int) -> str:
     return f"{size / (1 << 30):.2f} GiB"
+
+
+def is_possible(status: os.stat_result) -> bool:
+    """Return whether something can be copied: a folder, a file or a link."""
+    return stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)
+
+
+def link_text(user: str, path: str) -> str:
+    """Return where the copy of a link leads: if the user's leads into the working tree, to the same path there.
+
+    The text is then relative. A link that leads out keeps its target, as an absolute path.
+    """
+    place = os.path.join(user, path)
+    folder, text = os.path.dirname(place), os.readlink(place)
+    target = os.path.normpath(os.path.join(folder, text))
+    if not _is_below(target, user) and _is_below(real := os.path.realpath(place), user):
+        target = real
+    return os.path.relpath(target, folder) if _is_below(target, user) else target
+
+
+def leads_out(user: str, path: str) -> bool:
+    return os.path.islink(os.path.join(user, path)) and os.path.isabs(link_text(user, path))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
+class Copier:
+    """Copies paths of the working tree `user` for the checkout `root`, whose environments are to lead there.
+
+    `originals` is all that the checkout gets.
+    """
+
+    def __init__(self, user: str, root: str, originals: Mapping[str, os.stat_result]) -> None:
+        self._user = user
+        self._root = root
+        self._originals = originals
+        self._environments = Environments(user, originals)
+
+    def copy(self, base: str, paths: Iterable[str]) -> None:
+        """Make these paths below the folder `base`, in place of what is there; folders come before their content.
+
+        A file that vanished or was replaced, or that the user may not read, is left out.
+        """
+        for folder, group in itertools.groupby(paths, os.path.dirname):
+            with untracked.opened(base, folder) as descriptor:
+                for path in group:
+                    mode = self._originals[path].st_mode
+                    if stat.S_ISDIR(mode):
+                        with untracked.opened(base, path) as own:
+                            os.fchmod(own, stat.S_IMODE(mode) | stat.S_IRWXU)
+                    else:
+                        self._place(base, path, descriptor, is_link=stat.S_ISLNK(mode))
+
+    def _place(self, base: str, path: str, folder: int, *, is_link: bool) -> None:
+        try:
+            if is_link:
+                os.symlink(self._link_text(path), os.path.basename(path), dir_fd=folder)
+            else:
+                self._copy_file(path, folder)
+        except FileExistsError:
+            untracked.remove(base, path)
+            self._place(base, path, folder, is_link=is_link)
+        except OSError as problem:
+            if problem.errno not in _GONE:
+                raise
+            untracked.remove(base, path)
+
+    def _link_text(self, path: str) -> str:
+        """Refusal `checkout.leads-back` for a program of an environment that the checkout does not get."""
+        text = link_text(self._user, path)
+        target = os.path.normpath(os.path.join(os.path.dirname(path), text))
+        if not os.path.isabs(text) and target not in self._originals and self._environments.is_startup(path):
+            relocated.refuse(os.path.join(self._user, path))
+        return text
+
+    def _copy_file(self, path: str, folder: int) -> None:
+        place = os.path.join(self._user, path)
+        with open(os.open(place, _READ), "rb") as original:
+            status = os.fstat(original.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise FileNotFoundError(errno.ENOENT, "no longer a file", place)
+            with open(os.open(os.path.basename(path), _NEW, 0o600, dir_fd=folder), "wb") as copy:
+                is_changed = False
+                if self._environments.is_startup(path) and status.st_size <= relocated.LARGEST:
+                    content = original.read()
+                    moved = relocated.relocate(content, self._user, self._root, place)
+                    copy.write(moved)
+                    is_changed = moved != content
+                else:
+                    _copy_bytes(original, copy, status.st_size)
+                copy.flush()
+                os.fchmod(copy.fileno(), stat.S_IMODE(status.st_mode) & _PERMISSIONS)
+                if not is_changed:  # Python could take bytecode of the original for that of the copy
+                    os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _copy_bytes(original: IO[bytes], copy: IO[bytes], size: int) -> None:
+    """Copy a file; both then share their blocks until one of them changes, if the file system can do that."""
+    left = size
+    with contextlib.suppress(OSError, AttributeError):  # not between all file systems, and only Linux has it
+        while left > 0 and (count := os.copy_file_range(original.fileno(), copy.fileno(), left)):
+            left -= count
+    if left > 0:
+        shutil.copyfileobj(original, copy, 1 << 20)

@@ -8,14 +8,14 @@ import zlib
 
 import pytest
 
-from idumb.git.checkouts import visible_git
+from idumb.git.checkouts import user_git
 from tests.support.gitrepo import GitSandbox
 
 
 def messages(repo: GitSandbox, head: str | None = None) -> tuple[str, ...]:
     folder = os.open(repo.root, os.O_RDONLY)
     try:
-        return visible_git.messages(folder, head)
+        return user_git.messages(folder, head)
     finally:
         os.close(folder)
 

@@ -1,4 +1,4 @@
-"""What `checkout.prepare` made stays while nothing that it depends on changes; see idumb/git/checkouts/prepared.py."""
+"""What `checkout.prepare` made stays while nothing that it depends on changes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from idumb.domain import lock_files
-from idumb.git.checkouts import manifest
-from idumb.git.checkouts.prepared import Prepared
+from idumb.git.checkouts import untracked
+from idumb.git.checkouts.untracked import Prepared
 from tests.support.cases import every
 
 
@@ -106,7 +106,7 @@ def test_a_record_that_a_program_wrote_is_not_believed(checkout: Checkout) -> No
     paths = checkout.ensure()
     (checkout.root / "vendor/lib/x").write_text("bad\n")
     record = str(checkout.state / "prepared.json")
-    forged = manifest.Manifest(paths, manifest.present(str(checkout.root), paths), key=manifest.load(record).key)
+    forged = untracked.Manifest(paths, untracked.present(str(checkout.root), paths), key=untracked.load(record).key)
     forged.save(record)
     checkout.ensure()
     assert (checkout.root / "vendor/lib/x").read_text() == "2\n"

@@ -16,7 +16,7 @@ import pytest
 
 from idumb.domain.errors import Refusal
 from idumb.git import discover
-from idumb.git.checkouts import copying, manifest
+from idumb.git.checkouts import provided, untracked
 from idumb.git.checkouts.provided import Provided
 from idumb.system import clock
 from idumb.system.files import file_systems, private_folders
@@ -196,8 +196,8 @@ def test_a_record_that_a_program_wrote_is_not_believed(checkout: Checkout) -> No
     before = (checkout.bring(), checkout.files())[1]
     (checkout.root / "node_modules/lib/index.js").write_text("bad\n")
     record = str(checkout.state / "provided.json")
-    present = manifest.present(str(checkout.root), ("data/models", "node_modules"))
-    dataclasses.replace(manifest.load(record), copies=present).save(record)
+    present = untracked.present(str(checkout.root), ("data/models", "node_modules"))
+    dataclasses.replace(untracked.load(record), copies=present).save(record)
     checkout.restore()
     assert checkout.files() == before
 
@@ -314,7 +314,7 @@ def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
     """A working tree is alive: the user may install something meanwhile."""
     checkout.bring()
     checkout.user.write("node_modules/lib/index.js", "newer\n")
-    copy = copying.Copier.copy
+    copy = provided.Copier.copy
 
     def copied(*arguments: object) -> object:
         place = checkout.user.root / "node_modules/lib/index.js"
@@ -322,7 +322,7 @@ def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
             change(place)
         return copy(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(copying.Copier, "copy", copied)
+    monkeypatch.setattr(provided.Copier, "copy", copied)
     checkout.bring()
     assert checkout.files() == {"data/models/m": "m\n"}
     checkout.restore()
@@ -331,14 +331,14 @@ def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
 def test_a_file_that_changes_while_it_is_copied_is_copied_again(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = copying._copy_bytes
+    copy = provided._copy_bytes
 
     def copy_and_change(original: IO[bytes], target: IO[bytes], size: int) -> None:
         copy(original, target, size)
         checkout.user.write("node_modules/lib/index.js", "LIB\n")
 
     with monkeypatch.context() as patched:
-        patched.setattr(copying, "_copy_bytes", copy_and_change)
+        patched.setattr(provided, "_copy_bytes", copy_and_change)
         checkout.bring()
     checkout.bring()
     assert content(checkout.root / "node_modules/lib/index.js") == "LIB\n"
@@ -359,7 +359,7 @@ def test_a_copy_that_a_kill_cut_is_not_taken_for_whole(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, copied: int
 ) -> None:
     checkout.user.write_all({"node_modules/lib/other.js": "other\n", "node_modules/lib/more.js": "more\n"})
-    copy, numbers = copying._copy_bytes, iter(range(copied))
+    copy, numbers = provided._copy_bytes, iter(range(copied))
 
     def copy_or_die(original: IO[bytes], target: IO[bytes], size: int) -> None:
         if next(numbers, None) is None:
@@ -367,7 +367,7 @@ def test_a_copy_that_a_kill_cut_is_not_taken_for_whole(
         copy(original, target, size)
 
     with monkeypatch.context() as patched:
-        patched.setattr(copying, "_copy_bytes", copy_or_die)
+        patched.setattr(provided, "_copy_bytes", copy_or_die)
         process = os.fork()
         if process == 0:
             checkout.bring()
