@@ -27,14 +27,14 @@ def init_command(here: bool) -> Result:
     In a subfolder, init asks whether to set up that folder, as a project of its own, or the top of the repository.
     Without a terminal it sets up the top; with --here, this folder.
     """
-    from idumb.app.upkeep import init, project_place
+    from idumb.app.upkeep import init
     from idumb.system.files import shipped_files
 
     texts = {f".planning/{name}": shipped_files.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
     with options.services(initialised=False) as services:
         place = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
         current = "" if place == init.TOP else place
-        chosen = project_place.choose(services, current, here=here)
+        chosen = init.choose(services, current, here=here)
         if not chosen:
             return init.init(services, texts, current or init.TOP)
         with contextlib.closing(services.of_folder(chosen)) as project:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.upkeep import project_place
+from idumb.app.upkeep import init
 from idumb.cli import reporters
 from idumb.composition.container import Container
 from idumb.domain.errors import Refusal
@@ -47,7 +47,7 @@ def chosen(project: Project, typed: str) -> str:
     services = Container(
         str(project.start), lambda: ask.Terminal(io.StringIO(typed), io.StringIO(), "me"), reporters.Silent
     )
-    return project_place.choose(services, "app/src", here=False)
+    return init.choose(services, "app/src", here=False)
 
 
 def test_init_here_sets_up_a_subfolder_and_nothing_else(below: Project) -> None:

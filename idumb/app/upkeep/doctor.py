@@ -1,16 +1,25 @@
-"""`idumb doctor`: run every check, even where other commands refuse, and fix what can be fixed without loss."""
+"""`idumb doctor`: run every check, even where other commands refuse, and fix what can be fixed without loss.
+
+The checks of configuration and agents are here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
+from idumb.app.attempt import agent_client
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
-from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log
-from idumb.domain import health
-from idumb.domain.errors import EXIT_FAILED, IdumbError, Refusal, StoreError
+from idumb.app.upkeep import doctor_log
+from idumb.domain import agent, failures, health, wording
+from idumb.domain.agent import Readiness
+from idumb.domain.errors import EXIT_FAILED, AdapterError, IdumbError, InputError, Refusal, StoreError
+from idumb.domain.failures import Breaker, BreakerRule
 from idumb.domain.health import Check, CheckResult, Symptom
 
 FIX = "idumb doctor --fix"
@@ -18,12 +27,14 @@ FIX = "idumb doctor --fix"
 _ROUNDS = 4
 _SEE_LOG = "see store.opens"
 _LOG = "store.opens"
+_SHOWN = 20
+_CONFIGURATION = ".idumb/config.yaml"
 
 
 def doctor(services: Services, room_checks: Sequence[Check], *, fix: bool) -> Result:
     """Run every check; with `fix`, fix what they found and check again. `room_checks` are those of other packages."""
     checks = [*room_checks, *doctor_log.checks(services)]
-    checks += (*doctor_files.checks(services), *doctor_agents.checks(services))
+    checks += (_configuration_check(services), doctor_log.projection_check(services), *_agent_checks(services))
     results = _look(checks)
     fixed: list[str] = []
     warnings: tuple[str, ...] = ()
@@ -130,3 +141,102 @@ def _next(seen: Sequence[CheckResult]) -> list[str]:
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
     steps = [FIX if symptom.fixes else symptom.fix for symptom in ordered]
     return list(dict.fromkeys(step for step in steps if step))[:5]
+
+
+def _configuration_check(services: Services) -> Check:
+    return Check("config.reads", f"{_CONFIGURATION} can be read", lambda: _configuration(services))
+
+
+def _configuration(services: Services) -> Iterator[Symptom]:
+    if not services.reports.exists(_CONFIGURATION):
+        yield health.warn("the file is missing", _CONFIGURATION, means="idumb is not set up here", fix="idumb init")
+        return
+    try:
+        _ = services.settings
+    except IdumbError as problem:
+        messages = [f"{f.place}: {f.message}" for f in getattr(problem, "findings", ())] or [problem.message]
+        for message in messages[:_SHOWN]:
+            yield health.problem(message, _CONFIGURATION, means="commands that need it cannot run", fix="Fix this line")
+
+
+def _agent_checks(services: Services) -> tuple[Check, ...]:
+    look, close = partial(_breakers, services), partial(_close, services)
+    # `_close` acquires ownership itself, so that a check without a fix records nothing.
+    return (
+        Check("agents.bindings", "every agent can work", partial(_bindings, services)),
+        Check("agents.breakers", "every agent can be called", look, close, alone=True),
+    )
+
+
+def _bindings(services: Services) -> Iterator[Symptom]:
+    """Yield a line for each binding; `config.reads` reports a wrong configuration."""
+    try:
+        settings = services.settings
+    except InputError:
+        return
+    for name, binding in settings.bindings.items():
+        means = f"{name} cannot build or judge anything here"
+        try:
+            who = services.adapters.get(name)
+            ready: Readiness = getattr(who, "ready", Readiness)()
+        except AdapterError as problem:
+            yield health.problem(f"{name}: {problem.message}", means=means, fix=problem.hint or "")
+            continue
+        about = f"{name}: {' '.join(filter(None, (binding.adapter, ready.version)))}"
+        if ready.logged_in is False:
+            fix = failures.login(binding.adapter)
+            yield health.problem(f"{about}, not logged in: {ready.how}", means="it cannot work here", fix=fix)
+        else:
+            login = f"logged in {ready.how}" if ready.logged_in else "nobody can ask about its login"
+            able, roles = agent.capabilities(who), [r for r in agent.ROLES if settings.role(r).binding == name]
+            facts = [f"is the {wording.listed(roles)}" if roles else "has no role"]
+            facts += ["reports its state"] if able.reports_progress else []
+            facts += ["works in a sandbox"] if able.sandboxed else []
+            yield health.passed(f"{about}, {login}; {wording.listed(facts)}")
+
+
+def _breakers(services: Services) -> Iterator[Symptom]:
+    """Yield a warning for each open breaker, and one line for the others."""
+    rule, now = _rule(services), services.clock.now()
+    allowed = []
+    for key, breaker_state in agent_client.breakers(services).items():
+        wait = failures.before_call(breaker_state, now, rule)[1]
+        if wait:
+            yield _holding(key, breaker_state, datetime.fromisoformat(now) + timedelta(seconds=wait))
+        elif breaker_state != Breaker():
+            allowed.append(f"{_words(key, breaker_state)}; calls are allowed")
+    yield health.passed("; ".join(allowed) if allowed else "no circuit breaker is open")
+
+
+def _close(services: Services, symptom: Symptom) -> str:
+    """Close a breaker. Refuses while another process owns the working tree."""
+    with operation.owned(services, "doctor") as owned:
+        journal = owned.record()
+        journal.write(journal.event("breaker.changed", key=symptom.subject, **dataclasses.asdict(Breaker())))
+    return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
+
+
+def _holding(key: str, breaker_state: Breaker, until: datetime) -> Symptom:
+    when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
+    return health.warn(
+        _words(key, breaker_state),
+        means=f"no calls before {when}; then one call decides whether the breaker closes",
+        fixes=True,
+        subject=key,
+    )
+
+
+def _words(key: str, breaker_state: Breaker) -> str:
+    """Describe a breaker; `key` is adapter, binding and model."""
+    since = f" since {breaker_state.since}" if breaker_state.since else ""
+    count = breaker_state.failures
+    calls = f"{count} call{'s' * (count != 1)} in a row failed, the last by {breaker_state.failure}"
+    return f"{key}: {breaker_state.state}{since}, {calls}"
+
+
+def _rule(services: Services) -> BreakerRule:
+    """Return the breaker settings, or the defaults if the configuration cannot be read; `config.reads` reports that."""
+    try:
+        return agent_client.rule(services.settings)
+    except InputError:
+        return BreakerRule()

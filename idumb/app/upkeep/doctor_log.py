@@ -1,15 +1,20 @@
-"""Checks of `idumb doctor` that compare the event log with what git keeps: refs, the branch, and commits."""
+"""Checks of `idumb doctor` that compare the event log with git's refs, the branch, commits, and files made from it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 
-from idumb.app.core import kept_runs, run_lookup
+from idumb.app.attempt import handoff_writer, projections
+from idumb.app.contract import loading
+from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule
 from idumb.app.core.services import Services, run_ref
+from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.worktree import rewritten
 from idumb.domain import health, outcome
-from idumb.domain.errors import Refusal
+from idumb.domain.contract import Contract
+from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -29,6 +34,12 @@ def checks(services: Services) -> tuple[Check, ...]:
         Check("log.branch", "the branch has the commit of every done task", look.lost),
         Check("log.commits", "every task that a commit names as done is done", look.unknown, look.accept, alone=True),
     )
+
+
+def projection_check(services: Services) -> Check:
+    """Return the check of the files that idumb makes from the event log."""
+    look = _Projections(services)
+    return Check("projections.true", "the files in .idumb/brain match the event log", look.look, look.rebuild)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +188,93 @@ def _gone(kept: _Kept) -> Symptom:
         means="idumb cannot restore it; the task's commit on the branch may still have its files",
         fix="git fsck --connectivity-only, or fetch the object from a backup",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Projections:
+    """`texts` caches what the files should hold, by path, for one head of the log."""
+
+    services: Services
+    texts: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+
+    def look(self) -> Iterator[Symptom]:
+        """Yield each file that the log contradicts. A running command writes them later than the log."""
+        if self.services.owner.holder() is not None:
+            return
+        for path, text in self._expected().items():
+            why = self._differs(path, text)
+            if why:
+                yield health.warn(why, path, means="it can be rebuilt from the event log; nothing is lost", fixes=True)
+
+    def rebuild(self, symptom: Symptom) -> str:
+        """Rebuild a file from the log, after a backup of the present one. If that cannot be read, this raises."""
+        services, path = self.services, symptom.path
+        text = self._expected().get(path)
+        if text is None:
+            return f"{path} was left unchanged: the event log no longer describes it"
+        present = services.reports.read(path)
+        kept = ""
+        if present:
+            data = present.encode("utf-8", "surrogateescape")
+            kept = f"; the previous file is in {services.backups.keep(projections.SET_ASIDE, path, data)}"
+        services.reports.write(path, text)
+        return f"{path} rebuilt from the log{kept}"
+
+    def _expected(self) -> dict[str, str]:
+        """Return, by path, the text of every file in `.idumb/brain` that the log describes."""
+        head = self.services.log.head()
+        if head not in self.texts:
+            self.texts.clear()
+            self.texts[head] = dict(self._render())
+        return self.texts[head]
+
+    def _render(self) -> Iterator[tuple[str, str]]:
+        services = self.services
+        for state in run_lookup.latest_runs(services):
+            contract = self._contract(state)
+            if contract is not None:
+                text = services.documents.progress(state, schedule.statuses(contract, state))
+                yield projection_paths.progress_path(state.phase), text
+        yield from self._documents().items()
+        for document in handoff_writer.all_handoffs(services):
+            yield handoff_writer.path(document), services.documents.handoff(document)
+        whole = state_file.text(services)
+        if whole is not None:
+            yield projection_paths.STATE_FILE, whole
+
+    def _documents(self) -> dict[str, str]:
+        """Return, by path, the text of the documents about tasks; a later run replaces those of an earlier one."""
+        documents: dict[str, str] = {}
+        branch = self.services.history.head().branch
+        for run in state_file.runs_here(self.services):
+            state = run_lookup.run_of(self.services, run)
+            # The documents of another branch are on that branch. Written here, they would block a checkout.
+            in_files = state.branch == branch and not state.reports_in_log
+            contract = self._contract(state) if in_files else None
+            if contract is None:
+                continue
+            documents.update(projections.contexts(self.services, state, contract))
+            for path, text in projections.checkpoints(self.services, state, contract, contract.order):
+                if text is None:
+                    documents.pop(path, None)
+                else:
+                    documents[path] = text
+        return documents
+
+    def _differs(self, path: str, expected: str) -> str:
+        """Return how a file differs from the log; "" if it does not. Git may have converted its line endings."""
+        try:
+            text = self.services.reports.read(path)
+        except OSError:
+            text = ""
+        if text is None:
+            return "the file is missing"
+        expected = self.services.redaction.redact(expected)
+        return "" if expected in (text, text.replace("\r\n", "\n")) else "the file differs from the event log"
+
+    def _contract(self, state: RunState) -> Contract | None:
+        """Return the contract that the run locked; None if it can no longer be read."""
+        try:
+            return loading.locked_contract(self.services, state)
+        except IdumbError:
+            return None
