@@ -11,8 +11,8 @@ from idumb.app.core.result import Result
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import did_you_mean
 from idumb.domain.runs.run import CLOSED
-from idumb.markdown.settings import configuration, setting_edit, setting_list, setting_values, user_file
-from idumb.markdown.settings.setting_list import Setting
+from idumb.markdown import configuration, single_settings
+from idumb.markdown.single_settings import Setting
 from idumb.system.files import atomic_write, named_files, private_folders
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def paths(services: Services) -> Result:
 def change(services: Services, name: str, value: str) -> Result:
     """Write one setting into its file. Every other byte stays; a value that its row does not accept is refused."""
     setting = _named(services, name)
-    place = user_file.path() if setting.of_user else os.path.join(services.root, configuration.PATH)
+    place = single_settings.user_path() if setting.of_user else os.path.join(services.root, configuration.PATH)
     shown = place if setting.of_user else configuration.PATH
     before = _data(place) or b""
-    after = setting_edit.with_setting(before, shown, name.split("."), value)
-    read: Any = user_file.read if setting.of_user else configuration.read
+    after = single_settings.with_setting(before, shown, name.split("."), value)
+    read: Any = single_settings.read_user_file if setting.of_user else configuration.read
     findings = read(after, shown)[1]
     if findings:
-        raise setting_values.rejected("config.invalid", findings, f"idumb config explain {name}")
+        raise configuration.rejected("config.invalid", findings, f"idumb config explain {name}")
     if _others(before, setting) != _others(after, setting):
         words = f"{value!r} is more than one value of YAML, so nothing was written."
         raise InputError("config.invalid", words, hint=f"idumb config explain {name}")
@@ -58,7 +58,7 @@ def change(services: Services, name: str, value: str) -> Result:
 def _others(data: bytes, setting: Setting) -> list[tuple[str, str | None]]:
     """Return the values of all other settings of the file."""
     files = (None, data) if setting.of_user else (data, None)
-    return [(one.name, one.value) for one in setting_list.every(*files) if one.name != setting.name]
+    return [(one.name, one.value) for one in single_settings.every(*files) if one.name != setting.name]
 
 
 def _unfinished(services: Services) -> Iterator[str]:
@@ -71,8 +71,8 @@ def _unfinished(services: Services) -> Iterator[str]:
 
 
 def _settings(services: Services) -> Sequence[Setting]:
-    files = _data(os.path.join(services.root, configuration.PATH)), _data(user_file.path())
-    return tuple(setting_list.overridden(setting_list.every(*files)))
+    files = _data(os.path.join(services.root, configuration.PATH)), _data(single_settings.user_path())
+    return tuple(single_settings.overridden(single_settings.every(*files)))
 
 
 def _named(services: Services, name: str) -> Setting:
@@ -99,7 +99,7 @@ def _row(setting: Setting) -> dict[str, Any]:
 
 def _files(services: Services) -> list[dict[str, Any]]:
     project = os.path.join(services.root, configuration.PATH)
-    rows = (("project", project), ("user", user_file.path()))
+    rows = (("project", project), ("user", single_settings.user_path()))
     return [{"file": name, "path": path, "exists": os.path.exists(path)} for name, path in rows]
 
 

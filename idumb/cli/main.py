@@ -72,9 +72,9 @@ def group(chosen: tuple[str, ...]) -> None:
         name, sign, value = setting.partition("=")
         if not sign:
             raise click.UsageError(f"Write --set NAME=VALUE, such as run.max_attempts=5, and not {setting!r}.")
-        from idumb.markdown.settings import setting_environment
+        from idumb.markdown import single_settings
 
-        setting_environment.choose(name, value)
+        single_settings.choose(name, value)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from idumb.domain.errors import IdumbError, Interrupted, Refusal
 from idumb.domain.notice import Notify
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.git import discover
-from idumb.markdown.settings import user_file
+from idumb.markdown import single_settings
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
     """
     if progress and sys.platform == "win32":
         raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")
-    notify = user_file.notify() if progress else None
+    notify = single_settings.notify() if progress else None
     container = Container(
         os.getcwd(),
         lambda: _asker(container, as_json=as_json or events),

@@ -223,22 +223,22 @@ def schema_command(name: str | None) -> Result:
     NAME is `plan` (the front matter of a plan), `config` (.idumb/config.yaml), `snippets`, or a schema of what commands
     print. Without NAME, lists the names.
     """
-    from idumb.markdown import editor_schemas
+    from idumb.markdown import setting_rows
+    from idumb.markdown.plans import frontmatter
     from idumb.system.files import shipped_files
     from idumb.views import answer_schemas
 
-    answers = answer_schemas.schemas(shipped_files.pages()["answers"])
-    schemas = editor_schemas.schemas() | answers | shipped_files.schemas()
+    schemas = {"config": setting_rows.schema(), "plan": frontmatter.schema()}
+    schemas |= answer_schemas.schemas(shipped_files.pages()["answers"]) | shipped_files.schemas()
     if name is None:
         rows = [{"name": each, "title": schema["title"]} for each, schema in schemas.items()]
         return Result({"names": [{"name": SNIPPETS, "title": "snippets of plans for VS Code"}, *rows]})
-    if name == SNIPPETS:
-        return Result({"name": name, "document": shipped_files.snippets()})
-    if name not in schemas:
-        nearest = finding.nearest(name, [SNIPPETS, *schemas])
+    documents = {SNIPPETS: shipped_files.snippets(), **schemas}
+    if name not in documents:
+        nearest = finding.nearest(name, documents)
         message = mistyped.suggest(f"There is no schema {name!r}.", nearest)
         raise UsageError("usage", message, hint=Action("schema", (nearest,) if nearest else ()))
-    return Result({"name": name, "document": schemas[name]})
+    return Result({"name": name, "document": documents[name]})
 
 
 @options.command("help", text="set_up.help_page")

@@ -21,7 +21,7 @@ from idumb.domain import paths as path_rules
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
 from idumb.domain.settings import SNAPSHOT_LIMIT, Policy, Settings
 from idumb.git import discover
-from idumb.markdown.settings import configuration, setting_environment
+from idumb.markdown import configuration, single_settings
 from idumb.store import connection
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.store.event_log import SqliteEventLog
@@ -145,7 +145,7 @@ class Container:
 
     def present_settings(self) -> Settings:
         """The configuration file as it is now; `settings` are from the start of the command."""
-        return setting_environment.load(self.root)
+        return single_settings.load(self.root)
 
     def setting_place(self, *keys: str) -> tuple[int, int]:
         """Line and column of a key in the present configuration file, such as `bindings` and a name."""
@@ -156,9 +156,7 @@ class Container:
         return self.present_policy()
 
     def present_policy(self) -> Policy:
-        from idumb.markdown.settings import policy
-
-        return policy.load(self.root, user_folders.system_wide())
+        return configuration.policy(self.root, user_folders.system_wide())
 
     @cached_property
     def asker(self) -> Asker:

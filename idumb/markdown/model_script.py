@@ -8,8 +8,8 @@ from typing import Any
 from idumb.domain import model_script as script
 from idumb.domain.errors import InputError
 from idumb.domain.model_script import Answer, Call, Rule, Script
+from idumb.markdown.configuration import rejected
 from idumb.markdown.plans import plan_parser, steps
-from idumb.markdown.settings.setting_values import rejected
 from idumb.markdown.syntax import blocks, nodes, record, tree
 from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, Key, choice, list_of, scalar, section

@@ -12,7 +12,7 @@ import click
 
 from idumb.cli import main
 from idumb.cli.options import Group
-from idumb.markdown import editor_schemas
+from idumb.markdown.plans import frontmatter
 from idumb.system.files import shipped_files
 from tests.support import schemas
 from tests.support.project import Project
@@ -123,7 +123,7 @@ def test_an_answer_has_the_command_as_it_was_typed(project: Project) -> None:
 
 def test_schema_prints_what_an_editor_reads(project: Project) -> None:
     """R-PLAN-10: the file itself, not wrapped in an answer."""
-    assert json.loads(project.quick("schema", "plan").out) == editor_schemas.schemas()["plan"]
+    assert json.loads(project.quick("schema", "plan").out) == frontmatter.schema()
     assert json.loads(project.quick("schema", "snippets").out) == shipped_files.snippets()
     listed = [row["name"] for row in project.quick("schema", "--json").data["names"]]
     assert listed == ["snippets", "config", "plan", *schemas.every()]

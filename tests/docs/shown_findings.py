@@ -10,9 +10,9 @@ from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.settings import NO_POLICY, Settings
+from idumb.markdown import configuration
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
-from idumb.markdown.settings import configuration, policy
 from tests.docs.check_examples import Example
 from tests.meta import source
 
@@ -113,7 +113,7 @@ def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     text = HEAD.format(plan="01", more=example.head) + "## Tasks\n\n" + example.task
     known = NO_POLICY
     if example.policy:
-        read, problems = policy.read(example.policy.encode())
+        read, problems = configuration.read_policy(example.policy.encode())
         assert read is not None, problems
         known = read
     settings, problems = configuration.read(example.config.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from idumb.markdown.settings import configuration, policy, user_file
+from idumb.markdown import configuration, single_settings
 from tests.meta import source
 
 ELSEWHERE = {"findings.md", "step-plans.md"}
@@ -28,8 +28,8 @@ def examples() -> list[tuple[str, str]]:
 def test_every_example_of_a_page_can_be_copied_unchanged() -> None:
     """R-OPS-4."""
     for place, text in examples():
-        of_user = user_file.read if text.startswith("notify:") else configuration.read
-        read = policy.read if _POLICY.search(text) else of_user
+        of_user = single_settings.read_user_file if text.startswith("notify:") else configuration.read
+        read = configuration.read_policy if _POLICY.search(text) else of_user
         settings, findings = read(text.encode(), place)
         assert findings == (), place
         assert settings is not None, place

@@ -12,9 +12,8 @@ from idumb.app.contract import loading
 from idumb.domain import whole_numbers
 from idumb.domain.intake import registry
 from idumb.domain.settings import NO_POLICY, Settings
-from idumb.markdown import roadmap
+from idumb.markdown import configuration, roadmap
 from idumb.markdown.plans import plan_parser
-from idumb.markdown.settings import configuration, policy
 from tests.support.cases import every
 from tests.support.seed import one_on_a_push
 
@@ -178,7 +177,7 @@ READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "YAML steps": (STEPS, lambda text: judged("steps.yaml", text)),
     "JSON steps": (JSON_STEPS, lambda text: judged("steps.json", text)),
     "configuration": (CONFIGURATION, lambda text: configuration.read(text.encode())),
-    "policy": (POLICY, lambda text: policy.read(text.encode())),
+    "policy": (POLICY, lambda text: configuration.read_policy(text.encode())),
     "roadmap": (ROADMAP, roadmap.read),
 }
 

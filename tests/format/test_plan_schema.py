@@ -8,8 +8,7 @@ from typing import Any
 
 import jsonschema
 
-from idumb.markdown import editor_schemas
-from idumb.markdown.plans import plan_parser
+from idumb.markdown.plans import frontmatter, plan_parser
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.source import Source
 from idumb.system.files import shipped_files
@@ -18,7 +17,7 @@ from tests.support.cases import every
 
 HEAD = {"type": "plan", "phase": "1", "plan": "01", "title": "T", "goal": "G"}
 TASK = "\n\n## Tasks\n\n### T1-01: A\n\n- **Acceptance:**\n  - [ ] It is there — check: `true`\n"
-SCHEMA = editor_schemas.schemas()["plan"]
+SCHEMA = frontmatter.schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 

@@ -48,7 +48,7 @@ COMPUTED = {
         "git.unreadable",
     ),
     "idumb/git/git_program.py code": ("git.ownership", "git.failed"),
-    "idumb/markdown/settings/setting_values.py code": ("config.invalid", "policy.invalid", "script.invalid"),
+    "idumb/markdown/configuration.py code": ("config.invalid", "policy.invalid", "script.invalid"),
     "f'{kind.prefix}.unreadable'": ("config.unreadable", "policy.unreadable"),
     "idumb/cli/system_errors.py code": (),  # the tuples of its table
     "idumb/store/log_errors.py code": ("store.failed",),  # and those of its table

@@ -16,7 +16,7 @@ from idumb.cli import main, options
 from idumb.domain.errors import IdumbError
 from idumb.domain.finding import Finding
 from idumb.domain.settings import Binding, Settings
-from idumb.markdown.settings import configuration, policy
+from idumb.markdown import configuration
 from tests.meta import source
 
 PAGE = source.ROOT / "tests" / "meta" / "settings-and-commands.md"
@@ -92,7 +92,7 @@ def _shown(path: tuple[str, ...]) -> Iterator[str]:
 
 
 def policies() -> Iterator[str]:
-    (unknown,) = policy.read(f"{_NOBODY_WROTE}: 1".encode())[1]
+    (unknown,) = configuration.read_policy(f"{_NOBODY_WROTE}: 1".encode())[1]
     yield from (f"policy: {key}" for key in unknown.accepted.split(", "))
 
 

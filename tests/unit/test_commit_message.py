@@ -7,7 +7,7 @@ import json
 from idumb.app.attempt import record
 from idumb.domain.plans.plan import Task
 from idumb.domain.settings import GitSettings
-from idumb.markdown.settings import configuration
+from idumb.markdown import configuration
 from tests.support.cases import every
 
 VALUES = {"title": "Split\x1b words", "id": "T1-01", "phase": "1"}

@@ -24,8 +24,7 @@ from idumb.domain.settings import (
     SandboxSettings,
     Settings,
 )
-from idumb.markdown import editor_schemas
-from idumb.markdown.settings import configuration
+from idumb.markdown import configuration, setting_rows
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.source import Source
 from tests.support.cases import every
@@ -299,7 +298,7 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
 
 
 def test_the_schema_for_editors_accepts_what_the_reader_accepts() -> None:
-    validator = jsonschema.Draft202012Validator(editor_schemas.schemas()["config"])
+    validator = jsonschema.Draft202012Validator(setting_rows.schema())
     wrong = ("biulder: x", "run: {max_attempts: 0}", "git: {commit: tsak}", "bindings: {steps: {adapter: x}}", "ask: 3")
     for text in (FULL, "sandbox: auto", "gates: {mine: {run: make}, types: {run: [a, b]}}", *wrong):
         node = tree.read(text, lambda at: at, Source(text, ""), "")

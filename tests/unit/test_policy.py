@@ -9,14 +9,14 @@ import pytest
 
 from idumb.domain.errors import InputError
 from idumb.domain.settings import NO_POLICY, Policy, narrow
+from idumb.markdown import configuration
 from idumb.markdown.plans import steps
-from idumb.markdown.settings import policy
 from idumb.system.files import user_folders
 from tests.support.cases import every
 
 
 def one(text: str) -> Policy:
-    policy_read, findings = policy.read(text.encode())
+    policy_read, findings = configuration.read_policy(text.encode())
     assert policy_read is not None, findings
     return policy_read
 
@@ -29,7 +29,7 @@ def file(place: Path, text: str) -> Path:
 
 def test_without_a_policy_file_every_tool_is_allowed_and_nothing_is_bound(tmp_path: Path) -> None:
     """R-LOCK-5."""
-    assert policy.load(str(tmp_path)) == NO_POLICY
+    assert configuration.policy(str(tmp_path)) == NO_POLICY
     assert NO_POLICY.tools is None
     assert NO_POLICY.digest is None
 
@@ -51,7 +51,7 @@ def test_a_file_lists_allowed_or_forbidden_tools(text: str, allowed: set[str]) -
 def test_an_empty_policy_allows_everything_and_is_bound_all_the_same() -> None:
     empty = one("# nothing yet\n")
     assert empty.tools is None
-    assert empty.sources == ((policy.PATH, hashlib.sha256(b"# nothing yet\n").hexdigest()),)
+    assert empty.sources == ((configuration.POLICY_PATH, hashlib.sha256(b"# nothing yet\n").hexdigest()),)
     assert empty.digest
 
 
@@ -74,44 +74,44 @@ def test_the_digest_changes_with_each_byte_of_a_file() -> None:
 )
 def test_a_mistake_is_reported_with_its_line(text: str, code: str, line: int, fix: str) -> None:
     """R-LOCK-5."""
-    policy_read, findings = policy.read(text.encode())
+    policy_read, findings = configuration.read_policy(text.encode())
     assert policy_read is None
     assert (findings[0].code, findings[0].line) == (code, line)
     assert fix in findings[0].fix
 
 
-@every("data", [b"allow: [\xff]\n", b"#" * (policy.MAX_BYTES + 1)])
+@every("data", [b"allow: [\xff]\n", b"#" * (64 * 1024 + 1)])
 def test_an_unreadable_file_is_not_a_policy(data: bytes) -> None:
-    assert policy.read(data)[0] is None
+    assert configuration.read_policy(data)[0] is None
 
 
 def test_a_broken_policy_allows_nothing(tmp_path: Path) -> None:
-    file(tmp_path / policy.PATH, "allow: [walk]\n")
+    file(tmp_path / configuration.POLICY_PATH, "allow: [walk]\n")
     with pytest.raises(InputError, match=r"tools\.yaml:1:.*walk") as refused:
-        policy.load(str(tmp_path))
+        configuration.policy(str(tmp_path))
     assert refused.value.code == "policy.invalid"
 
 
 def test_a_policy_that_is_not_a_regular_file_is_reported(tmp_path: Path) -> None:
-    (tmp_path / policy.PATH).mkdir(parents=True)
+    (tmp_path / configuration.POLICY_PATH).mkdir(parents=True)
     with pytest.raises(InputError) as refused:
-        policy.load(str(tmp_path))
+        configuration.policy(str(tmp_path))
     assert refused.value.code == "policy.unreadable"
 
 
 def test_the_system_wide_policy_comes_first_and_the_repository_cannot_relax_it(tmp_path: Path) -> None:
     """R-LOCK-5."""
     system = file(tmp_path / "etc/tools.yaml", "allow: [write_file, edit_file]\n")
-    file(tmp_path / "repo" / policy.PATH, "allow: [write_file, run]\n")
-    policies = policy.load(str(tmp_path / "repo"), [(str(system), True)])
+    file(tmp_path / "repo" / configuration.POLICY_PATH, "allow: [write_file, run]\n")
+    policies = configuration.policy(str(tmp_path / "repo"), [(str(system), True)])
     assert policies.tools == frozenset({"write_file"})
-    assert [path for path, _ in policies.sources] == [str(system), policy.PATH]
+    assert [path for path, _ in policies.sources] == [str(system), configuration.POLICY_PATH]
 
 
 def test_an_explicitly_named_policy_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
-        policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), True)])
-    assert policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), False)]) == NO_POLICY
+        configuration.policy(str(tmp_path), [(str(tmp_path / "missing.yaml"), True)])
+    assert configuration.policy(str(tmp_path), [(str(tmp_path / "missing.yaml"), False)]) == NO_POLICY
 
 
 def test_the_variable_adds_a_policy_file_and_removes_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -148,7 +148,13 @@ KEYS: dict[str, Key] = {
         schema=record.schema_of({"files": _COUNT, "lines": _COUNT, "paths": TEXTS}),
     ).says("Limits of each task."),
 }  # fmt: skip
+_OWN = {"patternProperties": {"^[xX]-.": {"description": "Yours: kept, not read."}}}
 REQUIRED = tuple(name for name, key in KEYS.items() if key.required)
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the front matter of a plan, for editors."""
+    return record.document_schema("front matter of a plan", KEYS) | _OWN
 
 
 # Reading

@@ -101,6 +101,11 @@ def schema_of(keys: Keys) -> dict[str, Any]:
     return known | ({"required": required} if required else {})
 
 
+def document_schema(title: str, keys: Keys) -> dict[str, Any]:
+    """Return the JSON Schema of a whole document."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title} | schema_of(keys)
+
+
 def is_own(name: str) -> bool:
     """Whether a key is the user's, which is not read."""
     return name[:2].lower() == "x-" and len(name) > 2

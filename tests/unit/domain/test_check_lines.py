@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from idumb.domain import check_lines
 from idumb.domain.settings import CheckoutSettings, CheckSettings
-from idumb.markdown.settings import configuration
+from idumb.markdown import configuration
 
 PRESENT = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), limit=8)
 

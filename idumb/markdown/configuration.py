@@ -1,37 +1,33 @@
-"""Read `.idumb/config.yaml` as `Settings`. All problems are reported at once, with their lines."""
+"""The files of settings: the configuration, policies of tools and prompt templates.
+
+All problems of a file are reported at once, with their lines. `setting_rows` says what the configuration may hold.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from idumb.domain import agent, settings
 from idumb.domain.errors import InputError
-from idumb.domain.finding import Finding
+from idumb.domain.finding import Finding, errors
 from idumb.domain.proof import gate_table
-from idumb.markdown.settings import prompt_files
-from idumb.markdown.settings import setting_values as rows
+from idumb.domain.settings import Policy
+from idumb.markdown import setting_rows
+from idumb.markdown.plans import steps
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.record import (
-    BOOLEAN,
-    COUNT,
-    DATA,
-    DURATION,
-    BadValue,
-    Key,
-    choice,
-    each,
-    list_of,
-    pattern,
-    section,
-)
-from idumb.markdown.syntax.source import CONFIG, Place, Source
+from idumb.markdown.syntax.record import Key, choice, is_null, list_of, section
+from idumb.markdown.syntax.source import CONFIG, POLICY, Kind, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map, is_text
 from idumb.system.files import named_files
+
+T = TypeVar("T")
 
 PATH = ".idumb/config.yaml"
 MAX_BYTES = 1024 * 1024
@@ -41,8 +37,8 @@ _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 def load(root: str) -> settings.Settings:
     """Return the settings of the repository at `root`; defaults without a file. Raises InputError with findings."""
     hint = f"Fix {PATH}; idumb help configuration explains every key."
-    chosen = rows.of_file(os.path.join(root, PATH), PATH, MAX_BYTES, CONFIG, read, hint) or settings.Settings()
-    chosen = dataclasses.replace(chosen, prompts=prompt_files.load(root))
+    chosen = of_file(os.path.join(root, PATH), PATH, MAX_BYTES, CONFIG, read, hint) or settings.Settings()
+    chosen = dataclasses.replace(chosen, prompts=_prompts(root))
     _require_templates(chosen)
     return chosen
 
@@ -50,7 +46,7 @@ def load(root: str) -> settings.Settings:
 def place(root: str, *keys: str) -> tuple[int, int]:
     """Return line and column of a nested key, or of its nearest existing parent."""
     try:
-        node, source = rows.parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
+        node, source = parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
     except OSError:
         return 1, 1
     return source.place(0 if node is None else tree.find(node, *keys)[0])
@@ -61,7 +57,7 @@ def _require_templates(chosen: settings.Settings) -> None:
     for role in chosen.roles:
         template = chosen.role(role).prompt
         if template not in chosen.prompts and template not in agent.ROLES:
-            place = f"{prompt_files.FOLDER}/{template}{prompt_files.ENDING}"
+            place = f"{_PROMPTS}/{template}.md"
             raise InputError(
                 "prompt.missing", f"The role {role} uses the prompt template {template}, but {place} does not exist.",
                 hint=f"Write {place}, or remove `prompt` from roles.{role} in {PATH}",
@@ -71,7 +67,7 @@ def _require_templates(chosen: settings.Settings) -> None:
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[settings.Settings | None, tuple[Finding, ...]]:
     """Return settings from the bytes of a configuration file; None if a finding is an error."""
-    node, source = rows.parsed(data, path, MAX_BYTES, CONFIG)
+    node, source = parsed(data, path, MAX_BYTES, CONFIG)
     chosen = settings.Settings()
     if node is not None and not source.any_error:
         given = record.value(_CONFIGURATION, node, Place("", source, kind=CONFIG, key="configuration"))
@@ -80,121 +76,10 @@ def read(data: bytes, path: str = PATH) -> tuple[settings.Settings | None, tuple
     return (None if source.any_error else chosen), findings
 
 
-def _gates(node: Node, place: Place) -> dict[str, settings.GateSettings]:
-    """Read the settings of gates and roles. A name that idumb does not know is a gate of the project's own."""
-    if not is_map(node):
-        raise BadValue(node)
-    gates = {}
-    for key, below in node.pairs:
-        name, inner = key.text.s, place.inner(key.text.s, key.start)
-        if name not in gate_table.KNOWN and {each.text.s for each in below.items}.isdisjoint(_OF_OWN_GATES):
-            inner.report("config.unknown-key", key.start, name, _GATE_NAMES, owner="`gates`")
-        elif name not in gate_table.KNOWN and not _OWN_NAME.fullmatch(name):
-            accepted = "a name of small letters and digits, with single hyphens between"
-            inner.report("config.bad-value", key.start, name, name=inner.name, accepted=accepted)
-        elif (gate := record.value(_GATE, below, inner)) is not None:
-            gates[name] = gate
-    return gates
-
-
-def _sandbox(node: Node, place: Place) -> settings.SandboxSettings:
-    """Read the section, or the short form `sandbox: auto`."""
-    if is_text(node) and node.text.s in settings.SANDBOXES:
-        return settings.SandboxSettings(node.text.s)
-    read: settings.SandboxSettings = _SANDBOX.read(node, place)
-    return read
-
-
-_ceiling = section(
-    lambda time=None, **others: settings.Ceiling(seconds=time, **others),
-    {"attempts": COUNT, "time": DURATION, "tokens": COUNT, "cost_usd": rows.MONEY},
-)
-_LIMITS = section(
-    settings.Limits,
-    {"memory": rows.SIZE, "cpu": DURATION, "processes": COUNT, "file_size": rows.SIZE, "open_files": COUNT},
-)
-_BINDING = section(
-    settings.Binding,
-    {
-        "adapter": rows.WORDS.must, "argv": rows.ARGUMENTS, "prompt": choice("stdin", "file"),
-        "environment": rows.VARIABLES, "timeout": DURATION, "idle_timeout": DURATION, "limits": _LIMITS,
-        "options": DATA, "model": rows.WORDS,
-    },
-    named=True,
-)  # fmt: skip
-_BINDING_NAME = pattern(
-    f"a name without spaces, other than {', '.join(agent.BUILT_IN)}", rf"(?!(?:{'|'.join(agent.BUILT_IN)})$){rows.NAME}"
-)
-_ROLE = section(
-    settings.RoleSettings,
-    {
-        "binding": rows.WORDS,
-        "model": rows.WORDS,
-        "prompt": rows.TEMPLATE_NAME,
-        "timeout": DURATION,
-        "ceiling": _ceiling,
-    },
-)
-_GATE = section(
-    settings.GateSettings,
-    {
-        "level": rows.LEVEL, "timeout": DURATION, "threshold": rows.PERCENT,
-        "run": list_of(rows.WORDS, "a text, or a list of texts", single=True, least=1), "entry_point": rows.WORDS,
-    },
-)  # fmt: skip
-_SANDBOX = section(
-    settings.SandboxSettings,
-    {"level": choice(*settings.SANDBOXES), "write": list_of(rows.WORDS)},
-    f"one of {', '.join(settings.SANDBOXES)}",
-)
-_GIT = section(
-    settings.GitSettings,
-    {
-        "commit": choice(*settings.COMMIT_POLICIES), "hooks": BOOLEAN, "reports": choice(*settings.REPORTS),
-        "message": rows.MESSAGE, "branch": choice(*settings.BRANCHES), "branch_name": rows.BRANCH, "network": BOOLEAN,
-    },
-)  # fmt: skip
-_RUN = section(
-    settings.RunSettings,
-    {
-        "max_attempts": COUNT, "halt_after": COUNT, "on_deviation": choice(*settings.DEVIATION_POLICIES),
-        "validator_timeout": DURATION, "check_timeout": DURATION, "idle_timeout": DURATION,
-        "check_idle_timeout": DURATION,
-    },
-)  # fmt: skip
-KEYS: Mapping[str, Key] = {
-    "builder": rows.WORDS,
-    "validator": rows.WORDS,
-    "bindings": each(_BINDING, _BINDING_NAME),
-    "git": _GIT,
-    "run": _RUN,
-    "protected": rows.GLOBS,
-    "environment": rows.VARIABLES,
-    "limits": _LIMITS,
-    "gates": Key("keys with values", _gates, schema={"type": "object", "additionalProperties": _GATE.schema}),
-    "levels": section(dict, {"1": DURATION, "2": DURATION}),
-    "roles": section(dict, dict.fromkeys(agent.ROLES, _ROLE)),
-    "profile": rows.WORDS,
-    "profiles": each(
-        section(dict, dict.fromkeys(agent.ROLES, rows.WORDS)), pattern("a name without spaces", rows.NAME)
-    ),
-    "ceilings": section(dict, {"task": _ceiling, "run": _ceiling}),
-    "breaker": section(dict, {"failures": COUNT, "time": DURATION}),
-    "retry": section(dict, {"calls": COUNT, "pause": DURATION}),
-    "ask": section(dict, {"timeout": DURATION}),
-    "snapshot": section(dict, {"limit": COUNT, "keep": COUNT}),
-    "checks": section(
-        settings.CheckSettings,
-        {"home": choice(*settings.HOMES), "control": choice(*settings.CONTROLS), "network": choice(*settings.NETWORKS)},
-    ),
-    "checkout": section(
-        settings.CheckoutSettings,
-        {"provide": rows.GLOBS, "prepare": list_of(rows.WORDS), "cache": rows.GLOBS, "limit": COUNT},
-    ),
-    "sandbox": _SANDBOX._replace(read=_sandbox, schema={"anyOf": [_SANDBOX.keys["level"].schema, _SANDBOX.schema]}),
-}
 _CONFIGURATION = Key(
-    "keys with values", lambda node, place: record.record(node, KEYS, place, "the configuration"), keys=KEYS
+    "keys with values",
+    lambda node, place: record.record(node, setting_rows.KEYS, place, "the configuration"),
+    keys=setting_rows.KEYS,
 )
 
 
@@ -291,6 +176,142 @@ class _Whole:
         self._source.report(code, start, found, near, field=name, name=name, **words)
 
 
-_GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)
-_OF_OWN_GATES = frozenset({"run", "entry_point"})
-_OWN_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+# Every file of settings
+
+
+def decoded(data: bytes, most: int) -> str:
+    """Return the text of a file. Raises ValueError with the reason if it is too large or not UTF-8."""
+    if len(data) > most:
+        raise ValueError(f"is larger than {most} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"is not UTF-8: unexpected byte at offset {problem.start}") from None
+
+
+def parsed(data: bytes, path: str, most: int, kind: Kind) -> tuple[Node | None, Source]:
+    """Return the YAML of a file of settings, and its text with what is wrong in it."""
+    try:
+        source = Source(decoded(data, most), path)
+    except ValueError as why:
+        source = Source("", path)
+        source.report(f"{kind.prefix}.unreadable", 0, why=why, path=path)
+        return None, source
+    node = tree.read(source.text, lambda at: at, source, kind.prefix)
+    return (None if node is None or is_null(node) else node), source
+
+
+def of_file(
+    path: str,
+    shown: str,
+    most: int,
+    kind: Kind,
+    read: Callable[[bytes, str], tuple[T | None, tuple[Finding, ...]]],
+    hint: str,
+) -> T | None:
+    """Return what `read` makes of a file, None without it. InputError with findings if it is wrong or unreadable."""
+    try:
+        data = named_files.read(path, most + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        message = f"{shown} cannot be read: {problem.strerror or problem}"
+        raise InputError(f"{kind.prefix}.unreadable", message, hint=f"ls -l {shown}") from problem
+    value, findings = read(data, shown)
+    if errors(findings):
+        raise rejected(f"{kind.prefix}.invalid", findings, hint)
+    return value
+
+
+def rejected(code: str, findings: tuple[Finding, ...], hint: str, variable: str = "") -> InputError:
+    """Return the error of a file with findings, which quotes the first one; its fix replaces the hint.
+
+    With `variable`, what was read is its value: it has no lines, so the error names it and has no findings.
+    """
+    first, *others = errors(findings)
+    found, more = f", not {first.found!r}" if first.found else "", f" (and {len(others)} more)" if others else ""
+    message = f"{variable or first.place}: {first.message}{found * first.code.endswith('bad-value')}{more}"
+    step = first.fix[:1].upper() + first.fix[1:] or hint
+    return InputError(code, message, findings=() if variable else findings, hint=step)
+
+
+# `.idumb/policy/tools.yaml` and the system-wide policies
+
+POLICY_PATH = ".idumb/policy/tools.yaml"
+_MOST_OF_POLICY = 64 * 1024
+
+
+def policy(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
+    """Return the policy of the repository at `root`, narrowed by system-wide files (path, required).
+
+    Raises InputError `policy.unreadable` or `policy.invalid`: an unreadable policy must not allow anything.
+    """
+    policies = []
+    for path, required in (*system, (POLICY_PATH, False)):
+        hint = "idumb help configuration shows a policy"
+        own = of_file(os.path.join(root, path), path, _MOST_OF_POLICY, POLICY, read_policy, hint)
+        if own is None and required:
+            raise InputError("policy.unreadable", f"The policy {path} does not exist.", hint=f"ls -l {path}")
+        policies += [own] if own is not None else []
+    return settings.narrow(tuple(policies))
+
+
+@functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
+def read_policy(data: bytes, path: str = POLICY_PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
+    """Return a policy from the bytes of its file; None if a finding is an error."""
+    node, source = parsed(data, path, _MOST_OF_POLICY, POLICY)
+    tools = record.value(_POLICY, node, Place("", source, kind=POLICY, key="policy")) if node is not None else {}
+    if source.any_error:
+        return None, source.sorted()
+    allowed = frozenset(tools.get("allow", steps.TOOLS)) - frozenset(tools.get("deny", ()))
+    return Policy(allowed if tools else None, ((path, hashlib.sha256(data).hexdigest()),)), source.sorted()
+
+
+_TOOLS = list_of(choice(*steps.TOOLS), "a list of tools")
+_POLICY = section(dict, {"allow": _TOOLS, "deny": _TOOLS}, "allow and deny, each with a list of tools")
+
+
+# The user's prompt templates, `.idumb/prompts/<name>.md`
+
+_PROMPTS = ".idumb/prompts"
+_MOST_OF_PROMPT = 256 * 1024
+_MOST_PROMPTS = 100
+
+
+def _prompts(root: str) -> Mapping[str, str]:
+    """Return the templates by name. Raises InputError `prompt.unreadable` for links, large and non-UTF-8 files.
+
+    Links are never followed: through them a repository could show any file of the user to a model.
+    """
+    folder = os.path.join(root, _PROMPTS)
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".md"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as problem:
+        raise _unusable(_PROMPTS, problem.strerror or str(problem)) from problem
+    for part in (os.path.dirname(folder), folder):
+        if stat.S_ISLNK(os.lstat(part).st_mode):
+            raise _unusable(os.path.relpath(part, root), "it is a symbolic link")
+    if len(names) > _MOST_PROMPTS:
+        raise _unusable(_PROMPTS, f"it contains more than {_MOST_PROMPTS} templates")
+    return {name.removesuffix(".md"): _prompt(os.path.join(folder, name), f"{_PROMPTS}/{name}") for name in names}
+
+
+def _prompt(path: str, shown: str) -> str:
+    if not re.fullmatch(setting_rows.TEMPLATE, os.path.basename(path).removesuffix(".md")):
+        raise _unusable(shown, "its name may contain only letters, digits, `_`, `.` and `-`")
+    try:
+        if stat.S_ISLNK(os.lstat(path).st_mode):
+            raise _unusable(shown, "it is a symbolic link")
+        data = named_files.read(path, _MOST_OF_PROMPT + 1)
+    except OSError as problem:
+        raise _unusable(shown, problem.strerror or str(problem)) from problem
+    try:
+        return decoded(data, _MOST_OF_PROMPT)
+    except ValueError as problem:
+        raise _unusable(shown, f"it {problem}") from problem
+
+
+def _unusable(shown: str, why: str) -> InputError:
+    return InputError("prompt.unreadable", f"The prompt template {shown} cannot be used: {why}.", hint=f"ls -l {shown}")

@@ -1,1 +1,0 @@
-"""Configuration, tool policy and prompt files."""

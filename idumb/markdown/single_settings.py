@@ -1,0 +1,276 @@
+"""Single settings: each with its value and where that is from, overridden by variables, or changed in a file's text.
+
+The user's own file, `~/.config/idumb/config.yaml`, has what no repository may set.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from idumb.domain import notice
+from idumb.domain.errors import InputError, UsageError
+from idumb.domain.finding import Finding, did_you_mean
+from idumb.domain.notice import Notify
+from idumb.domain.settings import Settings
+from idumb.markdown import configuration, setting_rows
+from idumb.markdown.syntax import record, tree
+from idumb.markdown.syntax.record import BOOLEAN, NULLS, Key, choice, list_of, matching, section
+from idumb.markdown.syntax.source import CONFIG, Place, Source
+from idumb.markdown.syntax.tree import Node
+from idumb.system.files import user_folders
+from idumb.system.processes import child_process
+
+Names = tuple[str, ...]
+
+
+# Every setting
+
+
+class Setting(NamedTuple):
+    """`value` is what its file says, None if it says nothing; `source` is then `default`, else file and line."""
+
+    name: str
+    accepted: str
+    default: Any
+    value: Any
+    source: str
+    of_user: bool
+
+
+def every(project: bytes | None, user: bytes | None) -> tuple[Setting, ...]:
+    """Return all settings of the project's file and of the user's, in the order of their rows."""
+    own = _of(USER_KEYS, user, user_path(), {"notify": Notify()}, of_user=True)
+    return (*_of(setting_rows.KEYS, project, configuration.PATH, Settings(), of_user=False), *own)
+
+
+def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
+    """Yield the settings with the values of variables."""
+    variables = {".".join(names): row for names, row in given().items()}
+    for one in settings:
+        variable, value = variables.get(one.name, ("", ""))
+        yield one._replace(value=value, source=variable) if variable and not one.of_user else one
+
+
+def _of(keys: Mapping[str, Key], data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
+    root, source = configuration.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
+    for names, key in leaves(keys):
+        node = None if root is None else tree.find(root, *names)[1]
+        is_set = node is not None and not node.is_null
+        place = f"{path}:{source.place(node.start)[0]}" if node is not None and is_set else "default"
+        value = _shown(node, source.text) if node is not None and is_set else None
+        yield Setting(".".join(names), key.accepted, _default(usual, names), value, place, of_user)
+
+
+def _shown(node: Node, text: str) -> str:
+    """Return a value as the file has it, on one line."""
+    return " ".join(text[node.start : node.end].split())
+
+
+def _default(usual: Any, names: tuple[str, ...]) -> Any:
+    """Return the value without any file, as plain data; None if nothing is set."""
+    for name in names:
+        usual = usual.get(name) if isinstance(usual, Mapping) else getattr(usual, name, None)
+    if dataclasses.is_dataclass(usual) or isinstance(usual, Mapping):
+        return None
+    return list(usual) if isinstance(usual, tuple) else usual
+
+
+def leaves(keys: Mapping[str, Key], above: Names = ()) -> Iterator[tuple[Names, Key]]:
+    """Yield the names of each setting, and its row."""
+    for name, key in keys.items():
+        if key.keys:
+            yield from leaves(key.keys, (*above, name))
+        else:
+            yield (*above, name), key
+
+
+# Variables such as `IDUMB_RUN_MAX_ATTEMPTS`, and `--set`
+
+# What concerns consent or trust has no variable: which programs run, what they may do, and who judges.
+_SECTIONS = frozenset({"ask", "breaker", "git", "retry", "run", "snapshot"})
+_TRUSTED = frozenset({"git.hooks", "git.network", "run.on_deviation"})
+
+
+def choose(name: str, value: str) -> None:
+    """Let a value of the command line override variable and file, as long as this process lives.
+
+    UsageError for a setting that is unknown or cannot be overridden, and for a value that it does not accept.
+    """
+    rows = {".".join(names): names for names, _ in leaves(setting_rows.KEYS)}
+    if name not in rows:
+        near = did_you_mean(name, rows, "idumb config list --all names them")
+        raise UsageError(
+            "config.unknown-setting", f"There is no setting {name}; {near}", hint="idumb config list --all"
+        )
+    try:
+        _require_free(rows[name], f"--set {name}", f"idumb config explain {name}")
+        _read(rows[name], value, f"--set {name}", f"idumb config explain {name}")
+    except InputError as wrong:
+        raise UsageError("config.variable", wrong.message, hint=wrong.step) from wrong
+    child_process.set_variable(_variable(rows[name]), value)
+
+
+def _variable(names: Names) -> str:
+    return f"IDUMB_{'_'.join(names)}".replace("-", "_").upper()
+
+
+def _require_free(names: Names, given: str, hint: str) -> None:
+    """Refuse to override a setting that consent covers."""
+    if names[0] not in _SECTIONS or ".".join(names) in _TRUSTED:
+        words = f"{given} is refused: consent covers {'.'.join(names)}, so only {configuration.PATH} sets it."
+        raise InputError("config.variable", words, hint=hint)
+
+
+def given() -> dict[Names, tuple[str, str]]:
+    """Return variable and value of each setting that has one now. InputError `config.variable` if it may have none.
+
+    A variable without a value says nothing, like a key without one in a file.
+    """
+    rows = {_variable(names): names for names, _ in leaves(setting_rows.KEYS)}
+    values = child_process.environment(rows)
+    for variable in values:
+        _require_free(rows[variable], variable, f"unset {variable}")
+    filled = {name: value for name, value in values.items() if value.partition("#")[0].strip() not in NULLS}
+    return {rows[name]: (name, value) for name, value in filled.items()}
+
+
+def load(root: str) -> Settings:
+    """Return the settings of the repository at `root` with those of variables. Raises InputError with findings."""
+    chosen = configuration.load(root)
+    for names, (variable, value) in given().items():
+        chosen = _with(chosen, _read(names, value, variable, f"Correct or unset {variable}"), names)
+    return chosen
+
+
+def _read(names: Names, value: str, given: str, hint: str) -> Settings:
+    """Return settings of which one has this value. InputError `config.variable` if the setting does not accept it."""
+    lines = [f"{'  ' * depth}{name}:" for depth, name in enumerate(names)]
+    read, findings = configuration.read(f"{chr(10).join(lines)} {value}".encode(), given)
+    if read is None:
+        raise configuration.rejected("config.variable", findings, hint, given)
+    return read
+
+
+def _with(whole: Any, other: Any, names: Names) -> Any:
+    """Return a value in which the part with these names is that of the other one."""
+    name, *below = names
+    if isinstance(whole, Mapping):
+        return {**whole, name: _with(whole.get(name, {}), other[name], tuple(below)) if below else other[name]}
+    part = getattr(other, name)
+    return dataclasses.replace(whole, **{name: _with(getattr(whole, name), part, tuple(below)) if below else part})
+
+
+# A change of one setting in a text, of which every other byte stays
+
+
+def with_setting(data: bytes, shown: str, keys: Sequence[str], value: str) -> bytes:
+    """Return the file with this value, as YAML writes it, at a path of keys. `shown` is its name in messages.
+
+    Raises InputError `config.invalid` if the file is no YAML, or `config.not-editable` if a value is in the way that
+    only an editor can change.
+    """
+    root, source = configuration.parsed(data, shown, configuration.MAX_BYTES, CONFIG)
+    if source.any_error:
+        raise configuration.rejected("config.invalid", source.sorted(), f"Fix {shown}")
+    return _with_value(source, root, keys, value, shown).encode("utf-8")
+
+
+def _with_value(source: Source, root: Node | None, keys: Sequence[str], value: str, shown: str) -> str:
+    text = source.text
+    node, depth = root, 0
+    while node is not None and node.kind == tree.MAP and depth < len(keys):
+        _, below = tree.find(node, keys[depth])
+        if below is None:
+            break
+        node, depth = below, depth + 1
+    if node is None:
+        return _appended(text, _block(keys, value, ""))
+    if depth == len(keys) or (node.is_null and depth > 0):
+        return _replaced(text, node, keys[depth:], value, shown)
+    if node.kind != tree.MAP:
+        raise _not_editable(shown, source.place(node.start)[0])
+    if text[node.start : node.start + 1] == "{":
+        rest = ", " if node.items else ""
+        return f"{text[: node.start + 1]}{_flow(keys[depth:], value)}{rest}{text[node.start + 1 :]}"
+    if depth == 0:
+        return _appended(text, _block(keys, value, ""))
+    first = node.items[0].start
+    indent = text[source.starts[source.line_of(first)] : first]
+    block = _block(keys[depth:], value, indent)
+    return text[:first] + block.removeprefix(indent).replace("\n", _end(text)) + indent + text[first:]
+
+
+def _replaced(text: str, node: Node, keys: Sequence[str], value: str, shown: str) -> str:
+    """Return the text with another value of a key that is there."""
+    is_block = node.kind != tree.TEXT and text[node.start : node.start + 1] not in ("{", "[")
+    if is_block or "\n" in text[node.start : node.end]:
+        raise _not_editable(shown, text.count("\n", 0, node.start) + 1)
+    written = f"{{{_flow(keys, value)}}}" if keys else value
+    gap = " " if text[node.start - 1 : node.start] == ":" else ""
+    return text[: node.start] + gap + written + text[node.end :]
+
+
+def _flow(keys: Sequence[str], value: str) -> str:
+    for key in reversed(keys[1:]):
+        value = f"{{{key}: {value}}}"
+    return f"{keys[0]}: {value}"
+
+
+def _block(keys: Sequence[str], value: str, indent: str) -> str:
+    lines = [f"{indent}{'  ' * depth}{key}:" for depth, key in enumerate(keys)]
+    return "\n".join([*lines[:-1], f"{lines[-1]} {value}", ""])
+
+
+def _appended(text: str, rows: str) -> str:
+    gap = _end(text) if text.lstrip("\ufeff") and not text.endswith("\n") else ""
+    return text + gap + rows.replace("\n", _end(text))
+
+
+def _end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _not_editable(shown: str, line: int) -> InputError:
+    words = f"{shown}:{line}: the present value has several lines, so it was not changed"
+    return InputError("config.not-editable", words, hint=f"Change {shown} in an editor")
+
+
+# The user's own file
+
+_MAX_BYTES = 64 * 1024
+_URL = matching("an http or https address", lambda text: text.startswith(("https://", "http://")) and " " not in text)
+USER_KEYS = {
+    "notify": section(
+        Notify,
+        {
+            "on": list_of(choice(*notice.KINDS), f"a list of {', '.join(notice.KINDS)}"),
+            "command": setting_rows.ARGUMENTS,
+            "webhook": _URL,
+            "desktop": BOOLEAN,
+        },
+    )
+}
+_FILE = record.Key(
+    "keys with values", lambda node, place: record.record(node, USER_KEYS, place, "your file"), keys=USER_KEYS
+)
+
+
+def user_path() -> str:
+    """Return where the file is: below `$XDG_CONFIG_HOME`, else below `~/.config`."""
+    return os.path.join(user_folders.configuration(), "config.yaml")
+
+
+def notify() -> Notify | None:
+    """Return the user's settings of notices, None without any. InputError `config.invalid` with findings."""
+    return configuration.of_file(user_path(), user_path(), _MAX_BYTES, CONFIG, read_user_file, f"Fix {user_path()}")
+
+
+def read_user_file(data: bytes, shown: str) -> tuple[Notify | None, tuple[Finding, ...]]:
+    """Return the settings of the user's file, and what is wrong with it. `shown` is its name in messages."""
+    node, source = configuration.parsed(data, shown, _MAX_BYTES, CONFIG)
+    place = Place("", source, kind=CONFIG, key="configuration")
+    given = None if node is None or source.any_error else record.value(_FILE, node, place)
+    return (given or {}).get("notify"), source.sorted()
