@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from idumb.agents.adapter import Adapter
 from idumb.domain import outcome
+from idumb.domain.action import REFUSE
 from idumb.domain.agent import BUILT_IN, EDITOR, HUMAN, AgentRequest, AgentResult
-from idumb.domain.decision import REFUSE
 
 
 class HumanAgent(Adapter):

@@ -13,11 +13,11 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.worktree import git_files
 from idumb.domain import agent, canonical_json, failures, outcome
+from idumb.domain import grant as grants
 from idumb.domain.action import Action
 from idumb.domain.agent import MALFORMED, AgentRequest, AgentResult, Budget, capabilities
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import Change, Need
 from idumb.domain.errors import Refusal
+from idumb.domain.grant import Change, Need
 from idumb.domain.proof import gate_table
 from idumb.domain.runs import spending
 from idumb.domain.runs.run import RunState

@@ -8,7 +8,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import options
-from idumb.domain.decision import Answer
+from idumb.domain.action import Answer
 from idumb.domain.runs import handoff
 from idumb.system.files import user_folders
 
@@ -39,7 +39,7 @@ def decisions_command(services: options.Container) -> Result:
 
 def _expiry(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Return when an approval expires, as the log writes times."""
-    from idumb.domain.consent import grant
+    from idumb.domain import grant
     from idumb.system import clock
 
     try:

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from idumb.domain import outcome as outcomes
-from idumb.domain.decision import Answer, Decision
+from idumb.domain.action import Answer, Decision
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import Task
 from idumb.lazy_dataclass import dataclass

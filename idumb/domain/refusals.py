@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from idumb.domain.action import Action
-from idumb.domain.decision import Choice
+from idumb.domain.action import Action, Choice
 
 
 class Family(NamedTuple):

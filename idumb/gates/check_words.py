@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from idumb.domain import check_lines, paths, wording
+from idumb.domain import paths, project_files, wording
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import USER_HOME, CheckoutSettings, CheckSettings
@@ -42,14 +42,14 @@ class Hints(NamedTuple):
         home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
         is_private = bool(home) and os.path.dirname(home) == os.path.dirname(temporary)
         if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
-            line = check_lines.adding("checks", self.checks, {"home": USER_HOME})
+            line = project_files.adding("checks", self.checks, {"home": USER_HOME})
             yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
         if _has(made.command or "", _TMPDIR) or _lacks(made.output, temporary):
             fix = "let the check make the file itself"
             words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
             yield Hint(words, f"a file in your TMPDIR: {fix}")
         if named := _named(made, [*self._absent(proving.root)]):
-            line = check_lines.adding("checkout", self.checkout, {"provide": named})
+            line = project_files.adding("checkout", self.checkout, {"provide": named})
             names, verb = wording.listed(named), "is" if len(named) == 1 else "are"
             fix = f"commit it if it is work, or {line}"
             yield Hint(
@@ -81,7 +81,7 @@ def _named(made: Evidence, absent: Sequence[str]) -> list[str]:
     named = [path for path in absent if _names(words, path)]
     if named or not (made.result == evidence.ERRORED or _has(made.output.lower(), _LACKING)):
         return named
-    return [path for path in absent if path.rpartition("/")[2] in check_lines.FOLDERS]
+    return [path for path in absent if path.rpartition("/")[2] in project_files.FOLDERS]
 
 
 def _names(words: str, path: str) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.domain import canonical_json
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import Grant
+from idumb.domain import grant as grants
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.grant import Grant
 from idumb.system.files import atomic_write, private_folders, user_folders
 
 _GRANT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{16,64}\.json")

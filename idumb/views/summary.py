@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.domain import outcome, rerun
+from idumb.domain.action import STOPPED
 from idumb.domain.contract import Contract
-from idumb.domain.decision import STOPPED
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState, TaskState
 from idumb.views import graph, quantities, report_templates

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from idumb.cli import opened_services
-from idumb.domain.decision import Answer as UserAnswer
-from idumb.domain.decision import Decision
+from idumb.domain.action import Answer as UserAnswer
+from idumb.domain.action import Decision
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared

@@ -11,7 +11,7 @@ import pytest
 from idumb.app.planning import plan_phase, planning_rounds
 from idumb.cli import reporters
 from idumb.composition.container import Container
-from idumb.domain.decision import Answer, Decision
+from idumb.domain.action import Answer, Decision
 from tests.support import scripted_roles
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, plan_text

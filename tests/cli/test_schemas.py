@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from idumb.app.core import questions
-from idumb.domain import decision
+from idumb.domain import action
 from tests.support.project import Project
 from tests.support.schemas import published, validator
 
@@ -53,5 +53,5 @@ def test_each_question_evidence_and_attempt_follows_its_schema(project: Project)
 
 def test_the_schema_names_each_kind_of_question() -> None:
     kinds = published("decision")["properties"]["kind"]["enum"]
-    assert set(kinds) == decision.KINDS
-    assert {row.kind for row in questions.TABLE.values()} <= decision.KINDS
+    assert set(kinds) == action.KINDS
+    assert {row.kind for row in questions.TABLE.values()} <= action.KINDS

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import Grant
+from idumb.domain import grant as grants
+from idumb.domain.grant import Grant
 from idumb.store.consent import FileConsentStore
 from tests.hostile.payloads import Payload, Scene
 from tests.support.project import Project, making, plan_text, shell, task, write

@@ -12,8 +12,7 @@ from functools import cache
 import click
 
 from idumb.cli import main
-from idumb.domain import amendment, refusals
-from idumb.domain.consent import grant
+from idumb.domain import amendment, grant, refusals
 from idumb.git import open_repository
 from tests.meta import source
 

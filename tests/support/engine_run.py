@@ -16,8 +16,8 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.engine import moves, runner
 from idumb.domain import contract as contracts
+from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import HUMAN, AgentRequest, AgentResult
-from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Interrupted
 from idumb.domain.plans.plan import GUIDED, FileClaim, Plan, Task
 from idumb.domain.plans.workflow import Workflow

@@ -9,7 +9,7 @@ from typing import Any
 from idumb.app.core import questions
 from idumb.app.core.run_context import RunContext
 from idumb.domain import agent
-from idumb.domain.decision import LIMIT, Decision
+from idumb.domain.action import LIMIT, Decision
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import spending
 from idumb.domain.runs.run import RunState

@@ -15,9 +15,9 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import PromptRequest
 from idumb.app.worktree import tool_leftovers
-from idumb.domain import agent, failures, outcome, tool_files, wording
+from idumb.domain import agent, failures, outcome, project_files, wording
+from idumb.domain.action import WORK
 from idumb.domain.agent import Capabilities, capabilities
-from idumb.domain.decision import WORK
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import REVERSIBLE, STRICT
 from idumb.domain.proof import gate_table
@@ -100,7 +100,7 @@ def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
     context.checks.end_processes()
     present = context.work.scan(attempt.literal_paths)
     changes = [change.path for change in context.work.changes(before, present)]
-    if any(map(tool_files.PATTERN.search, changes)):
+    if any(map(project_files.LEFTOVER.search, changes)):
         leftover = tool_leftovers.of_attempt(context, attempt, present)
         changes = [path for path in changes if leftover(path) is None]
     if not changes:

@@ -15,7 +15,7 @@ from idumb.app.core.services import kept_at
 from idumb.app.ports.repository import Conflict
 from idumb.app.worktree import kept_work
 from idumb.domain import wording
-from idumb.domain.decision import Decision
+from idumb.domain.action import Decision
 
 
 def delivered(context: RunContext, attempt: Attempt) -> str:

@@ -12,8 +12,7 @@ from idumb.app.core.attempt import ANNOUNCED, Attempt
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.ports.agents import Agent
 from idumb.app.worktree import preconditions, task_base
-from idumb.domain import agent, canonical_json, contract, failures, outcome
-from idumb.domain.consent import envelope
+from idumb.domain import agent, canonical_json, contract, envelope, failures, outcome
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import CONTEXT, Task
 from idumb.domain.proof import evidence

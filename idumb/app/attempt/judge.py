@@ -11,7 +11,7 @@ from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import git_files, preconditions, task_base
 from idumb.domain import contract, failures, outcome, wording
-from idumb.domain.decision import Decision
+from idumb.domain.action import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, HUMAN, STEPS, STRICT, Task

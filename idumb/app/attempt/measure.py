@@ -10,7 +10,7 @@ from idumb.app.core.attempt import MEASURED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
-from idumb.domain import contract, outcome, paths, settings, tool_files, wording
+from idumb.domain import contract, outcome, paths, project_files, settings, wording
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import gate_table, ledger, symbols
 from idumb.domain.proof.gate import Deadline
@@ -73,7 +73,7 @@ def _frozen(context: RunContext, attempt: Attempt, hidden: Sequence[str] = ()) -
         changes = tuple(
             c for c in changes if covers(c.path) or (asks and not paths.matches_any(c.path, paths.OWN_FILES))
         )
-    if any(tool_files.PATTERN.search(change.path) for change in changes):
+    if any(project_files.LEFTOVER.search(change.path) for change in changes):
         changes, left = tool_leftovers.split(context, attempt, changes, tree)
     return dataclasses.replace(attempt, candidate=tree, changes=changes, tool_files=left)
 

@@ -16,8 +16,8 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Trees
 from idumb.domain import agent, contract, outcome, paths, replies, wording
+from idumb.domain.action import Decision
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import OPINION, STRICT, UNPROVEN
 from idumb.domain.proof import evidence, gate_table, judgement
 from idumb.domain.proof.evidence import Evidence

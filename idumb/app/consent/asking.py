@@ -16,11 +16,10 @@ from typing import Any
 from idumb.app.consent import needs, phase_grants
 from idumb.app.core import actions
 from idumb.app.core.services import Services, again
-from idumb.domain.action import Action
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import Change, Need, Part
-from idumb.domain.decision import CONSENT, Choice, Decision
+from idumb.domain import grant as grants
+from idumb.domain.action import CONSENT, Action, Choice, Decision
 from idumb.domain.errors import AdapterError, Refusal, Waiting
+from idumb.domain.grant import Change, Need, Part
 from idumb.domain.settings import Binding
 from idumb.lazy_dataclass import dataclass
 

@@ -10,9 +10,8 @@ from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 

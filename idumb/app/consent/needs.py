@@ -15,11 +15,11 @@ from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agents
 from idumb.domain import agent, canonical_json
 from idumb.domain import contract as contracts
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent import named_files as naming
-from idumb.domain.consent.grant import CONTRACT, Need, Part
+from idumb.domain import grant as grants
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError, Refusal
+from idumb.domain.grant import CONTRACT, Need, Part
+from idumb.domain.plans import run_files as naming
 from idumb.domain.plans.plan import IRREVERSIBLE, Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import CLOSED

@@ -13,12 +13,11 @@ from idumb.app.core import actions
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agents
 from idumb.domain import agent
-from idumb.domain.action import Action
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import APPROVE, LIVE, Change, Grant, Need, Part, Parts
+from idumb.domain import grant as grants
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
+from idumb.domain.grant import APPROVE, LIVE, Change, Grant, Need, Part, Parts
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass

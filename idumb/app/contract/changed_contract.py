@@ -13,12 +13,10 @@ from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, plans_ref
-from idumb.domain import plan_diff
-from idumb.domain.action import REASON, Action
+from idumb.domain.action import REASON, Action, Choice
+from idumb.domain.amendment import PlanDiff, compare, forbidden
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
 from idumb.domain.errors import IdumbError, Refusal
-from idumb.domain.plan_diff import PlanDiff
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import DROPPED, RunState
@@ -76,13 +74,12 @@ def present_contract(services: Services, phase: str) -> Contract | None:
 
 
 def _amendable(services: Services, state: RunState, now: Contract) -> bool:
-    from idumb.domain import amendment
 
     try:
         changes = since_lock(services, state, now)
     except IdumbError:
         return False
-    return amendment.forbidden(changes.diff, changes.contract, now, state) is None
+    return forbidden(changes.diff, changes.contract, now, state) is None
 
 
 def _amend_choice(phase: str) -> Choice:
@@ -185,8 +182,8 @@ def show(services: Services, phase: str) -> Result:
         },
         "contract_hash": now.hash,
         "same": same,
-        **plan_diff.as_dict(diff),
-        "lines": list(plan_diff.lines(diff)),
+        **diff.as_dict(),
+        "lines": list(diff.lines()),
         "verified": same and contract_versions.is_verified(state, now),
         "next": [Action.of("resume", now.phase) if same else Action.of("amend", now.phase, "--from-file")],
     }
@@ -203,6 +200,4 @@ def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSin
             hint=Action("doctor"),
         )
     configuration = loaded.contract.hash != state.contract.hash
-    return ChangesSinceLock(
-        state, loaded.contract, plan_diff.compare(loaded.contract, now, configuration=configuration)
-    )
+    return ChangesSinceLock(state, loaded.contract, compare(loaded.contract, now, configuration=configuration))

@@ -9,11 +9,10 @@ from typing import Any
 
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agent, Agents
-from idumb.domain import agent
+from idumb.domain import agent, envelope
 from idumb.domain.agent import capabilities
-from idumb.domain.consent import envelope
-from idumb.domain.consent.envelope import NOTHING, Envelope, text_digest
 from idumb.domain.contract import Contract, builder_of, envelope_key, validator_of
+from idumb.domain.envelope import NOTHING, Envelope, text_digest
 from idumb.domain.errors import AdapterError
 from idumb.domain.intake import ground
 from idumb.domain.proof import gate_table

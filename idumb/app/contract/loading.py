@@ -12,9 +12,8 @@ from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import contract as contracts
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.intake import registry, scope

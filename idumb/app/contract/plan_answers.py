@@ -12,10 +12,10 @@ from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.contract_versions import NextVersion
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import APPROVE, CONTRACT, PLANS, Grant
+from idumb.domain import grant as grants
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.grant import APPROVE, CONTRACT, PLANS, Grant
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.runs.run import RunState
 
@@ -59,7 +59,7 @@ def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
 def _append_to_plan(
     services: Services, journal: Journal, contract: Contract, path: str, answers: tuple[str, ...]
 ) -> Contract:
-    from idumb.domain import amendment, plan_diff
+    from idumb.domain import amendment
     from idumb.domain.amendment import Amendment
 
     state = journal.state
@@ -70,7 +70,7 @@ def _append_to_plan(
     amended = services.plans.amended(dict(before)[path], path, lines)
     sources = tuple((p, amended if p == path else data) for p, data in before)
     loaded = loading.load_sources(services, state.phase, contract.folder, sources)
-    if loaded.contract is None or plan_diff.compare(contract, loaded.contract).changes_tasks:
+    if loaded.contract is None or amendment.compare(contract, loaded.contract).changes_tasks:
         raise InputError("amend.cannot-write", f"the answer would change the tasks of {path}")
     by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in answers))
     consents = PhaseGrants(services, contract).covers(contract.hash, plain=True)

@@ -16,15 +16,13 @@ from idumb.app.core import actions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
-from idumb.domain import canonical_json, confidence, outcome, wording
+from idumb.domain import canonical_json, confidence, envelope, outcome, wording
 from idumb.domain import contract as contracts
-from idumb.domain.action import Action
-from idumb.domain.consent import envelope
-from idumb.domain.consent.envelope import NOTHING, Change
-from idumb.domain.consent.grant import FILES, PLANS
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
+from idumb.domain.envelope import NOTHING, Change
 from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.grant import FILES, PLANS
 from idumb.domain.intake import registry
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT

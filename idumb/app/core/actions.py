@@ -10,9 +10,8 @@ from typing import Any
 from idumb.app.core import schedule
 from idumb.app.core.questions import EXHAUSTED
 from idumb.domain import failures, outcome, paths, wording
-from idumb.domain.action import REASON, Action
+from idumb.domain.action import REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import IRREVERSIBLE, STRICT

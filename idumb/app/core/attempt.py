@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any, Self
 
 from idumb.app.ports.repository import Head, RepositoryState, Snapshot
+from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import AgentResult
-from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import ledger

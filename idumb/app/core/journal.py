@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app.core.services import EventLog
 from idumb.app.ports.process import Asker, Reporter
 from idumb.domain import canonical_json
-from idumb.domain.decision import Answer, Decision
+from idumb.domain.action import Answer, Decision
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.run import RunState

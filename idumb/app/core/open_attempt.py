@@ -6,9 +6,8 @@ from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.run import RunState, TaskState
 from idumb.domain.settings import Settings

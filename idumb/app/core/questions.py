@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from idumb.domain import outcome, wording
-from idumb.domain.decision import (
+from idumb.domain.action import (
     CONFLICT,
     EFFECT,
     FAIL,

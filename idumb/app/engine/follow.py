@@ -9,14 +9,14 @@ from __future__ import annotations
 from idumb.app.attempt import budget
 from idumb.app.core import questions, schedule
 from idumb.domain import agent, failures, outcome, wording
-from idumb.domain.decision import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP, START, WAIT, Decision
+from idumb.domain.action import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP, START, WAIT, Decision
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.runs.run import ANSWERED, EFFECT, ELSEWHERE, RunState, TaskState
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
 INTERRUPT, ASK, EXPIRE, HALT, DONE = "interrupt", "ask", "expire", "halt", "done"
-"""The moves that no choice of a person has, beside those of `domain/decision.py`."""
+"""The moves that no choice of a person has, beside those of `domain/action.py`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
 from idumb.app.engine.follow import Limits, Move
 from idumb.app.worktree import exposed_secrets, preconditions, task_base
+from idumb.domain import action, failures, outcome
 from idumb.domain import contract as contracts
-from idumb.domain import decision, failures, outcome
-from idumb.domain.action import Action
-from idumb.domain.decision import CONFLICT, Decision, seconds_until
+from idumb.domain.action import CONFLICT, Action, Decision, seconds_until
 from idumb.domain.errors import WorkFailed
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import NewEvent
@@ -46,14 +45,14 @@ def following(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> M
 def _from_clean_base(context: RunContext, task: Task) -> Move:
     """Return what follows for a task, which starts a new base only if the user's changes are not in its way."""
     move = following(context, task)
-    if move.kind != decision.START or entry.continues(context, task) or entry.waits_for_verdict(context, task):
+    if move.kind != action.START or entry.continues(context, task) or entry.waits_for_verdict(context, task):
         return move
     return following(context, task, task_base.require_clean(context, task))
 
 
 _CONTINUING: Mapping[str, Callable[[RunContext, Task], Attempt | None]] = {
-    decision.FINISH: unfinished_attempts.finish,
-    decision.JUDGE: unfinished_attempts.judge,
+    action.FINISH: unfinished_attempts.finish,
+    action.JUDGE: unfinished_attempts.judge,
     follow.INTERRUPT: unfinished_attempts.interrupt,
     follow.EXPIRE: unfinished_attempts.expire,
 }
@@ -70,7 +69,7 @@ def advance(context: RunContext, task: Task, *, takes: bool = False) -> Ending:
     """
     context = context.of(task)
     follows = following if takes else _from_clean_base
-    while (move := follows(context, task)).kind != decision.START:
+    while (move := follows(context, task)).kind != action.START:
         if move.kind == follow.DONE:
             return Ending("done")
         ending = perform(context, task, move)
@@ -106,7 +105,7 @@ def settle(context: RunContext, task: Task, *, ask: bool = False) -> None:
     context = context.of(task)
     while context.journal.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
         move = following(context, task)
-        if move.kind in (decision.START, follow.HALT):
+        if move.kind in (action.START, follow.HALT):
             return
         ending = perform(context, task, move, ask=ask)
         if ending is not None and ending.kind == REFUSED:
@@ -125,20 +124,20 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
     match move.kind:
         case follow.ASK:
             return _put(context, task, move)
-        case decision.RESET:
+        case action.RESET:
             # A raised ceiling does not undo a failed attempt.
             kept = {"attempts": attempts} if move.keeps_attempts else {}
             context.journal.write(event("task.reset", task.id, reason=move.reason, **kept))
-        case decision.SKIP:
+        case action.SKIP:
             context.journal.write(*_skipped(context, task, number, move.reason))
-        case decision.FAIL:
+        case action.FAIL:
             beside = () if move.question is None else (context.journal.question_event(move.question, task.id, number),)
             context.journal.write(*beside, event("task.failed", task.id, number, reason=move.reason, attempts=attempts))
             return Ending("halted", move.says, task.id) if move.says else None
         case follow.HALT:
             failure = context.journal.state.tasks[task.id].attempt.failure or ""
             return Ending("halted", move.says, task.id, {"task": task.id, "failure": failure})
-        case decision.WAIT:
+        case action.WAIT:
             return _wait(context, task, move, ask=ask)
     return None
 
@@ -187,7 +186,7 @@ def _on_moved_branch(context: RunContext, attempt: Attempt) -> Ending | None:
         return None
     question = questions.about(questions.MOVED, task, tries, (str(attempt.commit_refused),), count=tries)
     ending = _conflict(context, task, question)
-    stops = ending is None and questions.chosen(journal.state, question.id).move == decision.WAIT
+    stops = ending is None and questions.chosen(journal.state, question.id).move == action.WAIT
     return Ending("waiting", question.what, task.id) if stops else ending
 
 
@@ -215,7 +214,7 @@ def _wait(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending |
         if journal.answer(id) is None and (answer := context.services.asker.ask(question)) is not None:
             journal.write(journal.answer_event(answer, task.id, record.attempt.number))
     left = [id for id in record.decisions if id not in journal.state.answers]
-    return waits if left and following(context, task).kind == decision.WAIT else None
+    return waits if left and following(context, task).kind == action.WAIT else None
 
 
 def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple[NewEvent, ...]:

@@ -20,9 +20,8 @@ from idumb.app.history.restore_conflicts import Target
 from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.app.worktree import exposed_secrets, preconditions, task_base
 from idumb.domain import wording
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.ledger import SUBMODULE

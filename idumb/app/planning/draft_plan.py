@@ -14,8 +14,8 @@ from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain import whole_numbers, wording
+from idumb.domain.action import Choice
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
 from idumb.domain.errors import EXIT_INVALID, IdumbError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors

@@ -18,8 +18,7 @@ from idumb.app.review import amend
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import amendment, wording
-from idumb.domain.action import Action
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported

@@ -19,13 +19,12 @@ from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import amend, check_plan
 from idumb.app.session import operation
 from idumb.domain import amendment, wording
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.amendment import Amendment
-from idumb.domain.consent.grant import LIVE
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
+from idumb.domain.grant import LIVE
 from idumb.domain.plans import new_task
 from idumb.domain.plans.new_task import NewTask, Placed
 from idumb.domain.plans.plan import Plan

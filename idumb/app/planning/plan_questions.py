@@ -16,8 +16,7 @@ from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.planning_rounds import Goal, Round
 from idumb.app.session import operation
 from idumb.domain import canonical_json
-from idumb.domain.action import Action
-from idumb.domain.decision import PLAN, Answer, Choice, Decision
+from idumb.domain.action import PLAN, Action, Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
 

@@ -9,7 +9,7 @@ from idumb.domain.runs.event import Event
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from idumb.domain.decision import Answer, Decision
+    from idumb.domain.action import Answer, Decision
     from idumb.domain.runs.sandbox import Fence, Support
 
 

@@ -16,9 +16,9 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import stages
 from idumb.app.reading.stages import Stage
+from idumb.domain import envelope as envelopes
 from idumb.domain import outcome
 from idumb.domain.action import Action
-from idumb.domain.consent import envelope as envelopes
 from idumb.domain.errors import InputError, Refusal, StoreError
 from idumb.domain.runs import replay, run, spending
 from idumb.domain.runs.run import RunState

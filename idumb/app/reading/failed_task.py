@@ -18,8 +18,8 @@ from idumb.app.reading import show
 from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.domain import agent, failures, outcome, paths, wording
+from idumb.domain import envelope as envelopes
 from idumb.domain.action import Action, plain
-from idumb.domain.consent import envelope as envelopes
 from idumb.domain.failures import Failure, remedies
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs.event import Event

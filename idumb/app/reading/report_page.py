@@ -11,8 +11,8 @@ from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.services import Services
 from idumb.app.reading import show, usage
 from idumb.domain import outcome
-from idumb.domain.consent.grant import APPROVE
 from idumb.domain.contract import Contract
+from idumb.domain.grant import APPROVE
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import CHECK, Plan, Task
 from idumb.domain.proof import evidence

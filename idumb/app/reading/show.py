@@ -16,9 +16,9 @@ from idumb.app.core.services import Services, kept_at, plans_ref
 from idumb.app.session import failure_report, next_steps
 from idumb.app.worktree import rewritten
 from idumb.domain import contract as contracts
+from idumb.domain import envelope as envelopes
 from idumb.domain import paths
 from idumb.domain.action import Action
-from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event

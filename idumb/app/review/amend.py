@@ -19,11 +19,10 @@ from idumb.app.history import rollback
 from idumb.app.review import consent_lines
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import amendment, plan_diff
-from idumb.domain.action import Action
+from idumb.domain import amendment
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.amendment import Amendment, Overlap
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import STRICT, FileClaim, Plan
 from idumb.domain.proof import ledger
@@ -90,7 +89,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
             for one in overlaps
         ],
         "path": next_version.path,
-        **plan_diff.as_dict(difference.diff),
+        **difference.diff.as_dict(),
         "next": [Action.of("resume", state.phase)],
     }
     return Result(data)
@@ -144,12 +143,12 @@ def _amended(
             details={
                 "phase": state.phase,
                 "tasks": list(refused.tasks),
-                "lines": list(plan_diff.lines(difference.diff)),
+                "lines": list(difference.diff.lines()),
             },
         )
     decisions = [change.text for change in request.amendments if change.kind == amendment.DECIDE]
     changes_tasks = difference.diff.changes_tasks
-    differences = () if decisions and rewrite is not None and not changes_tasks else plan_diff.lines(difference.diff)
+    differences = () if decisions and rewrite is not None and not changes_tasks else difference.diff.lines()
     next_version = NextVersion(
         amended,
         sources,

@@ -13,16 +13,14 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.review import consent_lines
 from idumb.domain import contract as contracts
-from idumb.domain.action import Action
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent import named_files
-from idumb.domain.consent.grant import APPROVE, Grant
+from idumb.domain import grant as grants
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.grant import APPROVE, Grant
 from idumb.domain.intake.self_check import NO, YES
 from idumb.domain.intake.self_check import Answer as Question
-from idumb.domain.plans import phase_ids
+from idumb.domain.plans import phase_ids, run_files
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import CLOSED
 from idumb.lazy_dataclass import dataclass
@@ -297,7 +295,7 @@ def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[s
         yield f"commands use {path}, sha256 {sha}"
     usual = needs.usual_gate_commands(services.settings)
     commands = [command for command in bound["commands"] if command not in usual]
-    for command in named_files.unbound(commands, bound["files"], services.root):
+    for command in run_files.unbound(commands, bound["files"], services.root):
         yield f"command binds no file: {command}"
     for path, folder in bound["scope"].items():
         yield f"scope of {path}: {folder}"

@@ -12,10 +12,10 @@ from idumb.app.contract import loading
 from idumb.app.core.services import Services
 from idumb.app.review import consent_lines
 from idumb.domain import agent
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import Change, Need
+from idumb.domain import grant as grants
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.grant import Change, Need
 from idumb.domain.plans.plan import STRICT
 
 _WHY = (

@@ -9,11 +9,11 @@ from idumb.app.consent import asking, needs
 from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
+from idumb.domain import grant as grants
 from idumb.domain import wording
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import Parts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
+from idumb.domain.grant import Parts
 from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, Plan, Task
 from idumb.domain.plans.workflow import Workflow
 from idumb.domain.proof import ledger

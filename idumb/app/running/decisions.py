@@ -18,9 +18,8 @@ from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions, rewritten
 from idumb.domain import outcome, wording
-from idumb.domain.action import Action
+from idumb.domain.action import HISTORY, PHASE, SKIP, Action, Answer, seconds_until
 from idumb.domain.contract import Contract
-from idumb.domain.decision import HISTORY, PHASE, SKIP, Answer, seconds_until
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import nearest
 from idumb.domain.runs.event import NewEvent

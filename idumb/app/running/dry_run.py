@@ -21,9 +21,8 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import errors, outcome, paths
-from idumb.domain.action import Action
+from idumb.domain.action import SECRET, STOPPED, UNDECLARED, Action, Choice
 from idumb.domain.contract import Contract
-from idumb.domain.decision import SECRET, STOPPED, UNDECLARED, Choice
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import REVERSIBLE

@@ -16,9 +16,8 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
-from idumb.domain.action import Action
+from idumb.domain.action import UNDECLARED, Action, Answer, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.decision import UNDECLARED, Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.run import COMPLETED, JUDGED, RunState, TaskState

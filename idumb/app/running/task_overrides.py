@@ -17,9 +17,8 @@ from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.worktree import exposed_secrets, kept_work, preconditions, rewritten
 from idumb.domain import outcome, paths, wording
-from idumb.domain.action import REASON, Action
+from idumb.domain.action import REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger

@@ -10,8 +10,8 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths
+from idumb.domain.action import Choice
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, ledger

@@ -11,9 +11,8 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
-from idumb.domain.action import Action
+from idumb.domain.action import CONFLICT, HISTORY, PHASE, Action, seconds_until
 from idumb.domain.contract import Contract
-from idumb.domain.decision import CONFLICT, HISTORY, PHASE, seconds_until
 from idumb.domain.runs.run import RunState
 
 

@@ -9,7 +9,7 @@ from idumb.app.contract import run_lock
 from idumb.app.core import kept_runs, questions, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.action import Choice, Decision
 from idumb.domain.errors import IdumbError
 from idumb.domain.runs.run import DROPPED
 

@@ -14,8 +14,7 @@ from idumb.app.core import open_attempt
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.domain import wording
-from idumb.domain.action import Action
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs import project_key
 

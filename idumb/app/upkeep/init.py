@@ -15,9 +15,8 @@ from idumb.app.core.services import Services, from_top
 from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import check_lines, paths, wording
-from idumb.domain.action import Action
-from idumb.domain.decision import Choice, Decision
+from idumb.domain import paths, project_files, wording
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.proof import gate_table, project_checkers
 from idumb.domain.runs.run import RunState
@@ -86,7 +85,7 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     proposed = [command for proposal in _installations(services) for command in proposal.commands]
     checks = _PROVIDED.format(folders=", ".join(provided)) if provided else ""
     if proposed:
-        checks += (_PREPARED if provided else _PROPOSED).format(line=check_lines.preparing(proposed))
+        checks += (_PREPARED if provided else _PROPOSED).format(line=project_files.preparing(proposed))
     checkers = _checkers(services)
     line = f"gates: {{{', '.join(f'{name}: {{level: 1}}' for name in checkers)}}}"
     labels = ", ".join(label for names in checkers.values() for label in names)
@@ -112,10 +111,10 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     return Result({**data, **{name: value if is_new else type(value)() for name, value in found.items()}})
 
 
-def _installations(services: Services) -> tuple[check_lines.Proposal, ...]:
+def _installations(services: Services) -> tuple[project_files.Proposal, ...]:
     """Return how the dependencies can be installed that the manifests in the working tree name."""
-    present = services.files.existing(check_lines.FILES)
-    return check_lines.proposals(present, lambda path: services.reports.read(path) or "")
+    present = services.files.existing(project_files.FILES)
+    return project_files.proposals(present, lambda path: services.reports.read(path) or "")
 
 
 def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
@@ -134,9 +133,9 @@ def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
 
 def _dependencies(services: Services) -> tuple[str, ...]:
     """Return the folders of installed dependencies that git ignores; without them, most checks could not run."""
-    present = services.trees.present_folders(check_lines.DEPENDENCIES)
+    present = services.trees.present_folders(project_files.DEPENDENCIES)
     ignored = services.history.ignored(present) if present else frozenset()
-    return tuple(folder for folder in check_lines.DEPENDENCIES if folder in ignored)
+    return tuple(folder for folder in project_files.DEPENDENCIES if folder in ignored)
 
 
 def _pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:

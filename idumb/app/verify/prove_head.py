@@ -13,9 +13,8 @@ from idumb.app.verify import outside_work, reruns
 from idumb.app.verify.reruns import Row
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, rerun, wording
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
 
 _SETTINGS = (".idumb/config.yaml", ".idumb/policy/tools.yaml")

@@ -18,9 +18,8 @@ from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
-from idumb.domain.action import Action
+from idumb.domain.action import PHASE, Action, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.decision import PHASE, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT

@@ -8,8 +8,7 @@ from idumb.app.core import actions
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import Conflict
 from idumb.domain import wording
-from idumb.domain.action import Action
-from idumb.domain.decision import Choice
+from idumb.domain.action import Action, Choice
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.run import TaskState
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, Trees
-from idumb.domain import tool_files
+from idumb.domain import project_files
+from idumb.domain.project_files import Match
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.run import RunState
-from idumb.domain.tool_files import Match
 
 Leftover = Callable[[str], Match | None]
 
@@ -27,7 +27,7 @@ def matcher(services: Services, trees: Trees, state: RunState, tree: str, declar
     """
     head = services.history.head_tree()
     touched = [path for task in state.tasks.values() for path in (*task.work.touched, *task.work.accepted_paths)]
-    claims = tuple(claim for claim in declared if tool_files.names(claim))
+    claims = tuple(claim for claim in declared if project_files.names_leftover(claim))
 
     @functools.cache
     def is_tracked(root: str) -> bool:
@@ -40,10 +40,10 @@ def matcher(services: Services, trees: Trees, state: RunState, tree: str, declar
         return all(trees.entry(tree, path) is not None for path in (match.beside, match.inside) if path)
 
     def leftover(path: str) -> Match | None:
-        if tool_files.declared(path, claims):
+        if project_files.declares_leftover(path, claims):
             return None
         in_tracked = False
-        for match in filter(is_complete, tool_files.matches(path)):
+        for match in filter(is_complete, project_files.leftovers(path)):
             if not is_tracked(match.root):
                 # A project that tracks some files of a folder may mean each file there, not folders of other tools.
                 return None if in_tracked and not match.root.endswith("/") else match
@@ -56,7 +56,7 @@ def matcher(services: Services, trees: Trees, state: RunState, tree: str, declar
 def work_only(services: Services, state: RunState, paths: Iterable[str], declared: Iterable[str]) -> tuple[str, ...]:
     """Return the paths without leftovers of tools in the user's working tree."""
     names, trees = tuple(paths), services.trees
-    if not any(map(tool_files.PATTERN.search, names)):
+    if not any(map(project_files.LEFTOVER.search, names)):
         return names
     leftover = matcher(services, trees, state, trees.scan(), declared)
     return tuple(path for path in names if leftover(path) is None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from idumb.domain import agent, failures, outcome
-from idumb.domain.decision import EFFECT, LIMIT, STOPPED, UNDECLARED
+from idumb.domain.action import EFFECT, LIMIT, STOPPED, UNDECLARED
 from idumb.domain.errors import StoreError
 from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event

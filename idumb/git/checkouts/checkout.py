@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from idumb.domain import canonical_json, errors, lock_files, wording
+from idumb.domain import canonical_json, errors, project_files, wording
 from idumb.domain import paths as paths_of
 from idumb.domain.proof.ledger import Entry
 from idumb.git import guarded_files, path_state, tree_objects
@@ -231,7 +231,7 @@ class Checkout:
                 )
 
         tracked = self._files.tracked
-        locks = [f"{name} {tracked[name].oid}" for name in lock_files.among(tracked)] or [self._shown[0]]
+        locks = [f"{name} {tracked[name].oid}" for name in project_files.installing(tracked)] or [self._shown[0]]
         key = canonical_json.digest([identity, self.root, *locks])
         self._is_used = True
         self.prepared = self._prepared.ensure(self.top, key, self._untracked, install, self._shown[0])

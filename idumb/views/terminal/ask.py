@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TextIO, TypeVar
 
 from idumb.domain import whole_numbers
-from idumb.domain.decision import JUDGE, JUDGEMENT, STOPPED, Answer, Decision, seconds_until
+from idumb.domain.action import JUDGE, JUDGEMENT, STOPPED, Answer, Decision, seconds_until
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
 from idumb.views import markup, quantities

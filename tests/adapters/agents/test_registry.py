@@ -12,8 +12,8 @@ from idumb.agents.adapter import Equipment
 from idumb.app.core import questions
 from idumb.app.ports.agents import Agent
 from idumb.domain import outcome
+from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import BUILDER, AgentRequest
-from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.plans.plan import Option, Task
 from idumb.domain.settings import Binding, Settings

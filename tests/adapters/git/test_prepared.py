@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain import lock_files
+from idumb.domain import project_files
 from idumb.git.checkouts import untracked
 from idumb.git.checkouts.untracked import Prepared
 from tests.support.cases import every
@@ -153,7 +153,7 @@ def test_an_installed_copy_of_the_project_belongs_to_its_tree(tmp_path: Path, so
 
 def test_lock_files_of_every_folder_count() -> None:
     paths = ["a.txt", "web/package-lock.json", "requirements-dev.txt", "uv.lock", "my-uv.lock", "go.sum", "x/pom.xml"]
-    assert lock_files.among(paths) == [
+    assert project_files.installing(paths) == [
         "go.sum",
         "requirements-dev.txt",
         "uv.lock",

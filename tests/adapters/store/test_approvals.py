@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import APPROVE, Grant
+from idumb.domain import grant as grants
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.grant import APPROVE, Grant
 from idumb.store.consent import FileConsentStore
 from idumb.store.signing import SshSignatures
 from idumb.system.files import user_folders

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain.consent import grant as grants
-from idumb.domain.consent.grant import Grant
+from idumb.domain import grant as grants
 from idumb.domain.errors import Refusal
+from idumb.domain.grant import Grant
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.system.files import user_folders
 from idumb.system.files.user_folders import repository_id

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from idumb.domain import agent, outcome
+from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import GUIDED, STRICT
 from idumb.domain.settings import Binding, Ceiling, Settings
 from tests.support.cases import every

@@ -13,8 +13,8 @@ import idumb
 from idumb.app.core import questions
 from idumb.app.engine import follow
 from idumb.app.engine.follow import Limits, Move
-from idumb.domain import agent, decision, outcome
-from idumb.domain.decision import Decision
+from idumb.domain import action, agent, outcome
+from idumb.domain.action import Decision
 from idumb.domain.plans.plan import GUIDED, HUMAN, STRICT, Criterion, Plan, RollbackClass, Task
 from idumb.domain.runs.run import EFFECT, AttemptState, RunState, TaskProgress, TaskState
 from idumb.domain.runs.spending import Spent
@@ -60,18 +60,18 @@ def waiting(*decisions: str, **fields: Any) -> TaskState:
 
 PENDING = TaskState("T1-01", "d")
 BY_STAGE = {
-    "never attempted": (PENDING, decision.START),
-    "open in an editor": (replace(FAILED, attempt=AttemptState(1, running=True, opened={"by": "me"})), decision.WAIT),
+    "never attempted": (PENDING, action.START),
+    "open in an editor": (replace(FAILED, attempt=AttemptState(1, running=True, opened={"by": "me"})), action.WAIT),
     "killed while it ran": (replace(FAILED, attempt=AttemptState(1, running=True)), follow.INTERRUPT),
-    "killed before its commit": (replace(ended(outcome.COMPLETED), intended=True), decision.FINISH),
-    "interrupted": (replace(PENDING, attempt=AttemptState(1, outcome=outcome.CANCELLED)), decision.START),
+    "killed before its commit": (replace(ended(outcome.COMPLETED), intended=True), action.FINISH),
+    "interrupted": (replace(PENDING, attempt=AttemptState(1, outcome=outcome.CANCELLED)), action.START),
     "completed": (replace(FAILED, status=outcome.COMPLETED), follow.DONE),
     "accepted": (replace(FAILED, status=outcome.ACCEPTED), follow.DONE),
     "skipped": (replace(FAILED, status=outcome.SKIPPED), follow.DONE),
     "omitted": (replace(FAILED, status=outcome.OMITTED), follow.DONE),
     "failed for good": (replace(FAILED, status=outcome.FAILED), follow.DONE),
-    "waits for an answer from elsewhere": (waiting(), decision.RESET),
-    "waits for a person": (waiting("T1-01.AC-1.1"), decision.WAIT),
+    "waits for an answer from elsewhere": (waiting(), action.RESET),
+    "waits for a person": (waiting("T1-01.AC-1.1"), action.WAIT),
 }
 
 
@@ -89,29 +89,29 @@ def test_a_question_that_nobody_answered_in_time_expires() -> None:
 
 AT_CEILING: dict[str, Any] = {"settings": Settings(ceilings={"task": Ceiling(attempts=1)}), "spent": 1}
 TRIES: dict[str, tuple[TaskState, dict[str, Any], str]] = {
-    "attempts are left": (ended(), {}, decision.START),
-    "none are left": (ended(attempts=3), {}, decision.FAIL),
-    "the limit is one": (ended(), {"max_attempts": 1}, decision.FAIL),
-    "strict mode": (ended(), {"mode": STRICT}, decision.FAIL),
-    "it could not be judged": (ended(outcome.ERRORED), {}, decision.FAIL),
+    "attempts are left": (ended(), {}, action.START),
+    "none are left": (ended(attempts=3), {}, action.FAIL),
+    "the limit is one": (ended(), {"max_attempts": 1}, action.FAIL),
+    "strict mode": (ended(), {"mode": STRICT}, action.FAIL),
+    "it could not be judged": (ended(outcome.ERRORED), {}, action.FAIL),
     "an agent repeats itself": (
         replace(ended(adapter="claude"), progress=TaskProgress(attempts=2, repeated=1)),
         {},
-        decision.FAIL,
+        action.FAIL,
     ),
-    "a deterministic run refused it": (ended(unlike=True), {}, decision.FAIL),
-    "its context was full": (ended(failure=agent.CONTEXT_EXHAUSTED, attempts=3), {}, decision.START),
+    "a deterministic run refused it": (ended(unlike=True), {}, action.FAIL),
+    "its context was full": (ended(failure=agent.CONTEXT_EXHAUSTED, attempts=3), {}, action.START),
     "too many contexts were full": (
         replace(ended(failure=agent.CONTEXT_EXHAUSTED), progress=TaskProgress(attempts=3, exhausted=4)),
         {},
-        decision.FAIL,
+        action.FAIL,
     ),
-    "its context was full after it strayed": (ended(failure=agent.CONTEXT_EXHAUSTED, deviates=True), {}, decision.FAIL),
-    "nobody can accept its undeclared changes": (ended(deviates=True), {}, decision.FAIL),
+    "its context was full after it strayed": (ended(failure=agent.CONTEXT_EXHAUSTED, deviates=True), {}, action.FAIL),
+    "nobody can accept its undeclared changes": (ended(deviates=True), {}, action.FAIL),
     "it used up a ceiling": (ended(failure=agent.OVER_BUDGET, attempts=3), AT_CEILING, follow.ASK),
-    "it used up its own budget": (ended(failure=agent.OVER_BUDGET, attempts=3), {}, decision.FAIL),
-    "it took too long": (ended(outcome.TIMED_OUT), {}, decision.START),
-    "a hook changed what was proven": (ended(outcome.COMPLETED, deviates=True), {}, decision.FAIL),
+    "it used up its own budget": (ended(failure=agent.OVER_BUDGET, attempts=3), {}, action.FAIL),
+    "it took too long": (ended(outcome.TIMED_OUT), {}, action.START),
+    "a hook changed what was proven": (ended(outcome.COMPLETED, deviates=True), {}, action.FAIL),
 }
 
 
@@ -144,14 +144,14 @@ def test_the_run_halts_in_strict_mode_and_after_failures_in_a_row() -> None:
 def test_an_agent_that_cannot_work_stops_the_run_that_met_it_and_no_later_one() -> None:
     record = replace(ended(outcome.ERRORED, failure=agent.MISSING, next_step="install it"), status=outcome.PENDING)
     assert moved(record, just_ended=True) == Move(follow.HALT, says="T1-01: AC-1 failed. install it")
-    assert moved(record).kind == decision.START
+    assert moved(record).kind == action.START
 
 
 def test_the_plan_says_what_follows_a_timeout_except_in_strict_mode() -> None:
     """R-RUN-5, R-PLAN-3."""
-    for says, kind in (("skip", decision.SKIP), ("fail", decision.FAIL), ("retry", decision.START)):
+    for says, kind in (("skip", action.SKIP), ("fail", action.FAIL), ("retry", action.START)):
         assert moved(ended(outcome.TIMED_OUT), replace(TASK, on_timeout=says)).kind == kind
-    assert moved(ended(outcome.TIMED_OUT), mode=STRICT).kind == decision.FAIL
+    assert moved(ended(outcome.TIMED_OUT), mode=STRICT).kind == action.FAIL
 
 
 # Questions and their answers
@@ -163,16 +163,16 @@ AFTER_EFFECT = replace(PENDING, effect=EFFECT, attempt=AttemptState(1, outcome=o
 DEPLOYS = replace(TASK, rollback=RollbackClass("irreversible", reason="it is sent"))
 
 QUESTIONS: dict[str, tuple[TaskState, Task, dict[str, Any], dict[str, str]]] = {
-    "failure": (ended(), ASKS, {}, {"retry": decision.RESET, "skip": decision.SKIP, "fail": decision.FAIL}),
-    "precondition": (UNMET, TASK, {}, {"retry": decision.RESET, "skip": decision.SKIP, "fail": decision.FAIL}),
+    "failure": (ended(), ASKS, {}, {"retry": action.RESET, "skip": action.SKIP, "fail": action.FAIL}),
+    "precondition": (UNMET, TASK, {}, {"retry": action.RESET, "skip": action.SKIP, "fail": action.FAIL}),
     "undeclared changes": (
         STRAYED,
         TASK,
         {"strays": ("b",)},
-        {"keep": decision.JUDGE, "leave-out": decision.JUDGE, "stop": decision.FAIL},
+        {"keep": action.JUDGE, "leave-out": action.JUDGE, "stop": action.FAIL},
     ),
-    "effect": (AFTER_EFFECT, DEPLOYS, {}, {"again": decision.RESET, "skip": decision.SKIP}),
-    "ceiling": (ended(), TASK, AT_CEILING, {"raise": decision.RESET, "stop": decision.FAIL}),
+    "effect": (AFTER_EFFECT, DEPLOYS, {}, {"again": action.RESET, "skip": action.SKIP}),
+    "ceiling": (ended(), TASK, AT_CEILING, {"raise": action.RESET, "stop": action.FAIL}),
 }
 
 
@@ -196,14 +196,12 @@ def test_every_choice_of_a_question_has_its_move(name: str) -> None:
 
 def test_what_an_answer_permitted_begins_without_another_question() -> None:
     effect, limit = question_of("effect"), question_of("ceiling")
-    assert moved(AFTER_EFFECT, DEPLOYS, answers=[(effect, "again")]).kind == decision.START
-    assert moved(ended(), answers=[(limit, "raise")], **AT_CEILING).kind == decision.START
-    assert moved(ended(), answers=[(limit, "stop")], **AT_CEILING).kind == decision.FAIL
+    assert moved(AFTER_EFFECT, DEPLOYS, answers=[(effect, "again")]).kind == action.START
+    assert moved(ended(), answers=[(limit, "raise")], **AT_CEILING).kind == action.START
+    assert moved(ended(), answers=[(limit, "stop")], **AT_CEILING).kind == action.FAIL
 
 
-@every(
-    "choice, kind", [("commit", decision.WAIT), ("mine", decision.START), ("stop", decision.FAIL), (None, follow.ASK)]
-)
+@every("choice, kind", [("commit", action.WAIT), ("mine", action.START), ("stop", action.FAIL), (None, follow.ASK)])
 def test_changes_of_the_user_in_declared_files_are_asked_about_file_by_file(choice: str | None, kind: str) -> None:
     """R-GIT-6: an answer holds for the files that it is about."""
     question = moved(PENDING, dirty=("a", "b")).question
@@ -211,14 +209,14 @@ def test_changes_of_the_user_in_declared_files_are_asked_about_file_by_file(choi
     answers = [] if choice is None else [(question, choice)]
     assert moved(PENDING, dirty=("b",), answers=answers).kind == kind
     assert moved(PENDING, dirty=("b", "c"), answers=answers).kind == follow.ASK
-    assert moved(PENDING, answers=answers).kind == decision.START
+    assert moved(PENDING, answers=answers).kind == action.START
 
 
 def test_a_raised_ceiling_keeps_the_count_of_attempts() -> None:
     question = question_of("ceiling")
     later = waiting(question.id, outcome=outcome.FAILED)
     move = moved(later, answers=[(question, "raise")], **AT_CEILING)
-    assert (move.kind, move.keeps_attempts) == (decision.RESET, True)
+    assert (move.kind, move.keeps_attempts) == (action.RESET, True)
 
 
 @every("given", [{"mode": STRICT}, {"decided": True}, {"secret": True}])
@@ -226,11 +224,11 @@ def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_
     given: dict[str, Any],
 ) -> None:
     move = moved(STRAYED, strays=("b",), **given)
-    assert (move.kind, move.says != "") == (decision.FAIL, True)
+    assert (move.kind, move.says != "") == (action.FAIL, True)
 
 
 def test_a_plan_that_says_block_asks_nobody_about_a_precondition() -> None:
-    assert moved(UNMET, replace(TASK, on_failure="block")).kind == decision.FAIL
+    assert moved(UNMET, replace(TASK, on_failure="block")).kind == action.FAIL
 
 
 JUDGED = replace(TASK, acceptance=(Criterion("AC-1", "It is good", HUMAN), Criterion("AC-2", "It is fast", HUMAN)))
@@ -245,10 +243,10 @@ OTHERS = (
 def test_a_judgement_continues_the_attempt_whatever_it_is(choice: str) -> None:
     first, second = questions.criteria(JUDGED, 1, ())
     record = waiting(first.id, second.id)
-    assert moved(record, answers=[(first, choice)]).kind == decision.WAIT
-    assert moved(record, answers=[(first, choice), (second, "yes")]).kind == decision.JUDGE
+    assert moved(record, answers=[(first, choice)]).kind == action.WAIT
+    assert moved(record, answers=[(first, choice), (second, "yes")]).kind == action.JUDGE
     for question in OTHERS:
-        assert moved(waiting(question.id), answers=[(question, choice)]).kind == decision.JUDGE
+        assert moved(waiting(question.id), answers=[(question, choice)]).kind == action.JUDGE
 
 
 def test_nothing_else_makes_a_move() -> None:

@@ -9,7 +9,7 @@ import pytest
 from idumb.app.attempt import judge, validator
 from idumb.app.core import questions
 from idumb.domain import agent, outcome
-from idumb.domain.decision import Answer
+from idumb.domain.action import Answer
 from idumb.domain.plans.plan import Criterion, Option, Task
 from idumb.domain.proof import evidence, symbols
 from idumb.domain.proof.evidence import Evidence

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from idumb.app.engine import moves
+from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest, AgentResult, Usage
-from idumb.domain.decision import Answer
 from idumb.domain.plans.expression import INTEGER
 from idumb.domain.plans.plan import HUMAN, STEPS, Condition, Criterion, RollbackClass
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow

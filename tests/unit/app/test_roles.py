@@ -16,8 +16,8 @@ from idumb.app.session import operation
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
 from idumb.composition.sandboxes import LocalSandboxes
+from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import AgentResult
-from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.settings import Binding, RoleSettings, Settings
 from idumb.views.terminal.ask import Nobody

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from idumb.domain import agent, outcome
+from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import OPINION, Criterion
 from idumb.domain.settings import Binding, GateSettings, Settings
 from tests.support.engine_run import EngineRun, task

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest
-from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from tests.support.cases import every

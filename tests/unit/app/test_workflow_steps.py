@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from idumb.domain import outcome
+from idumb.domain.action import Answer, seconds_until
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.decision import Answer, seconds_until
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.plan import STEPS, Criterion, Handoff, Option, Task
 from idumb.domain.plans.workflow import Flow, Take, Value, Workflow

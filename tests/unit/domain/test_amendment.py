@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from idumb.domain import amendment, outcome, plan_diff
+from idumb.domain import amendment, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.plans import new_task
@@ -32,7 +32,7 @@ def state(**statuses: str) -> RunState:
 
 def refused(new: Contract, run: RunState) -> str | None:
     old = contract(task(1), task(2, 1))
-    reasons = amendment.forbidden(plan_diff.compare(old, new), old, new, run)
+    reasons = amendment.forbidden(amendment.compare(old, new), old, new, run)
     return None if reasons is None else reasons.code
 
 
@@ -65,7 +65,7 @@ def test_a_task_with_work_in_its_files_cannot_disappear() -> None:
 @every("status", [outcome.FAILED, outcome.WAITING])
 def test_a_stopped_task_can_be_retried_after_its_text_changed(status: str) -> None:
     old, new = contract(task(1), task(2, 1)), contract(task(1), task(2, 1, title="Else"), sha="b")
-    diff = plan_diff.compare(old, new)
+    diff = amendment.compare(old, new)
     assert amendment.tasks_to_reset(diff, state(T1_02=status)) == ("T1-02",)
     assert amendment.tasks_to_reset(diff, state()) == ()
 

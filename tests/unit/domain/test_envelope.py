@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.domain.consent import envelope
-from idumb.domain.consent.envelope import NOTHING, Change, Envelope
+from idumb.domain import envelope
+from idumb.domain.envelope import NOTHING, Change, Envelope
 from idumb.domain.plans.plan import Condition, Task
 from tests.support.cases import every
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from idumb.domain import canonical_json
-from idumb.domain.consent import grant, named_files
-from idumb.domain.consent.grant import APPROVE, Grant, Need, Part
+from idumb.domain import canonical_json, grant
 from idumb.domain.contract import Contract
+from idumb.domain.grant import APPROVE, Grant, Need, Part
+from idumb.domain.plans import run_files
 from idumb.domain.plans.plan import Limits, Plan, Scope
 from idumb.domain.settings import Binding, RunSettings, Settings
 from tests.support.cases import every
@@ -257,7 +257,7 @@ def test_commands_name_files() -> None:
         ("python3 -m mypkg.sub", "mypkg/__init__.py"),
         ("cd lib && python3 -m mypkg", "lib/mypkg/__main__.py"),
     ]
-    assert not [(command, path) for command, path in cases if path not in named_files.named_files([command], [], ROOT)]
+    assert not [(command, path) for command, path in cases if path not in run_files.named_files([command], [], ROOT)]
 
 
 def test_a_command_without_bound_files_is_reported_unless_it_has_only_options() -> None:
@@ -277,19 +277,19 @@ def test_a_command_without_bound_files_is_reported_unless_it_has_only_options() 
     assert not [
         (command, files, is_reported)
         for command, files, is_reported in cases
-        if named_files.unbound([command], files, ROOT) != ((command,) if is_reported else ())
+        if run_files.unbound([command], files, ROOT) != ((command,) if is_reported else ())
     ]
 
 
 def test_a_command_with_very_many_folders_is_read_in_linear_time() -> None:
     assert_linear(
-        lambda command: named_files.named_files([command], [], ROOT),
+        lambda command: run_files.named_files([command], [], ROOT),
         lambda count: " && ".join(f"cd d{n} && ./a.sh" for n in range(count)),
     )
 
 
 def test_files_outside_and_files_that_the_plan_itself_writes_are_not_bound() -> None:
-    named = named_files.named_files(
+    named = run_files.named_files(
         ["cat /etc/x ../y ~/z /a/other/f_sh/f_sh a/b.sh a/c.sh d_sh e_sh"], ["a/**", "d_sh"], ROOT
     )
     assert named == ("cat", "e_sh")

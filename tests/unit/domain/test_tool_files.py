@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from idumb.domain import tool_files
+from idumb.domain import project_files
 
 
 def roots(path: str) -> list[str]:
-    return [match.root for match in tool_files.matches(path)]
+    return [match.root for match in project_files.leftovers(path)]
 
 
 def test_what_a_tool_leaves_is_recognized_with_the_file_or_folder_that_it_belongs_to() -> None:
@@ -53,9 +53,9 @@ def test_other_files_are_not() -> None:
 
 
 def test_some_names_need_a_file_beside_or_inside_them() -> None:
-    (cargo,) = tool_files.matches("crate/target/debug/x")
-    (environment,) = tool_files.matches("venv/bin/x")
-    (plain,) = tool_files.matches(".venv/bin/x")
+    (cargo,) = project_files.leftovers("crate/target/debug/x")
+    (environment,) = project_files.leftovers("venv/bin/x")
+    (plain,) = project_files.leftovers(".venv/bin/x")
     assert (cargo.beside, cargo.inside) == ("crate/Cargo.toml", "")
     assert (environment.beside, environment.inside) == ("", "venv/pyvenv.cfg")
     assert (plain.beside, plain.inside) == ("", "")
@@ -72,5 +72,7 @@ def test_a_task_declares_such_a_file_only_by_its_name() -> None:
         (".coverage", "*", False),
     ]
     assert not [
-        (path, claim, declared) for path, claim, declared in cases if tool_files.declared(path, [claim]) is not declared
+        (path, claim, declared)
+        for path, claim, declared in cases
+        if project_files.declares_leftover(path, [claim]) is not declared
     ]

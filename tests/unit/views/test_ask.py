@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pytest
 
-from idumb.domain.decision import JUDGE, WORK, Answer, Choice, Decision
+from idumb.domain.action import JUDGE, WORK, Answer, Choice, Decision
 from idumb.views.terminal import ask
 
 QUESTION = Decision(

@@ -1,1 +1,0 @@
-"""Consent as data: needs, grants and envelopes."""
