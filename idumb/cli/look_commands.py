@@ -57,7 +57,7 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
         raise click.UsageError("--attempt needs --transcript or --envelope.")
     if view != _DEBUG and (flags["approve"] or not flags["asks"]):
         raise click.UsageError("--facts-only and --approve need --debug.")
-    from idumb.app.reading import show, usage
+    from idumb.app.reading import metrics, show
 
     with options.services(writes=view == _DEBUG) as services:
         if view == _DEBUG:
@@ -68,7 +68,7 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
             return show.envelope(services, task, attempt)
         if view == "transcript":
             return show.transcript(services, task, attempt)
-        views = {None: show.show, "plan": show.plan, "diff": show.diff, "usage": usage.usage}
+        views = {None: show.show, "plan": show.plan, "diff": show.diff, "usage": metrics.usage}
         return views[view](services, task)
 
 
@@ -90,10 +90,10 @@ def report_command(phase: str, *, write: bool, html: str | None, opens: bool) ->
         raise click.UsageError("--open needs --html FILE.")
     if html is not None:
         return _page(phase, html, opens=opens)
-    from idumb.app.reading import report
+    from idumb.app.reading import report_page
 
     with options.services(writes=write) as services:
-        return report.report(services, phase, write=write)
+        return report_page.report(services, phase, write=write)
 
 
 def _page(phase: str, path: str, *, opens: bool) -> Result:
@@ -155,11 +155,11 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
         if goal or after:
             raise click.UsageError("--goal and --after need --add TITLE.")
         return _view()
-    from idumb.app.planning import roadmap
+    from idumb.app.planning import phase_context
     from idumb.composition import status_view
 
     with options.services(writes=True) as services:
-        added = roadmap.add(services, title, goal, after)
+        added = phase_context.add_phase(services, title, goal, after)
         shown = status_view.refresh(services)
     return Result({**shown, "added": added})
 

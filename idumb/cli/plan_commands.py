@@ -200,7 +200,7 @@ def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Resul
     The answers are saved in the context file of the phase. If an agent is bound to the researcher role, it asks the
     questions. At a terminal you answer them one by one; otherwise they wait in the file, where you can answer them too.
     """
-    from idumb.app.planning import phase_discussion
+    from idumb.app.planning import phase_research
 
     if answers and (flags["more"] or flags["usual"]):
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
@@ -208,7 +208,7 @@ def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Resul
     with options.services(progress=True) as services:
         words = _asked(services)
         read = None if words is None else lambda question: words(question.text, question.why)
-        return phase_discussion.discuss(services, phase, answer_by_id, read, **flags)
+        return phase_research.discuss(services, phase, answer_by_id, read, **flags)
 
 
 @options.command("research", group=plan_command)

@@ -1,8 +1,12 @@
-"""Research on a phase: ask the researcher, and record the context it was made from, so that stale research shows."""
+"""What is found out before a phase is planned: by research of an agent, and by questions to you.
+
+Research records the context it was made from, so that stale research shows. Questions and answers are kept in the
+context file of the phase.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,19 +16,41 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
-from idumb.app.planning.phase_context import PhaseContext
+from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation
-from idumb.domain import agent, outcome
+from idumb.domain import agent, outcome, phase_documents, replies, wording
 from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
-from idumb.domain.errors import EXIT_FAILED, InputError, Refusal
+from idumb.domain.errors import EXIT_FAILED, EXIT_WAITING, InputError, Refusal
+from idumb.domain.phase_documents import Question, number_questions, standard_questions
 
 BACKUP_FOLDER = "research"
 ASKING = "asking the researcher …"
 
 Tell = Callable[[str], None]
 """Report progress to the user."""
+
+_MOST_QUESTIONS = 12
+"""The most questions taken from one reply of an agent."""
+
+Reader = Callable[[Question], str | None]
+"""Read an answer at the terminal: "" leaves the question open, None ends the discussion."""
+
+_QUESTIONS_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["questions"],
+    "properties": {
+        "questions": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["text"],
+                "properties": {"text": {"type": "string"}, "why": {"type": "string"}},
+            },
+        }
+    },
+}
 
 
 def research(
@@ -68,7 +94,9 @@ def research(
         journal = owned.record()
         if offered is None:
             tell(ASKING)
-        written = ask_and_write(services, context, journal) if offered is None else _write(services, context, offered)
+        written = (
+            ask_and_write(services, context, journal) if offered is None else _write_report(services, context, offered)
+        )
     if isinstance(written, AgentResult):
         return Result(data, EXIT_FAILED, (), role_calls.no_answer(services, agent.RESEARCHER, written, command))
     return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
@@ -85,10 +113,10 @@ def ask_and_write(services: Services, context: PhaseContext, journal: Journal) -
     body = result.reply or result.output
     if result.outcome != outcome.COMPLETED or not body.strip():
         return result
-    return _write(services, context, body, role_calls.binding_of(services, agent.RESEARCHER), result.model)
+    return _write_report(services, context, body, role_calls.binding_of(services, agent.RESEARCHER), result.model)
 
 
-def _write(
+def _write_report(
     services: Services, context: PhaseContext, body: str, binding: str | None = None, model: str | None = None
 ) -> dict[str, str | None]:
     where = context.location
@@ -107,3 +135,139 @@ def _write(
         kept = services.backups.keep(BACKUP_FOLDER, path.rsplit("/", 1)[-1], data)
     services.reports.write(path, services.documents.research(fields, body))
     return {"binding": binding, "model": model, "kept": kept}
+
+
+def discuss(
+    services: Services,
+    phase: str,
+    answers: Mapping[str, str],
+    read: Reader | None,
+    *,
+    more: bool,
+    usual: bool,
+    approve: Collection[str],
+) -> Result:
+    """Ask open questions and write the answers down. Exit code 5 if questions wait and nobody could be asked.
+
+    `answers` map question ids to answers. `more` asks for further questions; `usual` asks the built-in ones.
+    """
+    where = phase_context.locate(services, phase)
+    context = phase_context.gather(services, where)
+    warnings: list[str] = []
+    if answers:
+        _require_open(context, answers)
+        _write_answers(services, where, (), answers)
+    elif more or not context.questions:
+        questions, warnings = _new_questions(services, context, usual=usual, approve=approve)
+        _write_answers(services, where, number_questions(context.questions, questions), {})
+    answered = list(answers)
+    if read is not None and not answers:
+        answered += _interview(services, where, read)
+    return _discussed(services, where, answered, warnings)
+
+
+def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
+    phase, path = context.location.phase, context.location.path("CONTEXT")
+    by_id = {q.id: q for q in context.questions}
+    for identity, answer in answers.items():
+        if identity not in by_id:
+            raise InputError(
+                "question.unknown",
+                f"Phase {phase} has no question {identity}; its questions: {', '.join(by_id) or 'none yet'}.",
+                hint=Action.of("plan", "discuss", phase),
+            )
+        if by_id[identity].answer:
+            raise Refusal(
+                "question.answered",
+                f"{identity} is already answered, and idumb does not overwrite an answer.",
+                hint=f"Change the answer in {path}",
+            )
+        if not wording.as_markdown(answer).strip():
+            raise InputError(
+                "question.no-answer",
+                f"The answer to {identity} is empty.",
+                hint=Action.of("plan", "discuss", phase, "--answer", f"{identity}=TEXT"),
+            )
+
+
+def _new_questions(
+    services: Services, context: PhaseContext, *, usual: bool, approve: Collection[str]
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return (text, why) of new questions, from the researcher if one is bound, and warnings."""
+    usual_questions = list(standard_questions(context.roadmap, context.project, context.requirements))
+    if usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
+        return usual_questions, []
+    role_calls.ensure_consent(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
+    phase = f"phase {context.location.phase}"
+    values = {**context.values(), "report": "", "discuss": phase}
+    request = RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, _QUESTIONS_SCHEMA)
+    with operation.owned(services, f"{request.role} {request.about}") as owned:
+        result = role_calls.ask(services, request, owned.record())
+    answer = replies.answer(result.reply or result.output, "questions")
+    if result.outcome == outcome.COMPLETED and isinstance(answer, dict) and isinstance(answer["questions"], list):
+        return [
+            question for row in answer["questions"][:_MOST_QUESTIONS] if (question := _question(row)) is not None
+        ], []
+    why = result.message or (answer if isinstance(answer, str) else "its reply was malformed")
+    return usual_questions, [f"The researcher asked nothing: {why}. These are the usual questions."]
+
+
+def _question(row: Any) -> tuple[str, str] | None:
+    if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
+        return None
+    why = row.get("why")
+    return wording.one_line(row["text"]), wording.one_line(why) if isinstance(why, str) else ""
+
+
+def _interview(services: Services, where: PhaseLocation, read: Reader) -> list[str]:
+    """Ask each open question, and write each answer before the next question, so that none is lost."""
+    answered = []
+    for question in phase_context.gather(services, where).questions:
+        if question.answer:
+            continue
+        answer = read(question)
+        if answer is None:
+            break
+        if wording.as_markdown(answer).strip():
+            _write_answers(services, where, (), {question.id: answer})
+            answered.append(question.id)
+    return answered
+
+
+def _write_answers(
+    services: Services, where: PhaseLocation, questions: Sequence[Question], answers: Mapping[str, str]
+) -> None:
+    """Write into the current context file, which may have been edited since it was read."""
+    if not questions and not answers:
+        return
+    path = where.path("CONTEXT")
+    with operation.owned(services, "discuss") as owned:
+        owned.record()
+        previous = services.reports.read(path) or ""
+        title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
+        text = phase_documents.written(previous, title, questions, answers)
+        services.reports.write_source(path, text)
+        services.trees.force((path,))
+
+
+def _discussed(services: Services, where: PhaseLocation, answered: Sequence[str], warnings: Sequence[str]) -> Result:
+    questions = phase_context.gather(services, where).questions
+    waiting = [q for q in questions if not q.answer]
+    phase, path = where.phase, where.path("CONTEXT")
+    ways = [Action.of("plan-phase", phase), Action.of("plan", "discuss", phase, "--more")]
+    if waiting:
+        ways = [Action.of("plan", "discuss", phase, "--answer", f"{waiting[0].id}=TEXT")]
+    data = {
+        "phase": phase,
+        "path": path if questions else None,
+        "questions": [{"id": q.id, "text": q.text, "why": q.why, "answer": q.answer or None} for q in questions],
+        "answered": list(answered),
+        "open": [q.id for q in waiting],
+        "next": ways,
+    }
+    if not waiting or answered:
+        return Result(data, warnings=tuple(warnings))
+    count = len(waiting)
+    words = f"{count} question{'s' * (count != 1)} about phase {phase} need{'s' * (count == 1)} an answer."
+    failure = ("question.waiting", words, f"{ways[0]}; or write the answer below the question in {path}")
+    return Result(data, EXIT_WAITING, tuple(warnings), failure, {"phase": phase})

@@ -1,4 +1,4 @@
-"""What the page of a run shows, read from the log. `views/page.py` renders it."""
+"""The reports of a run, read from the log: their texts, and what its page shows, which `views/html` renders."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
+from idumb.app.attempt import projections
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup, schedule
+from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.reading import show, usage
+from idumb.app.reading import metrics, show
+from idumb.app.session import operation
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.grant import APPROVE
@@ -82,12 +85,35 @@ class Page:
     sums: tuple[Mapping[str, Any], ...] = ()
 
 
+def report(services: Services, phase: str, *, write: bool) -> Result:
+    """Return every report of a phase. `write` also writes the files, and the plan if only the run has it."""
+    state = run_lookup.named_run(services, phase)
+    contract = loading.locked_contract(services, state)
+    texts = projections.reports_of(services, contract, state)
+    plans = [row for row in services.plans.plans(contract.folder) if services.plans.is_kept(row[0])]
+    if write:
+        with operation.owned(services, "report") as owned:
+            owned.record()
+            for path, data in plans:
+                services.reports.write_source(path, data.decode("utf-8", "surrogateescape"))
+            for path, text in texts.items():
+                projections.write_report(services, path, text)
+    return Result(
+        {
+            "phase": state.phase,
+            "run": state.id,
+            "reports": [{"path": path, "text": text} for path, text in texts.items()],
+            "written": [*(path for path, _ in plans), *texts] if write else [],
+        }
+    )
+
+
 def page(services: Services, phase: str) -> Page:
     """Return the page of the newest run of a phase. Refusal `run.none` if it never ran."""
     state = run_lookup.named_run(services, phase)
     contract = loading.locked_contract(services, state)
     statuses = schedule.statuses(contract, state)
-    used = usage.usage(services, state.phase).data
+    used = metrics.usage(services, state.phase).data
     by_task = {row["name"]: row for row in used["sums"] if row["by"] == "task"}
     cards = tuple(_card(services, contract, state, task, statuses[task], by_task.get(task)) for task in contract.order)
     events = list(services.log.events(run=state.id))
