@@ -133,7 +133,7 @@ def orchestration(effort: Effort) -> Iterator[Figure]:
     """Goal 10: the engine with git and processes standing still, against the same transactions in raw SQLite."""
     from bench.bare import BareServices
     from idumb.app.running import execute_phase
-    from idumb.cli import reporters
+    from idumb.cli import opened_services
     from idumb.views.terminal import ask
 
     tasks = 200
@@ -141,7 +141,7 @@ def orchestration(effort: Effort) -> Iterator[Figure]:
     phases = iter(range(1, effort.rounds + 2))
     payloads: list[list[str]] = []
 
-    class Seen(reporters.Silent):
+    class Seen(opened_services.Silent):
         def __init__(self) -> None:
             self.moments: list[float] = []
 

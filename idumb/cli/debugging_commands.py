@@ -12,7 +12,7 @@ Look into the events of a run.
 
 RUN is a phase, whose newest run it is, or the beginning of the id of a run. What is known about a failed task is in
 idumb show TASK --debug."""
-debug_command = options.Group("debug", _TEXT)
+debug_command = options.Group("debug", help=_TEXT)
 
 
 @options.command("inspect", group=debug_command, opens=options.READS)

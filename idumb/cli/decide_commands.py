@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import options
+from idumb.cli import arguments, options
 from idumb.domain.action import Answer
 from idumb.domain.runs import handoff
 from idumb.system.files import user_folders
@@ -87,7 +87,7 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
     if unclear is not None:
         raise click.UsageError(f"--answer takes QUESTION=yes or QUESTION=no, not {unclear!r}.")
     with options.services(writes=True) as services:
-        phase = options.phase_id(phase, services.root)
+        phase = arguments.phase_id(phase, services.root)
         if revoke:
             return approve.revoke(services, phase, user_folders.user_name())
         return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
@@ -134,12 +134,12 @@ def drop_command(services: options.Container, target: str, why: str) -> Result:
     """
     from idumb.app.running import task_overrides
 
-    return task_overrides.drop(services, options.phase_id(target, services.root), why, user_folders.user_name())
+    return task_overrides.drop(services, arguments.phase_id(target, services.root), why, user_folders.user_name())
 
 
 handoff_command = options.Group(
     "handoff",
-    """List, show and update handoffs.
+    help="""List, show and update handoffs.
 
     A finished task hands its work to each receiver that the plan lists under "Handoff to". ID is the id of a handoff,
     the beginning of an id, or a task with a single handoff.
@@ -184,7 +184,7 @@ def update_handoff_command(services: options.Container, id: str, status: str, wh
 
 dlq_command = options.Group(
     "dlq",
-    """List failed tasks and runs; retry or remove one.
+    help="""List failed tasks and runs; retry or remove one.
 
     A dead letter is a task or run that failed and has no attempt left. Its class is transient (a retry may succeed),
     permanent (the plan or the files must change) or system (the machine or its programs must be fixed). ID may be a

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import completion, options, output
+from idumb.cli import arguments, options, output
 from idumb.domain.action import Action
 
 
@@ -103,7 +103,7 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
         place = os.path.join(path, f"phase-{phase}.html")
         raise InputError("file.folder", f"{path} is a folder.", hint=Action.of("report", phase, "--html", place))
     if not _is_page(path):
-        options.require_free(path)
+        arguments.require_free(path)
     from idumb.app.reading import report_page
     from idumb.system.files import atomic_write
     from idumb.views import page
@@ -130,7 +130,7 @@ _HEAD = 4096  # bytes
 
 
 @options.command("next", text="status.upcoming")
-@click.argument("phase", required=False, shell_complete=completion.phases)
+@click.argument("phase", required=False, shell_complete=arguments.phases)
 def next_command(phase: str | None) -> Result:
     """Show what comes next, and what the other tasks wait for.
 
@@ -165,13 +165,13 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 
 
 @options.command("log")
-@click.argument("phase", required=False, shell_complete=completion.phases)
+@click.argument("phase", required=False, shell_complete=arguments.phases)
 @click.option("--phase", "of_phase", metavar="PHASE", help="The same as PHASE.")
 @click.option("--workflow", metavar="NAME", help="The newest run of this workflow.")
 @click.option("--run", help="Only events of this run.")
 @click.option("--task", help="Only events of this task.")
 @click.option("--kind", help="Only this kind (attempt.started) or alias (step_started); idumb help events lists them.")
-@click.option("--since", metavar="TIME", callback=options.moment, help="Only from this time on (ISO 8601, UTC).")
+@click.option("--since", metavar="TIME", callback=arguments.moment, help="Only from this time on (ISO 8601, UTC).")
 @click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of the newest.")
 @click.option("--follow", is_flag=True, help="Print events as they come, until the run ends.")
 def log_command(
@@ -202,7 +202,7 @@ def log_command(
 
 
 @options.command("watch")
-@click.argument("phase", required=False, shell_complete=completion.phases)
+@click.argument("phase", required=False, shell_complete=arguments.phases)
 @click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
 @click.option("--bell", is_flag=True, help="Ring the terminal when the run ends or waits for you.")
 @options.view("all", "Show every phase as idumb status does, with the newest events.", "look.everything")
@@ -226,7 +226,7 @@ def watch_command(phase: str | None, view: str | None, *, once: bool, bell: bool
 
 
 @options.command("metrics")
-@click.option("--since", metavar="TIME", callback=options.moment, help="Only from this time on (ISO 8601, UTC).")
+@click.option("--since", metavar="TIME", callback=arguments.moment, help="Only from this time on (ISO 8601, UTC).")
 @options.view("prometheus", "Print the figures as Prometheus reads them.")
 def metrics_command(since: str | None, view: str | None) -> Result:
     """Show figures over all runs: how tasks end, what agents use.
@@ -242,7 +242,7 @@ def metrics_command(since: str | None, view: str | None) -> Result:
         return metrics.metrics(services, since)
 
 
-audit_command = options.Group("audit", "Verify the event log, or what a run left behind.")
+audit_command = options.Group("audit", help="Verify the event log, or what a run left behind.")
 
 
 @options.command("verify", group=audit_command, opens=options.ANYWHERE)
@@ -299,15 +299,15 @@ def bundle_command(phase: str, file: str | None, key: str | None) -> Result:
             return made
         answer, written = attestation.files(services, made, file, key)
     for path in written:
-        options.require_free(path)
+        arguments.require_free(path)
     for path, data in written.items():
         atomic_write.create(path, data, mode=0o644)
     return answer
 
 
 @options.command("prove", text="prove.prove")
-@click.argument("phase", required=False, shell_complete=completion.phases)
-@click.argument("task", required=False, shell_complete=completion.tasks)
+@click.argument("phase", required=False, shell_complete=arguments.phases)
+@click.argument("task", required=False, shell_complete=arguments.tasks)
 @click.option("--commit", metavar="COMMIT", help="Prove this commit, which is checked out, and compare with no record.")
 @click.option("--summary", metavar="FILE", help="Append the result to this file, as Markdown.")
 @options.approve("Agree to run the commands of this contract, with --commit.")
@@ -335,7 +335,7 @@ def prove_command(
         file = None
         if summary is not None:  # before the work, so that a wrong name costs nothing
             file = stack.enter_context(open(summary, "a", encoding="utf-8", errors="backslashreplace"))
-        phase = phase and options.phase_id(phase, services.root)
+        phase = phase and arguments.phase_id(phase, services.root)
         result = prove.prove(services, phase, task, commit=commit or "", approved=approve)
         if file is not None:
             file.write(output.redacted(answer.render("prove.summary", result.data)))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
 import click
 
 from idumb import __version__
-from idumb.cli import mistyped, output
+from idumb.cli import options, output
 from idumb.domain import errors
 
 _GROUPS = {
@@ -22,11 +25,12 @@ _GROUPS = {
     "Set up": ("init", "install", "doctor", "config", "backup", "archive", "deinit", "schema", "help"),
     "For agents": ("mcp", "start", "take", "submit", "give-up", "fake-model"),
 }
-"""Every command, by the group whose module has it, `debug` apart: a command imports the module of its group only."""
+"""Every command, by the group whose module has it, but for `_APART`: a command imports this module only."""
 
 _EVERYDAY = ("init", "plan-phase", "check-plan", "execute-phase", "status", "show", "decide", "resume")
+_APART = {"debug": "debugging", "rollback": "run", "undo": "run"}
 _MODULES = {name: title.lower().replace(" ", "_") for title, names in _GROUPS.items() for name in names}
-_MODULES["debug"] = "debugging"
+_MODULES |= _APART
 GROUPS = {"Everyday": _EVERYDAY} | {
     title: tuple(name for name in names if name not in _EVERYDAY) for title, names in _GROUPS.items()
 }
@@ -39,10 +43,27 @@ _ELSEWHERE = {
 """Words of other programs, with what to type here."""
 
 
-class LazyGroup(mistyped.Group):
-    """Imports a command's module only to run it or to show help."""
+_AGAIN = "then run the command again; idumb status shows where you are"
+_LOOK = "Check the owner and mode of this path and its folder"
+_SYSTEM_ERRORS = {
+    errno.ENOSPC: ("system.full", "No space left on the disk", f"Free disk space, {_AGAIN}"),
+    errno.EDQUOT: ("system.full", "Disk quota exceeded", f"Free disk space, {_AGAIN}"),
+    errno.EROFS: ("system.read-only", "Read-only file system", f"Make it writable, {_AGAIN}"),
+    errno.EACCES: ("system.denied", "Permission denied", _LOOK),
+    errno.EPERM: ("system.denied", "Operation not permitted", _LOOK),
+    errno.EIO: ("system.disk", "Disk error", f"Check the disk, {_AGAIN}"),
+    errno.EMFILE: ("system.files", "Too many open files", f"Raise the limit (ulimit -n), {_AGAIN}"),
+    errno.ENFILE: ("system.files", "Too many open files on this system", f"Close other programs, {_AGAIN}"),
+    errno.ENOMEM: ("system.memory", "Out of memory", f"Close other programs, {_AGAIN}"),
+    errno.EAGAIN: ("system.memory", "Cannot start another process", f"Close other programs, {_AGAIN}"),
+}
+"""Code, message and hint by errno. libgit2 gives no errno, only the text."""
+_PATH_CODES = ("system.read-only", "system.denied", "system.refused")
+_OTHER = ("system.refused", "The operating system refused", f"Fix this, {_AGAIN}")
 
-    elsewhere = _ELSEWHERE
+
+class LazyGroup(options.Group):
+    """Imports a command's module only to run it or to show help."""
 
     def sections(self) -> Mapping[str, Sequence[str]]:
         return GROUPS
@@ -58,6 +79,7 @@ class LazyGroup(mistyped.Group):
 
 @click.group(
     cls=LazyGroup,
+    elsewhere=_ELSEWHERE,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="idumb COMMAND --help shows its options; idumb help lists the documentation.",
 )
@@ -103,24 +125,13 @@ def failed(problem: BaseException, argv: Sequence[str]) -> int:
     if error.code == "internal" and "--traceback" in argv:
         raise problem
     try:
-        code = output.fail(named(argv), error, as_json="--json" in argv)
+        code = output.fail(output.named(argv), error, as_json="--json" in argv)
         output.write(sys.stdout, "")
     except OSError as unwritable:
         unwritten = output.unwritten(unwritable)
         # A terminal that was closed sent the signal and cannot be written to; the signal decides the exit code.
         return error.exit_code if isinstance(error, errors.Interrupted) else unwritten
     return code
-
-
-def named(argv: Sequence[str]) -> str:
-    """Return the command of a command line as it was typed, also if there is none of that name."""
-    words = iter(argv)
-    for word in words:
-        if word == "--set":
-            next(words, None)
-        elif not word.startswith("-"):
-            return word
-    return "idumb"
 
 
 def _explain(problem: BaseException, argv: Sequence[str]) -> errors.IdumbError:
@@ -134,19 +145,53 @@ def _explain(problem: BaseException, argv: Sequence[str]) -> errors.IdumbError:
     if isinstance(problem, (click.Abort, KeyboardInterrupt)):
         return errors.Interrupted(2)
     if isinstance(problem, OSError):
-        from idumb.cli import system_errors
-
-        return system_errors.explain(problem)
+        return of_system(problem)
     return output.defect(problem)
 
 
 def _usage(problem: click.UsageError, argv: Sequence[str]) -> errors.UsageError:
     """Return a usage error, which names the nearest word that exists if a word is mistyped."""
     if isinstance(problem, click.NoSuchOption):
-        problem = mistyped.option(problem)
+        problem = options.unknown_option(problem)
     nearest, message = getattr(problem, "nearest", None), problem.format_message()
-    path = (
-        problem.ctx.command_path if problem.ctx else " ".join(["idumb", *(w for w in [named(argv)] if w in COMMANDS)])
-    )
+    typed = output.named(argv)
+    path = problem.ctx.command_path if problem.ctx else f"idumb {typed}" if typed in COMMANDS else "idumb"
     details = {"nearest": nearest, "evidence": [message]} if nearest else {}
     return errors.UsageError("usage", message, hint=f"{path} --help", details=details)
+
+
+def of_system(problem: OSError) -> errors.IdumbError:
+    """Return the error for one of the system. Only completed work is recorded, so the same command can continue."""
+    from idumb.system.files import file_systems, user_folders
+
+    number = problem.errno or _number(str(problem))
+    code, summary, hint = _SYSTEM_ERRORS.get(number, _OTHER)
+    path = _path(problem)
+    if code in _PATH_CODES and _is_part(path, user_folders.path()):
+        summary = f"Cannot use the state directory {user_folders.path()}"
+        hint = f"Make it writable, or set XDG_STATE_HOME to another folder, {_AGAIN}"
+    reason = problem.strerror or str(problem)
+    message = f"{summary}: {reason}" if path in reason else f"{summary}: {path}: {reason}"
+    if code == "system.full":
+        message += file_systems.described(path)
+    return errors.Refusal(code, message, hint=hint, details={"path": path})
+
+
+def _is_part(path: str, state: str) -> bool:
+    """Return whether a path is in or above the state directory, but not above the current folder."""
+    here = os.getcwd()
+    if path == state or path.startswith(f"{state}/"):
+        return True
+    return state.startswith(f"{path}/") and not f"{here}/".startswith(f"{path.rstrip('/')}/")
+
+
+def _number(message: str) -> int:
+    return next((number for number in _SYSTEM_ERRORS if message.rstrip().endswith(os.strerror(number))), 0)
+
+
+def _path(problem: OSError) -> str:
+    """Return the absolute path that failed: from the error, from libgit2's text, or the current folder."""
+    if isinstance(problem.filename, (str, bytes)):
+        return os.path.abspath(os.fsdecode(problem.filename))
+    quoted = re.search(r"'(/[^']+)'", str(problem))
+    return quoted[1] if quoted else os.getcwd()

@@ -1,21 +1,26 @@
-"""Opens and closes the services that a command runs with."""
+"""Opens and closes the services that a command runs with, and reports the progress of a run."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
 from idumb.app.ports.process import Asker, Reporter
 from idumb.cli import output
 from idumb.composition.container import Container
+from idumb.domain import notice
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
 from idumb.domain.notice import Notify
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.git import discover
 from idumb.markdown import single_settings
+
+if TYPE_CHECKING:
+    from idumb.domain.runs.event import Event
 
 
 @contextlib.contextmanager
@@ -33,7 +38,7 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
         lambda: _reporter(container, notify, as_json=as_json, events=events, progress=progress),
         lambda number: _report_forced_stop(number, as_json=as_json),
     )
-    container.change_setting = lambda name, value: _change_setting(container, name, value)
+    container.change_setting = functools.partial(_change_setting, container)
     if sys.platform != "win32":
         from idumb.system.processes import signals
 
@@ -84,14 +89,12 @@ def _change_setting(container: Container, name: str, value: str) -> None:
 
 
 def _reporter(container: Container, notify: Notify | None, *, as_json: bool, events: bool, progress: bool) -> Reporter:
-    from idumb.cli import reporters
-
-    shown: Reporter
+    shown: Reporter = Silent()
     if events:
-        shown = reporters.EventLines(sys.stdout)
-    else:
-        shown = reporters.Silent() if as_json or not progress else reporters.for_people(container)
-    return shown if notify is None else reporters.Notifying(shown, notify, container.root)
+        shown = EventLines(sys.stdout)
+    elif progress and not as_json:
+        shown = for_people(container)
+    return shown if notify is None else Notifying(shown, notify, container.root)
 
 
 def _report_forced_stop(number: int, *, as_json: bool) -> None:
@@ -100,7 +103,6 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         return  # the command has its answer and is about to exit
     import json
 
-    from idumb.cli import main
     from idumb.domain import refusals
     from idumb.views import answer
 
@@ -113,8 +115,85 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         "details": refusals.failed(message, {}, interrupted=True),
     }
     if as_json:
-        os.write(1, json.dumps(answer.whole(main.named(sys.argv[1:]), data={}, error=error)).encode("ascii") + b"\n")
+        os.write(1, json.dumps(answer.whole(output.named(sys.argv[1:]), data={}, error=error)).encode("ascii") + b"\n")
     else:
         if sys.stderr is not None and sys.stderr.isatty():
             os.write(2, b"\x1b[?25h\n")  # the live display hides the cursor
         os.write(2, f"idumb: {message} [{interrupted.code}]\n  next: {interrupted.hint}\n".encode("ascii"))
+
+
+class Silent:
+    """Adds notes to the answer's warnings."""
+
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        pass
+
+    def event(self, event: Event) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        output.note(text)
+
+
+class EventLines(Silent):
+    """Writes each durable event and each note as a JSON line. The run continues if the reader goes away."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from idumb.views.terminal.plain_progress import QuietStream
+
+        self._stream = QuietStream(stream)
+
+    def event(self, event: Event) -> None:
+        self._write(event.as_dict())
+
+    def note(self, text: str) -> None:
+        self._write({"kind": "note", "task": None, "payload": {"text": text}})
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._stream.write(output.as_line(line))
+        self._stream.flush()
+
+
+class Notifying:
+    """Passes everything to another reporter, and sends notices as the user's own file says."""
+
+    def __init__(self, inner: Reporter, notify: Notify, repository: str) -> None:
+        self._inner, self._notify, self._repository = inner, notify, repository
+        self._asked = False
+
+    def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
+        self._inner.begin(titles, statuses)
+
+    def note(self, text: str) -> None:
+        self._inner.note(text)
+
+    def event(self, event: Event) -> None:
+        self._inner.event(event)
+        told = notice.of_event(event, asked=self._asked)
+        self._asked = self._asked or event.kind == "decision.asked"
+        if told is not None and told["kind"] in self._notify.on:
+            from idumb.system.processes import notices
+
+            texts = {name: output.redacted(text) for name, text in told.items()}
+            notices.send({**texts, "repository": self._repository}, self._notify.ways)
+
+    def stop(self) -> None:
+        stop = getattr(self._inner, "stop", None)
+        if stop is not None:
+            stop()
+
+
+def for_people(services: Container) -> Reporter:
+    """Return a live display if the terminal can draw one, else plain lines."""
+    from idumb.system.processes import child_process
+
+    variables = child_process.environment(["TERM", "CI", "TTY_COMPATIBLE"])
+    capable = variables.get("TERM", "dumb") not in {"dumb", "unknown"} and variables.get("TTY_COMPATIBLE") != "0"
+    if sys.stderr.isatty() and capable and "CI" not in variables:
+        from idumb.cli import watching
+        from idumb.views.terminal.live_progress import LiveProgress
+
+        return LiveProgress(sys.stderr, output.shown, sight=watching.Sight(services, os.getpid()))
+    from idumb.views.terminal.plain_progress import PlainProgress
+
+    return PlainProgress(sys.stderr, escape=output.shown)

@@ -1,23 +1,23 @@
-"""Options that several commands share, and how their values name files and phases."""
+"""How a command is made: its group, the options that several commands share, and the services that it gets."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
-import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from idumb.cli import completion, mistyped, output
-from idumb.domain.action import Action
+from idumb.cli import arguments, output
+from idumb.domain import errors, finding
 
 if TYPE_CHECKING:
     from idumb.app.core.result import Result
-    from idumb.app.core.services import Services
     from idumb.composition.container import Container as Container  # noqa: PLC0414 - of the signatures of commands
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,17 +26,9 @@ _EVERYWHERE = (
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
     click.Option(["--traceback"], is_flag=True, hidden=True, expose_value=False),
 )
-phase = click.argument("phase", shell_complete=completion.phases)
-task = click.argument("task", shell_complete=completion.tasks)
+phase = click.argument("phase", shell_complete=arguments.phases)
+task = click.argument("task", shell_complete=arguments.tasks)
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
-
-
-class Group(mistyped.Group):
-    """Several commands under one name, such as `idumb dlq list`."""
-
-    def __init__(self, name: str, words: str, elsewhere: Mapping[str, str] | None = None) -> None:
-        super().__init__(name, help=words, no_args_is_help=False)
-        self.elsewhere = elsewhere or {}
 
 
 READS: Mapping[str, bool] = {}
@@ -94,6 +86,99 @@ def command(
     return decorate
 
 
+@contextlib.contextmanager
+def services(*, progress: bool = False, writes: bool = False, initialised: bool = True) -> Iterator[Container]:
+    """Yield the services of the repository that contains the current folder; see `opened_services`.
+
+    `initialised`: whether the command needs a repository in which idumb is set up (`state.not-initialised`).
+    """
+    from idumb.app.worktree import preconditions
+    from idumb.cli import opened_services
+
+    forms = {name: flag(name) for name in ("as_json", "events")}
+    with opened_services.opened(**forms, progress=progress, writes=writes) as container:
+        container.typed = _typed(click.get_current_context().find_root().obj or ())
+        if initialised:
+            preconditions.require_initialised(container)
+        yield container
+
+
+_ANSWERS = frozenset({"--approve", "--hash"})
+_FORMS = frozenset({"--json", "--events", "--traceback", "--yes"})
+
+
+def _typed(line: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line without consent, answers, and forms of the output."""
+    words: list[str] = []
+    for before, word in zip(("", *line), line, strict=False):
+        option = word.partition("=")[0]
+        if option not in _ANSWERS | _FORMS and before not in _ANSWERS:
+            words.append(word)
+    end = words.index("--") if "--" in words else len(words)
+    if not any(word.startswith("-") for word in words[end + 1 :]):  # then the mark separates nothing
+        del words[end : end + 1]
+    return tuple(words)
+
+
+class Group(click.Group):
+    """Commands under one name, as in `idumb dlq list`. `elsewhere`: words of other programs, with what to type here."""
+
+    def __init__(self, name: str | None, elsewhere: Mapping[str, str] | None = None, **more: Any) -> None:
+        super().__init__(name, no_args_is_help=False, **more)
+        self.elsewhere = elsewhere or {}
+
+    def sections(self) -> Mapping[str, Sequence[str]]:
+        """Return the names of the commands, by the heading under which the help lists them."""
+        return {"Commands": list(self.commands)}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for names in self.sections().values() for name in names]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List each command with the first paragraph of its help, whole: click would cut it at the width."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, names in self.sections().items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl([(n.ljust(width), (c.help or "").partition("\n\n")[0]) for n, c in commands if c])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if not args or args[0] in names or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        word, place = args[0], ctx.command_path.partition(" ")[2]
+        message = f"No such command '{f'{place} {word}'.strip()}'."
+        if word in self.elsewhere:
+            named = itertools.takewhile(lambda each: not each.startswith("-"), args[1:])  # options differ
+            hint = self.elsewhere[word].format(shlex.join(named) or ("W1" if place else "")).rstrip()
+            raise errors.UsageError("usage", message, hint=hint)
+        longer = (name for name in names if len(word) > 2 and name.startswith(word))
+        raise _Mistyped(message, next(longer, None) or finding.nearest(word, names), ctx)
+
+
+class _Mistyped(click.UsageError):
+    """A word that does not exist. `nearest` is what the user probably meant, or None."""
+
+    def __init__(self, message: str, nearest: str | None, ctx: click.Context | None) -> None:
+        super().__init__(suggest(message, nearest), ctx)
+        self.nearest = nearest
+
+
+def unknown_option(problem: click.NoSuchOption) -> _Mistyped:
+    """Return the error for an unknown option. Hidden options are not suggested."""
+    ctx, word = problem.ctx, problem.option_name
+    shown = [p for p in ctx.command.get_params(ctx) if isinstance(p, click.Option) and not p.hidden] if ctx else []
+    # Without their dashes, which all have: `--reason` would otherwise resemble `--json`.
+    names = {n.lstrip("-"): n for candidate in shown for n in (*candidate.opts, *candidate.secondary_opts)}
+    return _Mistyped(f"No such option {word!r}.", names.get(finding.nearest(word.lstrip("-"), names) or ""), ctx)
+
+
+def suggest(message: str, nearest: str | None) -> str:
+    return f"{message} Did you mean {nearest!r}?" if nearest else message
+
+
 def view(name: str, words: str, text: str = "") -> Callable[[F], F]:
     """Add an option that selects another text for the answer; the command receives that as `view`."""
     return click.option(f"--{name}", "view", flag_value=text or name, help=words)
@@ -111,9 +196,7 @@ def require_person(word: str) -> None:
     inside = status_view.surrounding_agent(os.getcwd())
     if inside is None:
         return
-    from idumb.domain.errors import Refusal
-
-    raise Refusal(
+    raise errors.Refusal(
         "agent.not-a-person",
         f"Only a person may use {word}, and this command runs inside {inside}. Nothing was done.",
         hint="Ask a person to run it in their own terminal",
@@ -187,157 +270,6 @@ running = together(
     events,
 )
 """The options of every command that runs tasks; except --events, they are the fields of its `Request`."""
-
-
-def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Return an ISO 8601 date or time in the spelling of the log, in UTC. Other spellings would match no event."""
-    from datetime import UTC, datetime
-
-    if value is None:
-        return None
-    try:
-        time = datetime.fromisoformat(value)
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} is not a time. Write 2026-01-31 or 2026-01-31T12:00:00Z.", ctx, param
-        ) from None
-    utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-@contextlib.contextmanager
-def services(*, progress: bool = False, writes: bool = False, initialised: bool = True) -> Iterator[Container]:
-    """Yield the services of the repository that contains the current folder; see `opened_services`.
-
-    `initialised`: whether the command needs a repository in which idumb is set up (`state.not-initialised`).
-    """
-    from idumb.app.worktree import preconditions
-    from idumb.cli import opened_services
-
-    forms = {name: flag(name) for name in ("as_json", "events")}
-    with opened_services.opened(**forms, progress=progress, writes=writes) as container:
-        container.typed = _typed(click.get_current_context().find_root().obj or ())
-        if initialised:
-            preconditions.require_initialised(container)
-        yield container
-
-
-_ANSWERS = frozenset({"--approve", "--hash"})
-_FORMS = frozenset({"--json", "--events", "--traceback", "--yes"})
-
-
-def _typed(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line without consent, answers, and forms of the output."""
-    words: list[str] = []
-    for before, word in zip(("", *arguments), arguments, strict=False):
-        option = word.partition("=")[0]
-        if option not in _ANSWERS | _FORMS and before not in _ANSWERS:
-            words.append(word)
-    end = words.index("--") if "--" in words else len(words)
-    if not any(word.startswith("-") for word in words[end + 1 :]):  # then the mark separates nothing
-        del words[end : end + 1]
-    return tuple(words)
-
-
-def step_plan_path(file: str, root: str) -> str:
-    """Return the path of a step plan from the repository's root. Links in its folder are resolved.
-
-    A name without a folder that is no file here is returned unchanged: it may be a phase.
-    """
-    folder, name = os.path.split(os.path.join(os.getcwd(), file))
-    if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
-        return file
-    return os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(root)).replace(os.sep, "/")
-
-
-def phase_id(phase: str, root: str) -> str:
-    """Return the phase of a phase, plan file or step plan; the path of a step plan is made relative to the root."""
-    from idumb.domain.plans import phase_ids
-
-    if phase.endswith(phase_ids.SUFFIXES) and os.path.isfile(phase):
-        return step_plan_path(phase, root)
-    path = plan_file(phase, root)
-    return phase if path is None else phase_of_file(path) or phase
-
-
-def plan_file(name: str, root: str) -> str | None:
-    """Return the path of a plan in Markdown from the repository's root, or None if the name is no such file."""
-    return step_plan_path(name, root) if name.endswith(".md") and os.path.isfile(name) else None
-
-
-def source_path(name: str, services: Services) -> str:
-    """Return the path of a file or folder from the project's folder; outside the repository, an absolute one.
-
-    Elsewhere in the repository it begins with `../`, so that the plan names the same file in every clone.
-    """
-    if not name:
-        from idumb.domain.errors import InputError
-
-        raise InputError("import.no-path", "No file or folder was named.", hint=Action.of("import", "--help"))
-    whole, root = os.path.realpath(name), os.path.realpath(services.root)
-    top = root.removesuffix(f"/{services.folder}") if services.folder else root
-    inside = whole == top or whole.startswith(top.rstrip("/") + "/")
-    return os.path.relpath(whole, root).replace(os.sep, "/") if inside else whole
-
-
-def phase_of_file(path: str) -> str | None:
-    """Return the phase whose folder holds a plan; None for a file elsewhere."""
-    from idumb.domain.plans import phase_ids
-
-    match = _IN_PHASE.fullmatch(path)
-    if match is None:
-        return None
-    if match[1] == "phases":
-        return match[2]
-    return next(filter(None, (kind.phase_of(path) for kind in phase_ids.NUMBERED)), None)
-
-
-_IN_PHASE = re.compile(r"\.planning/(phases|quick|workflows)/([^/]+)/[^/]*PLAN\.md")
-
-
-def declared_path(path: str, root: str) -> str:
-    """Return a path that a task declares, from the repository's root. The file need not exist; links are not resolved.
-
-    A slash at the end stays: it declares a folder. An absolute path is returned unchanged: plan checks reject it.
-    """
-    if os.path.isabs(path):
-        return path
-    relative = os.path.relpath(os.path.join(os.path.realpath(os.getcwd()), path), os.path.realpath(root))
-    return relative.replace(os.sep, "/") + "/" * path.endswith("/")
-
-
-def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return the values of an option that is written NAME=VALUE, by their names."""
-    values = dict(text.partition("=")[::2] for text in texts if "=" in text)
-    if len(values) < len(texts):
-        raise click.UsageError(f"{option} needs a value: {option} NAME=VALUE, each name once.")
-    return values
-
-
-def require_free(path: str) -> None:
-    """Refuse to write a file where something is already. InputError `file.exists`."""
-    from idumb.domain.errors import InputError
-
-    if os.path.lexists(path):
-        raise InputError("file.exists", f"{path} already exists.", hint="Choose another name, or move it away")
-
-
-_LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports it as too large
-
-
-def read_text(name: str, command: str) -> str:
-    """Return the text of a regular file, or of standard input for `-`. Undecodable bytes become surrogates."""
-    from idumb.domain.errors import InputError
-    from idumb.system.files import named_files
-
-    try:
-        if name == "-":
-            return sys.stdin.buffer.read(_LARGEST_TEXT).decode("utf-8", "surrogateescape")
-        return named_files.read(name, _LARGEST_TEXT).decode("utf-8", "surrogateescape")
-    except OSError as problem:
-        message = f"Cannot read {name}: {problem.strerror or problem}"
-        hint = f"Name a file, or - for standard input (idumb {command} --help)"
-        raise InputError("file.unreadable", message, hint=hint) from problem
 
 
 def progress_writer() -> Callable[[str], None]:

@@ -94,6 +94,17 @@ def _error(result: Result) -> dict[str, Any] | None:
     return {"code": code, "message": message, "hint": hint, "details": details}
 
 
+def named(argv: Sequence[str]) -> str:
+    """Return the command of a command line as it was typed, also if there is none of that name."""
+    words = iter(argv)
+    for word in words:
+        if word == "--set":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return "idumb"
+
+
 def has_printed_object() -> bool:
     return bool(_objects)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import options
+from idumb.cli import arguments, options
 from idumb.system.files import user_folders
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 plan_command = options.Group(
     "plan",
-    """Write a plan, add a task to one, or prepare planning.
+    help="""Write a plan, add a task to one, or prepare planning.
 
     Each task depends on the one before it. FILES is written as in a plan, such as 'create a.py, modify b.py'; a path
     without a verb is modified if it exists, else created.
@@ -101,7 +101,7 @@ def add_task_command(
     from idumb.domain.plans.new_task import NewTask
 
     needed, new = tuple(id for id in depends_on if id != "none"), tuple(NewTask(*task) for task in tasks)
-    phase = options.phase_id(phase, services.root)
+    phase = arguments.phase_id(phase, services.root)
     request = new_tasks.Addition(phase, tasks=new, depends_on=needed if depends_on else None, **given)
     return new_tasks.add(services, request, _shipped, _asked(services), user_folders.user_name())
 
@@ -133,7 +133,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
     request = plan_phase.Request(
         phase,
         template=shipped_files.template("phase-plan.md") if from_template else None,
-        offered=None if source is None else options.read_text(source, "plan-phase"),
+        offered=None if source is None else arguments.read_text(source, "plan-phase"),
         **flags,
     )
     with options.services(writes=True, progress=True) as services:
@@ -173,17 +173,17 @@ def check_plan_command(
         if view == "diff":
             from idumb.app.contract import changed_contract
 
-            return _with_next(services, changed_contract.show(services, options.phase_id(phase, services.root)))
+            return _with_next(services, changed_contract.show(services, arguments.phase_id(phase, services.root)))
         import gc
 
         if not run_checks:
             gc.disable()
         from idumb.app.review import check_plan
 
-        path = options.plan_file(phase, services.root)
-        if path is not None and options.phase_of_file(path) is None:
+        path = arguments.plan_file(phase, services.root)
+        if path is not None and arguments.phase_of_file(path) is None:
             return check_plan.check_file(services, path, expected=expected, mode=mode)
-        phase = options.phase_id(phase, services.root)
+        phase = arguments.phase_id(phase, services.root)
         result = check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
         return _with_next(services, result)
 
@@ -204,7 +204,7 @@ def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Resul
 
     if answers and (flags["more"] or flags["usual"]):
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
-    answer_by_id = options.pairs("--answer", answers)
+    answer_by_id = arguments.pairs("--answer", answers)
     with options.services(progress=True) as services:
         words = _asked(services)
         read = None if words is None else lambda question: words(question.text, question.why)
@@ -226,7 +226,7 @@ def research_command(phase: str, source: str | None, **flags: Any) -> Result:
 
     if sum((flags["again"], flags["ask"], source is not None)) > 1:
         raise click.UsageError("Use only one of --again, --from and --ask.")
-    offered = None if source is None else options.read_text(source, "research")
+    offered = None if source is None else arguments.read_text(source, "research")
     with options.services(writes=True, progress=True) as services:
         return phase_research.research(services, phase, options.progress_writer(), offered=offered, **flags)
 
@@ -277,14 +277,14 @@ def amend_command(
 
     amendments = [Amendment(WIDEN, task, claim=parse_claim(text)) for task, text in widen]
     amendments += [Amendment(DROP, task, other) for task, other in drops]
-    amendments += [Amendment(ADD, None, options.read_text(name, "amend")) for name in tasks]
+    amendments += [Amendment(ADD, None, arguments.read_text(name, "amend")) for name in tasks]
     amendments += [Amendment(DECIDE, None, text) for text in decisions]
     if not all(text.strip() for text in decisions):
         raise click.UsageError("--decision needs a text.")
     if flags["from_file"] and (amendments or flags["deviations"]):
         raise click.UsageError("--from-file adopts the plan as it is; the other amendments write to it. Choose one.")
     with options.services(writes=True) as services:
-        request = amend.Request(options.phase_id(phase, services.root), tuple(amendments), **flags)
+        request = amend.Request(arguments.phase_id(phase, services.root), tuple(amendments), **flags)
         return amend.amend(services, request, user_folders.user_name())
 
 
@@ -301,7 +301,7 @@ def graph_command(services: options.Container, phase: str, form: str) -> Result:
     from idumb.app.review import check_plan
     from idumb.views import graph as views
 
-    return check_plan.show_graph(services, options.phase_id(phase, services.root), getattr(views, form))
+    return check_plan.show_graph(services, arguments.phase_id(phase, services.root), getattr(views, form))
 
 
 @options.command("import", text="plan.import_plan", opens=options.WRITES)
@@ -328,5 +328,5 @@ def import_command(services: options.Container, path: str, kind: str | None, **f
     """
     from idumb.app.planning import import_plan
 
-    place = options.source_path(path, services)
+    place = arguments.source_path(path, services)
     return import_plan.run(services, import_plan.Request(place, kind, **flags), user_folders.user_name())

@@ -1,4 +1,4 @@
-"""The commands of the group Run: run phases, step plans and single tasks; stop and verify them."""
+"""The commands of the groups Run and Undo: run phases and single tasks, stop and verify them, roll them back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import options
+from idumb.cli import arguments, options
 from idumb.system.files import user_folders
 
 
@@ -37,12 +37,12 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
         from idumb.app.reading import next_task
 
         with options.services() as services:
-            return next_task.prepare(services, options.phase_id(phase, services.root))
+            return next_task.prepare(services, arguments.phase_id(phase, services.root))
     from idumb.app.running import dry_run, execute_phase, resume
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
-        request = Request(options.phase_id(phase, services.root), **flags)
+        request = Request(arguments.phase_id(phase, services.root), **flags)
         if request.rehearsal:
             return dry_run.rehearse(services, request)
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
@@ -72,7 +72,7 @@ def resume_command(
     from idumb.app.running import ended_run
     from idumb.app.running.run_request import Request
 
-    request = Request(options.phase_id(phase, services.root), command="resume", **flags)
+    request = Request(arguments.phase_id(phase, services.root), command="resume", **flags)
     if not (judge or guidance) and (nothing := ended_run.answer(services, request.phase, judged=request.verify)):
         return nothing
     from idumb.app.running import resume  # it loads the engine
@@ -100,8 +100,8 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
     from idumb.app.running import dry_run, execute_phase
     from idumb.app.running.run_request import Request
 
-    path = options.step_plan_path(file, services.root)
-    phase = options.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
+    path = arguments.step_plan_path(file, services.root)
+    phase = arguments.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
     request = Request(phase, command="execute", **flags)
     return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
@@ -142,7 +142,7 @@ def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], *
         def exists(path: str) -> bool:
             return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
 
-        named = new_task.named(files, exists, lambda path: options.declared_path(path, services.root))
+        named = new_task.named(files, exists, lambda path: arguments.declared_path(path, services.root))
         quick_request = QuickRequest(task, named if files else None, **given)
         request = Request("", approve=approve, command="quick")
         result = execute_phase.run_quick(services, quick_request, request)
@@ -183,7 +183,7 @@ def verify_work_command(services: options.Container, phase: str, **flags: Any) -
     """  # noqa: D301 - click keeps the lines of a list behind this character
     from idumb.app.verify import verify_work
 
-    return verify_work.verify(services, options.phase_id(phase, services.root), **flags)
+    return verify_work.verify(services, arguments.phase_id(phase, services.root), **flags)
 
 
 @options.command("stop", person=True)
@@ -202,3 +202,37 @@ def stop_command(after_task: bool, why: str, force: bool) -> Result:
 
     with options.services() as services:
         return stop.stop(services, after_task=after_task, force=force, why=why, by=user_folders.user_name())
+
+
+@options.command("rollback", person=True, text="run.rolled_back", opens=options.RUNS)
+@options.phase
+@click.option("--to", metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
+@options.many("--past", "TASK", "Roll back past this irreversible task, although its effects remain.")
+@options.accept_git
+@options.yes
+def rollback_command(services: options.Container, phase: str, to: str | None, **flags: Any) -> Result:
+    """Return to the checkpoint after a task, or to the start.
+
+    Saves the current state, restores only the files that the rolled-back tasks changed, and adds a commit to the
+    branch. `idumb undo` reverses it. The rollback commands of compensatable tasks run first. To roll back past an
+    irreversible task, name it with --past.
+    """
+    from idumb.app.history import rollback
+
+    return rollback.rollback(services, phase, to, **flags)
+
+
+@options.command("undo", person=True, text="run.rolled_back", opens=options.RUNS)
+@click.option("--operation", metavar="ID", help="The operation to undo; by default the newest one.")
+@options.accept_git
+@options.yes
+def undo_command(services: options.Container, operation: str | None, accept_git: tuple[str, ...], yes: bool) -> Result:
+    """Undo the newest rollback, undo or run.
+
+    Shows the phase, the operation and the files that will change, then asks. --yes needs the operation too: without a
+    terminal, undo refuses and prints the whole command. Restores files exactly as they were before the operation; an
+    operation that is undone already stays undone. To redo, undo the undo.
+    """
+    from idumb.app.history import undo
+
+    return undo.undo(services, operation, yes=yes, accept_git=accept_git)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import main, mistyped, options
+from idumb.cli import main, options
 from idumb.domain import finding
 from idumb.domain.action import Action
 from idumb.domain.errors import UsageError
@@ -103,7 +103,7 @@ def doctor_command(fix: bool, accept_loss: bool) -> Result:
 
 config_command = options.Group(
     "config",
-    """List, read and change settings.
+    help="""List, read and change settings.
 
     Those of the project are in .idumb/config.yaml. Yours, which no repository can set, are in
     ~/.config/idumb/config.yaml.
@@ -236,7 +236,7 @@ def schema_command(name: str | None) -> Result:
     documents = {SNIPPETS: shipped_files.snippets(), **schemas}
     if name not in documents:
         nearest = finding.nearest(name, documents)
-        message = mistyped.suggest(f"There is no schema {name!r}.", nearest)
+        message = options.suggest(f"There is no schema {name!r}.", nearest)
         raise UsageError("usage", message, hint=Action("schema", (nearest,) if nearest else ()))
     return Result({"name": name, "document": documents[name]})
 
@@ -268,6 +268,6 @@ def _text(pages: dict[str, str], topic: str) -> str:
     nearest = finding.nearest(topic, [*pages, *main.COMMANDS])
     raise UsageError(
         "usage",
-        mistyped.suggest(f"No help on {topic!r}.", nearest),
+        options.suggest(f"No help on {topic!r}.", nearest),
         hint=Action.of("help", nearest) if nearest else "idumb help lists the topics",
     )

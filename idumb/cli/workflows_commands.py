@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import options
+from idumb.cli import arguments, options
 from idumb.system.files import user_folders
 
 _ELSEWHERE = {
@@ -22,12 +22,12 @@ _ELSEWHERE = {
 
 workflow_command = options.Group(
     "workflow",
-    """List, show, check and run workflows.
+    help="""List, show, check and run workflows.
 
     A workflow is a Markdown file in .idumb/workflows, in workflows of your configuration folder, or in idumb itself, in
     this order. A run of it is a phase, such as W1: other commands, such as resume, rollback and log, accept it.
     """,
-    _ELSEWHERE,
+    elsewhere=_ELSEWHERE,
 )
 
 
@@ -84,7 +84,7 @@ def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags:
     from idumb.app.running.run_request import Request
     from idumb.app.workflows import start
 
-    given = options.pairs("--input", inputs)
+    given = arguments.pairs("--input", inputs)
     with options.services(progress=True) as services:
         request = Request("", command="workflow", **flags)
         result = start.run(services, name, given, request, source=source, who=user_folders.user_name())

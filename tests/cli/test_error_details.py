@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from idumb.cli import system_errors
+from idumb.cli import main
 from idumb.system.files import file_systems
 from tests.meta import source
 from tests.support import project as projects
@@ -151,7 +151,7 @@ def test_each_system_error_has_its_code_its_path_and_a_next_step() -> None:
         (errno.EAGAIN, "system.memory"),
         (errno.ELOOP, "system.refused"),
     ):
-        explained = system_errors.explain(problem(number, "/somewhere/a.txt"))
+        explained = main.of_system(problem(number, "/somewhere/a.txt"))
         assert (explained.code, explained.exit_code) == (code, 4)
         assert "/somewhere/a.txt" in explained.message
         assert os.strerror(number) in explained.message
@@ -159,13 +159,13 @@ def test_each_system_error_has_its_code_its_path_and_a_next_step() -> None:
 
 
 def test_a_full_disk_is_named_with_the_free_space(tmp_path: Path) -> None:
-    explained = system_errors.explain(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
+    explained = main.of_system(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
     room = file_systems.room(str(tmp_path))
     assert f"({room.mount} has " in explained.message
 
 
 def test_libgit2_messages_are_recognized_without_an_error_number() -> None:
-    explained = system_errors.explain(OSError("failed to make directory '/x/.git/objects/e8': No space left on device"))
+    explained = main.of_system(OSError("failed to make directory '/x/.git/objects/e8': No space left on device"))
     assert explained.code == "system.full"
     assert explained.details == {"path": "/x/.git/objects/e8"}
 
@@ -176,7 +176,7 @@ def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
     for number in (errno.ENOTDIR, errno.EACCES, errno.EROFS):
         for below in ("", "idumb", "idumb/consent/a.json"):
-            explained = system_errors.explain(problem(number, str(tmp_path / "file/state" / below)))
+            explained = main.of_system(problem(number, str(tmp_path / "file/state" / below)))
             assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in explained.message
             assert explained.hint is not None
             assert "XDG_STATE_HOME" in explained.hint

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from idumb.app.planning import plan_phase, planning_rounds
-from idumb.cli import reporters
+from idumb.cli import opened_services
 from idumb.composition.container import Container
 from idumb.domain.action import Answer, Decision
 from tests.support import scripted_roles
@@ -141,7 +141,7 @@ def test_at_a_terminal_a_person_judges_a_disputed_plan_immediately(
             reply = "run" if decision.kind == "consent" else choice
             return None if reply is None else Answer(decision.id, reply, "me")
 
-    services = Container(str(planning.project.folder), Person, reporters.Silent)
+    services = Container(str(planning.project.folder), Person, opened_services.Silent)
     result = plan_phase.plan_phase(services, plan_phase.Request("2"))
     assert (result.exit_code, planning.project.exists(PLAN)) == (code, written)
     assert [one.kind for one in questions] == ["consent", "plan"]

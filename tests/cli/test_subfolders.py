@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from idumb.app.upkeep import init
-from idumb.cli import reporters
+from idumb.cli import opened_services
 from idumb.composition.container import Container
 from idumb.domain.errors import Refusal
 from idumb.views.terminal import ask
@@ -45,7 +45,7 @@ def api(sandbox: GitSandbox) -> SubProject:
 
 def chosen(project: Project, typed: str) -> str:
     services = Container(
-        str(project.start), lambda: ask.Terminal(io.StringIO(typed), io.StringIO(), "me"), reporters.Silent
+        str(project.start), lambda: ask.Terminal(io.StringIO(typed), io.StringIO(), "me"), opened_services.Silent
     )
     return init.choose(services, "app/src", here=False)
 

@@ -28,7 +28,7 @@ from idumb.app.contract import changed_contract, loading
 from idumb.app.core.result import Result
 from idumb.app.reading import status
 from idumb.app.review import amend, check_plan
-from idumb.cli.reporters import Silent
+from idumb.cli.opened_services import Silent
 from idumb.composition.container import Container
 from idumb.domain import amendment, canonical_json
 from idumb.domain.contract import Contract

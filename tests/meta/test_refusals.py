@@ -49,7 +49,7 @@ COMPUTED = {
     "idumb/git/git_program.py code": ("git.ownership", "git.failed"),
     "idumb/markdown/configuration.py code": ("config.invalid", "policy.invalid", "script.invalid"),
     "f'{kind.prefix}.unreadable'": ("config.unreadable", "policy.unreadable"),
-    "idumb/cli/system_errors.py code": (),  # the tuples of its table
+    "idumb/cli/main.py code": (),  # the tuples of its table
     "idumb/store/log_errors.py code": ("store.failed",),  # and those of its table
 }  # fmt: skip
 ALWAYS = {"internal": "", "usage": "", "run.interrupted": "domain/errors.py gives it to every Interrupted"}

@@ -134,7 +134,7 @@ def commands() -> Iterator[str]:
 
 def _parts(command: click.Command | None, whole: click.Context) -> Iterator[str]:
     assert command is not None
-    if isinstance(command, options.Group):
+    if isinstance(command, options.Group) and command is not main.group:
         for name, one in command.commands.items():
             yield from (name, *_parts(one, whole))
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.cli.options import declared_path, step_plan_path
+from idumb.cli.arguments import declared_path, step_plan_path
 
 # In each row: the folder of the user, the argument, the path of a step plan, the path that a task declares.
 CASES = {

@@ -12,7 +12,7 @@ import pytest
 from idumb.app.attempt import agent_client
 from idumb.app.ports.agents import Hear
 from idumb.app.session import operation
-from idumb.cli.reporters import Silent
+from idumb.cli.opened_services import Silent
 from idumb.composition.container import Container
 from idumb.domain import agent, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Capabilities, Claim, StepRecord

@@ -13,7 +13,7 @@ from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.review import approve
 from idumb.app.session import operation
-from idumb.cli.reporters import Silent
+from idumb.cli.opened_services import Silent
 from idumb.composition.container import Container
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.action import Answer, Decision

@@ -10,7 +10,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from idumb.app.reading.watch import Expected, Now
-from idumb.cli import reporters
+from idumb.cli import opened_services
 from idumb.domain.runs.event import GENESIS, Event
 from idumb.views.terminal import ask, plain_progress
 from idumb.views.terminal.board import Board
@@ -164,7 +164,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     log, stream = examples.partial_run(), _Terminal()
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr(sys, "stderr", stream)
-    reporter = reporters.for_people(Namespace())  # type: ignore[arg-type]
+    reporter = opened_services.for_people(Namespace())  # type: ignore[arg-type]
     reporter.begin({i: log.contract.tasks[i].title for i in log.contract.order}, log.statuses)
     for event in log.events:
         reporter.event(event)
