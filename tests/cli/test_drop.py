@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+import subprocess
 
 import pytest
 
@@ -50,6 +52,20 @@ def test_a_dropped_task_takes_along_what_depends_on_it_and_the_phase_can_end(sto
     assert stopped.json("status").data["phases"][0]["state"] == "verified"
     assert stopped.json("undo", "--yes", "--operation", answer.data["operation"]).code == 0
     assert stopped.statuses() == before
+
+
+def test_a_phase_whose_plan_was_removed_can_be_dropped_or_its_plan_restored(stopped: Project) -> None:
+    """R-LOG-6: as by a person who moves plans away. The commands that the refusal offers work."""
+    shutil.rmtree(stopped.folder / ".planning/phases/1")
+    refused = stopped.json("resume", "1")
+    offered = {choice["id"]: choice["command"] for choice in refused.error["details"]["choices"]}
+    assert offered["drop"] == "idumb drop 1 --why REASON"
+    subprocess.run(["sh", "-c", offered["bring-back"]], cwd=stopped.folder, check=True)
+    assert stopped.json("status").data["phases"][0]["state"] == "failed"
+    shutil.rmtree(stopped.folder / ".planning/phases/1")
+    assert dropped(stopped, "1").data["tasks"] == ["T1-02", "T1-03"]
+    row = stopped.json("status").data["phases"][0]
+    assert (row["state"], row["tasks"]["completed"], row["reason"]) == ("dropped", 2, "its plan was removed since")
 
 
 @pytest.mark.nightly

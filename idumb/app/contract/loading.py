@@ -12,7 +12,7 @@ from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import contract as contracts
-from idumb.domain.action import Action, Choice
+from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, errors
@@ -22,7 +22,7 @@ from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Deadline, OutOfTimeError
-from idumb.domain.runs.run import RunState
+from idumb.domain.runs.run import CLOSED, RunState
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 from idumb.lazy_dataclass import dataclass
 
@@ -106,11 +106,16 @@ def load_phase(services: Services, phase: str) -> Loaded:
     try:
         loaded = load_present(services, phase)
     except InputError as problem:
-        kept = _commands_of_newest_run(services, phase) if problem.code == "phase.no-plan" else ""
-        if not kept:
+        recorded = run_lookup.recorded_phase(services, phase) if problem.code == "phase.no-plan" else None
+        state = None if recorded is None else run_lookup.latest_run(services, recorded)
+        kept = "" if state is None else restore_commands(services, state)
+        if state is None or not kept:
             raise
-        back = Choice("bring-back", "restore the plan of the run", "its run can continue; nothing else changes", kept)
-        details = {"choices": [*actions.rows((back,)), *problem.details["choices"]]}
+        ways = [Choice("bring-back", "restore the plan of the run", "its run can continue; nothing else changes", kept)]
+        if state.state not in CLOSED:
+            drop = Action.of("drop", state.phase, "--why", REASON)
+            ways.append(Choice("drop", "abandon the phase", "what is done stays done; undo takes it up again", drop))
+        details = {"choices": [*actions.rows(ways), *problem.details["choices"]]}
         raise InputError(problem.code, problem.message, hint=kept, details=details) from problem
     return with_links(services, loaded)
 
@@ -151,17 +156,14 @@ def load_file(services: Services, path: str) -> Loaded:
     return with_links(services, loaded)
 
 
-def _commands_of_newest_run(services: Services, phase: str) -> str:
-    recorded = run_lookup.recorded_phase(services, phase)
-    state = None if recorded is None else run_lookup.latest_run(services, recorded)
-    return "" if state is None else restore_commands(services, state)
-
-
 def restore_commands(services: Services, state: RunState, only: Sequence[str] = ()) -> str:
     """The commands that restore the plans of a run, or `only` these, as it last locked them; "" if none is kept."""
     blobs = services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version))
-    kept = {path: blobs.get(path.rsplit("/", 1)[-1]) for path, _ in state.contract.plans if not only or path in only}
-    return "; ".join(f"git show {blob} > {shlex.quote(path)}" for path, blob in kept.items() if blob)
+    names = ((path, blobs.get(path.rsplit("/", 1)[-1])) for path, _ in state.contract.plans)
+    kept = {path: blob for path, blob in names if blob and (not only or path in only)}
+    gone = {path.rpartition("/")[0] for path in kept} - {folder for _, folder in services.plans.phases()}
+    folders = (f"mkdir -p {shlex.quote(folder)}" for folder in sorted(gone))
+    return "; ".join([*folders, *(f"git show {blob} > {shlex.quote(path)}" for path, blob in kept.items())])
 
 
 def load_locked(services: Services, state: RunState, folder: str) -> Loaded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -158,15 +159,14 @@ def _phase(
         "decisions": [],
     }
     if folder is None or not services.plans.plans(folder):
-        planner, run = services.settings.role(agent.PLANNER).binding is not None, services.log.latest_run(number)
-        elsewhere = outside_work.lookup(services, number, folder) if run is None else {}
+        planner = services.settings.role(agent.PLANNER).binding is not None
+        run = run_lookup.latest_run(services, number)
+        if run is not None:
+            return _without_plan({**row, "elsewhere": {}, "planner": planner}, run)
+        elsewhere = outside_work.lookup(services, number, folder)
         words = f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
         situation = Situation(phase=number, standing=actions.UNPLANNED, plans=planner, why=words)
-        if run is not None:
-            situation = Situation(
-                phase=number, standing=actions.INVALID, why="it has runs, but its plan no longer exists"
-            )
-        return {**row, "run": run, "elsewhere": elsewhere, "planner": planner}, situation
+        return {**row, "elsewhere": elsewhere, "planner": planner}, situation
     try:
         loaded = loading.load_present(services, number)
     except IdumbError as error:
@@ -178,6 +178,18 @@ def _phase(
         return _invalid({**row, "problem": words, "errors": count})
     state = run_lookup.latest_run(services, loaded.contract.phase)
     return _planned(services, row, loaded, loaded.contract, state)
+
+
+def _without_plan(row: dict[str, Any], state: RunState) -> tuple[dict[str, Any], Situation]:
+    """Return a phase whose plan was removed after it ran. A phase that is over stays over: many archive such plans."""
+    row = {**row, "run": state.id}
+    word = "verified" if state.verified else state.state
+    if state.restoring is not None or word not in ("verified", DROPPED):
+        why = "it has runs, but its plan no longer exists"
+        return row, Situation(phase=row["phase"], standing=actions.INVALID, why=why)
+    tasks = Counter(task.status for task in state.tasks.values())
+    row |= {"state": word, "reason": "its plan was removed since", "tasks": {"total": len(state.tasks), **tasks}}
+    return row, Situation(phase=row["phase"], standing=word, run=state)
 
 
 def _planned(

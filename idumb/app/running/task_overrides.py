@@ -56,8 +56,12 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
     """Record that a person abandons what is left of a phase, or a task of it. Refusal if nothing is left."""
     preconditions.require_reason(why, target)
     phase, task = run_lookup.phase_or_task(target)
-    contract = loading.runnable(services, loading.load_phase(services, phase))
-    state = run_lookup.latest_run(services, contract.phase)
+    state = None if task is not None else _run_without_plan(services, phase)
+    if state is not None:
+        contract = loading.locked_contract(services, state)
+    else:
+        contract = loading.runnable(services, loading.load_phase(services, phase))
+        state = run_lookup.latest_run(services, contract.phase)
     if state is not None:
         preconditions.require_settled(state)
         if task is not None:
@@ -84,6 +88,15 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
     going_on = [Action("next") if task is None else Action.of("resume", contract.phase)]
     data = {"phase": contract.phase, "task": task, "tasks": list(tasks), "operation": owned.operation}
     return Result({**data, "next": [*going_on, undo]})
+
+
+def _run_without_plan(services: Services, phase: str) -> RunState | None:
+    """Return the newest run of a phase whose plan was removed: what is left of it can still be dropped."""
+    recorded = run_lookup.recorded_phase(services, phase)
+    state = None if recorded is None else run_lookup.latest_run(services, recorded)
+    plans = () if state is None else state.contract.plans
+    folder = plans[0][0].rpartition("/")[0] if plans else ""
+    return None if not folder or services.plans.plans(folder) else state
 
 
 def _confirm_skip(services: Services, contract: Contract, task: str, why: str, tell: Callable[[str], None]) -> None:
