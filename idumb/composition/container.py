@@ -24,8 +24,7 @@ from idumb.git import discover
 from idumb.markdown import configuration, single_settings
 from idumb.store import connection
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
-from idumb.store.event_log import SqliteEventLog
-from idumb.store.log_files import SqliteLogFiles
+from idumb.store.event_log import SqliteEventLog, SqliteLogFiles
 from idumb.system.clock import SystemClock
 from idumb.system.files import user_folders
 from idumb.system.files.backup_store import FileBackupStore

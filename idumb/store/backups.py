@@ -1,21 +1,29 @@
-"""What the user's state directory knows of the event log: its newest event, and backups of the whole log.
+"""Copies of the event log: backups in the user's state directory, and files of archived runs in the git folder.
 
-Nothing that happens in the repository reaches this folder. The newest number never runs ahead of the log, so a log that
-lacks that event is an older copy, or another log.
+Nothing that happens in the repository reaches the state directory. The newest number there never runs ahead of the log,
+so a log that lacks that event is an older copy, or another log.
+
+An archived run is `archive/RUN.jsonl.gz`, one line for each event. The events leave the database only after that file
+was forced to disk and read back, and after `log.archived`, the last event of the run, recorded its head: a trigger of
+the database requires it. Kinds of `KEPT_OF_ARCHIVED` stay.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.runs.event import ChainCheck
 from idumb.lazy_dataclass import dataclass
-from idumb.store import archive, event_chain
+from idumb.store import event_chain
+from idumb.store.event_chain import HASH, PREVIOUS, RUN, SEQ, Row
 from idumb.system.files import atomic_write, private_folders, user_folders
 
 FOLDER = "log"
@@ -24,6 +32,8 @@ KEPT = 3
 
 _NEWEST = "newest.json"
 _ENDING = ".db"
+_ARCHIVE = "archive"
+_RECORDS = "SELECT payload FROM events WHERE kind = ? ORDER BY seq"
 _PAGE = f"SELECT {event_chain.COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT 500"  # noqa: S608
 
 
@@ -139,24 +149,70 @@ def verified(connection: sqlite3.Connection, folder: str) -> ChainCheck:
     heads = event_chain.run_heads(_runs(connection))
     if heads is None:
         return ChainCheck(0, "", broken_at=1, why="a run was changed after it was written")
-    records = archive.records(connection)
-    archived = (archive.rows(folder, record) for record in records)
-    in_order = heapq.merge(_events(connection), *archived, key=lambda row: row[event_chain.SEQ])
+    records = archived_runs(connection)
+    archived = (archived_events(folder, record) for record in records)
+    in_order = heapq.merge(_events(connection), *archived, key=lambda row: row[SEQ])
     chain = event_chain.follow(in_order, heads)
-    if chain.broken_at is None or archive.records(connection) == records:
+    if chain.broken_at is None or archived_runs(connection) == records:
         return chain
     return verified(connection, folder)
 
 
-def _events(connection: sqlite3.Connection) -> Iterator[event_chain.Row]:
+def _events(connection: sqlite3.Connection) -> Iterator[Row]:
     seq = 0
     while page := connection.execute(_PAGE, (seq,)).fetchall():
         yield from page
-        seq = page[-1][event_chain.SEQ]
+        seq = page[-1][SEQ]
 
 
-def _runs(connection: sqlite3.Connection) -> Iterable[event_chain.Row]:
+def _runs(connection: sqlite3.Connection) -> Iterable[Row]:
     return connection.execute(f"SELECT {event_chain.RUN_COLUMNS} FROM runs ORDER BY position")  # noqa: S608
+
+
+def archived_runs(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return the payload of every `log.archived`: run, events, first, last, head and file."""
+    return [json.loads(payload) for (payload,) in connection.execute(_RECORDS, ("log.archived",))]
+
+
+def archived_events(folder: str, record: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield the events of an archived run; they end where its file is damaged. `folder` is `<common dir>/idumb`."""
+    import gzip
+
+    try:
+        with gzip.open(os.path.join(folder, _ARCHIVE, record["file"]), "rb") as stream:
+            for text in stream:
+                yield event_chain.row_of(text)
+    except (OSError, EOFError, zlib.error, ValueError):
+        return
+
+
+def archive(folder: str, events: Sequence[Row]) -> dict[str, Any] | None:
+    """Write the file of a run, forced to disk, and read it back.
+
+    Return the payload of `log.archived`; None if the events are no chain, or the file has others. Raises OSError.
+    """
+    import gzip
+    import io
+
+    first, last = events[0], events[-1]
+    record = {
+        "run": first[RUN],
+        "events": len(events),
+        "first": first[SEQ],
+        "last": last[SEQ],
+        "head": last[HASH],
+        "file": f"{first[RUN]}.jsonl.gz",
+    }
+    packed = io.BytesIO()
+    # No time and no name inside: the same events produce the same bytes.
+    with gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as stream:
+        stream.writelines(map(event_chain.line, events))
+    place = os.path.join(folder, _ARCHIVE)
+    private_folders.make(place)
+    atomic_write.write(os.path.join(place, record["file"]), packed.getvalue(), mode=0o600)
+    chained = all(row[PREVIOUS] == before[HASH] for before, row in itertools.pairwise(events))
+    whole = chained and not any(map(event_chain.own_fault, events))
+    return record if whole and list(archived_events(folder, record)) == list(events) else None
 
 
 def set_aside(path: str, word: str) -> str:

@@ -1,4 +1,6 @@
-"""The one place that opens the database. Reading never creates anything; every write is one immediate transaction.
+"""The one place that opens the database, and puts its problems in words, with the next step.
+
+Reading never creates anything; every write is one immediate transaction.
 
 It uses a rollback journal instead of a write-ahead log: losing a WAL file loses acknowledged events while every
 integrity check still passes, and older SQLite libraries can corrupt a WAL with two processes.
@@ -7,18 +9,19 @@ integrity check still passes, and older SQLite libraries can corrupt a WAL with 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
 from idumb.domain import paths
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import GENESIS
-from idumb.store import archive, backups, event_chain, log_errors, schema
+from idumb.store import backups, event_chain
 from idumb.store.backups import LogBackups, Newest
 from idumb.store.event_chain import Row
 from idumb.system.files import file_systems, private_folders
@@ -29,6 +32,27 @@ LIMIT = 16 * 1024 * 1024
 """The tables of databases up to this many bytes are checked as a whole when they are opened."""
 _NOTHING: list[Row] = []
 _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema": 0}
+
+_FIX = "idumb doctor --fix"
+_LATER = "retry when it has ended"
+_LOOK = "check the owner, mode and free space of that folder, then run the command again"
+_ANSWERS = {
+    sqlite3.SQLITE_BUSY: ("store.busy", "another process holds the event log", _LATER),
+    sqlite3.SQLITE_LOCKED: ("store.busy", "another process holds the event log", _LATER),
+    sqlite3.SQLITE_FULL: (
+        "store.full",
+        "no space is left for the event log",
+        "free disk space, then run: idumb resume",
+    ),
+    sqlite3.SQLITE_READONLY: ("store.read-only", "the event log cannot be written", "check owner and mode of the file"),
+    sqlite3.SQLITE_CORRUPT: ("store.corrupt", "the event log is damaged", _FIX),
+    sqlite3.SQLITE_NOTADB: ("store.corrupt", "the event log is not an SQLite database", _FIX),
+    sqlite3.SQLITE_CONSTRAINT: ("store.refused", "the event log refused the write", None),
+    sqlite3.SQLITE_IOERR: ("store.io", "the disk failed under the event log", "check the disk, then run: idumb resume"),
+    sqlite3.SQLITE_CANTOPEN: ("store.file", "the event log cannot be opened", "check owner and mode of its folder"),
+}
+_RAW = (sqlite3.Error, UnicodeDecodeError, OSError)
+"""Errors of SQLite and the system, which `translated` puts in words."""
 
 T = TypeVar("T")
 
@@ -72,8 +96,8 @@ class Database:
             try:
                 connection = self._open(create=False)
                 return empty if connection is None else query(connection)
-            except log_errors.RAW as error:
-                raise log_errors.translate(self.path, error) from error
+            except _RAW as error:
+                raise _translate(self.path, error) from error
 
     def rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Row]:
         """Return the rows of a query; none if there is no database yet."""
@@ -89,9 +113,9 @@ class Database:
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     return self._once(transaction)
-                except log_errors.RAW as error:
-                    if attempt == ATTEMPTS or not log_errors.is_busy(error):
-                        raise log_errors.translate(self.path, error) from error
+                except _RAW as error:
+                    if attempt == ATTEMPTS or not _is_busy(error):
+                        raise _translate(self.path, error) from error
             raise AssertionError
 
     def close(self) -> None:
@@ -185,28 +209,28 @@ class Database:
     def _require_new(self) -> None:
         """Require that nothing knows of an earlier log, so that a new one may be created."""
         if self._kept_refs():
-            raise log_errors.missing(self.path, "refs/idumb in the repository holds what it recorded, so")
+            raise _missing(self.path, "refs/idumb in the repository holds what it recorded, so")
         newest = self._recorded()
         if newest is not None and newest.folder == _inode(self.folder):
-            raise log_errors.missing(self.path, "the state directory says that")
+            raise _missing(self.path, "the state directory says that")
 
     def _recorded(self) -> Newest | None:
         return self.backups.newest() if self._backed_up else None
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         _set_pragmas(connection)
-        version = schema.version(connection)
-        if version not in (0, schema.CURRENT):
+        version = event_chain.version(connection)
+        if version not in (0, event_chain.CURRENT):
             raise StoreError(
                 "store.schema",
-                f"the event log has schema {version}, and this idumb knows only {schema.CURRENT}: {self.path}",
+                f"the event log has schema {version}, and this idumb knows only {event_chain.CURRENT}: {self.path}",
                 hint="install the version of idumb that wrote it",
-                details={"path": self.path, "schema": version, "known": schema.CURRENT},
+                details={"path": self.path, "schema": version, "known": event_chain.CURRENT},
             )
         if not version:
             self._create_tables(connection)
         elif os.path.getsize(self.path) <= LIMIT and (why := backups.unsound(connection)) is not None:
-            raise log_errors.corrupt(self.path, why)
+            raise corrupt(self.path, why)
         self._require_newest(connection)
 
     def _require_newest(self, connection: sqlite3.Connection) -> None:
@@ -215,20 +239,20 @@ class Database:
         if newest is None or not newest.seq:
             return
         if head(connection)[0] < newest.seq:
-            raise log_errors.older(self.path, newest.seq)
+            raise _older(self.path, newest.seq)
         row = connection.execute(event_chain.ROW, (newest.seq,)).fetchone()
         if row is None and not _is_archived(connection, newest.seq):
-            raise log_errors.corrupt(self.path, f"event {newest.seq} is missing")
+            raise corrupt(self.path, f"event {newest.seq} is missing")
         if row is not None and row[event_chain.HASH] != newest.hash:
             fault = event_chain.own_fault(row)
-            raise log_errors.corrupt(self.path, fault) if fault else log_errors.diverged(self.path, newest.seq)
+            raise corrupt(self.path, fault) if fault else _diverged(self.path, newest.seq)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have created the tables while this one waited.
-        if schema.version(connection) == 0:
+        if event_chain.version(connection) == 0:
             self._require_new()
-        schema.create(connection)
+        event_chain.create(connection)
         connection.execute("COMMIT")
         if self._backed_up and self.backups.newest() is None:
             with contextlib.suppress(OSError):
@@ -285,7 +309,7 @@ def head(connection: sqlite3.Connection) -> tuple[int, str]:
 
 
 def _is_archived(connection: sqlite3.Connection, seq: int) -> bool:
-    return any(record["first"] <= seq <= record["last"] for record in archive.records(connection))
+    return any(record["first"] <= seq <= record["last"] for record in backups.archived_runs(connection))
 
 
 def _inode(path: str) -> int:
@@ -308,3 +332,66 @@ def refuse_network(
             hint="Keep the repository on a local disk, or set git.network in .idumb/config.yaml",
             details={"path": folder, "kind": kind},
         )
+
+
+@contextlib.contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Raise StoreError, with the next step, in place of errors of SQLite and the system."""
+    try:
+        yield
+    except _RAW as error:
+        raise _translate(path, error) from error
+
+
+def _translate(path: str, error: Exception) -> StoreError:
+    if isinstance(error, UnicodeDecodeError):
+        return corrupt(path, "its text is unreadable")  # SQLite's own messages quote the damaged text
+    if isinstance(error, OSError):
+        space_note = file_systems.described(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        message = f"the event log cannot be used: {error.strerror or error}: {error.filename or path}{space_note}"
+        return StoreError("store.file", message, hint=_LOOK, details={"path": path})
+    code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", _FIX))
+    space_note = file_systems.described(path) if code == "store.full" else ""
+    if code == "store.file" and (space_note := file_systems.nearly_full(path)):
+        code, _, hint = _ANSWERS[sqlite3.SQLITE_FULL]
+    return StoreError(code, f"{message}: {path}: {error}{space_note}", hint=hint, details={"path": path})
+
+
+def _is_busy(error: Exception) -> bool:
+    return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _code(error: Exception) -> int:
+    """Return SQLite's primary result code, the low byte of an extended one."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def corrupt(path: str, why: str) -> StoreError:
+    return StoreError("store.corrupt", f"the event log is damaged: {path}: {why}", hint=_FIX, details={"path": path})
+
+
+def _missing(path: str, witness: str) -> StoreError:
+    return StoreError(
+        "store.missing",
+        f"the event log is gone or empty, though {witness} there was one: {path}",
+        hint=_FIX,
+        details={"path": path},
+    )
+
+
+def _older(path: str, seq: int) -> StoreError:
+    return StoreError(
+        "store.older",
+        f"the event log lacks event {seq}, which the state directory knows; this is an older copy of it: {path}",
+        hint=_FIX,
+        details={"path": path, "seq": seq},
+    )
+
+
+def _diverged(path: str, seq: int) -> StoreError:
+    return StoreError(
+        "store.diverged",
+        f"the event log has another event {seq} than the state directory knows, so it is another log: {path}",
+        hint="idumb doctor shows the newest backup; put the log that you trust in place",
+        details={"path": path, "seq": seq},
+    )

@@ -1,13 +1,16 @@
-"""The event log in SQLite: appended in single durable transactions, read in pages.
+"""The event log in SQLite: appended in single durable transactions, read in pages. And the files beside it.
 
 A reader holds no lock between two pages, because a paused one would block writers.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import os
 import re
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,10 +19,21 @@ from idumb.app.ports.process import Clock
 from idumb.domain import canonical_json
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent
-from idumb.store import backups, connection, event_chain, log_errors
+from idumb.domain.runs.event import (
+    BESIDE,
+    EXACT,
+    GENESIS,
+    IDENTITY,
+    KEPT_OF_ARCHIVED,
+    KINDS,
+    ChainCheck,
+    Event,
+    NewEvent,
+)
+from idumb.store import backups, connection, event_chain
 from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row
+from idumb.system.files import atomic_write, private_folders
 from idumb.system.redaction import Redactor
 
 PAGE = 500
@@ -37,6 +51,9 @@ BACKUP_EVERY = 20
 INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _INSERT_RUN = f"INSERT INTO runs ({event_chain.RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _LAST_RUN = "SELECT position, hash FROM runs ORDER BY position DESC LIMIT 1"
+_EVENTS = f"SELECT {COLUMNS} FROM events WHERE run = ? ORDER BY seq"  # noqa: S608
+_DELETE = "DELETE FROM events WHERE run = ? AND kind NOT IN (?, ?, ?)"
+_STARTS = "SELECT id, phase, worktree, started_seq FROM runs ORDER BY position"
 _KEY = re.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
 
 
@@ -123,7 +140,7 @@ class SqliteEventLog:
             for row in page:
                 why = event_chain.own_fault(row)
                 if why is not None:
-                    raise log_errors.corrupt(self.database.path, why)
+                    raise connection.corrupt(self.database.path, why)
             yield from event_chain.events(page)
 
     def _before(self, since: str | None, after: int) -> int:
@@ -160,7 +177,7 @@ class SqliteEventLog:
         """
         why = self.database.read(backups.unsound, None)
         if why is not None:
-            raise log_errors.corrupt(self.database.path, why)
+            raise connection.corrupt(self.database.path, why)
         empty = ChainCheck(0, GENESIS)
         chain = self.database.read(lambda db: backups.verified(db, self.database.folder), empty)
         newest = self.database.backups.newest() if chain.count else None
@@ -213,7 +230,7 @@ class SqliteEventLog:
             return GENESIS if started is None else str(started[0])
         why = event_chain.own_fault(last)
         if why is not None:
-            raise log_errors.corrupt(self.database.path, why)
+            raise connection.corrupt(self.database.path, why)
         return str(last[event_chain.HASH])
 
 
@@ -270,3 +287,81 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
             hint=Action("status"),
             details={"fence": fence, "current": current},
         )
+
+
+class SqliteLogFiles:
+    """Backups that a person asks for, archived runs and transcripts; and the list of all runs."""
+
+    def __init__(self, database: connection.Database) -> None:
+        self._database = database
+
+    def back_up(self, path: str) -> tuple[int, str]:
+        """Write the database to a new file, forced to disk, and check it. Return number and hash of its last event.
+
+        Refusal `backup.exists` if the name is taken.
+        """
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            raise Refusal("backup.no-folder", f"There is no folder {folder}.", hint=f"mkdir -p {shlex.quote(folder)}")
+        part = f"{path}.{os.getpid()}.part"
+        with connection.translated(path):
+            try:
+                self._database.write(lambda _: None)  # a log without any event has a backup too
+                self._database.read(lambda db: backups.copy(db, part), None)
+                chain = backups.check(part, self._database.folder)
+                if chain.broken_at is not None:
+                    raise connection.corrupt(self._database.path, chain.why)
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+                os.rename(part, path)
+            except FileExistsError:
+                raise Refusal("backup.exists", f"{path} already exists.", hint="choose another name") from None
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part)
+            atomic_write.sync_folder(folder)
+        return chain.count, chain.head
+
+    def check_backup(self, path: str) -> tuple[ChainCheck, bool]:
+        """Recompute every hash, and return whether the log of this repository has the backup's newest event."""
+        if not os.path.isfile(path):
+            raise Refusal("backup.missing", f"There is no file {path}.", hint="idumb backup FILE writes one")
+        chain = backups.check(path, self._database.folder)
+        if not chain.head:
+            hint = "the file is damaged or is not a backup; idumb backup FILE writes another one"
+            raise StoreError("store.corrupt", f"{path} cannot be read as a backup: {chain.why}", hint=hint)
+        own = self._database.rows(event_chain.ROW, (chain.count,))
+        return chain, bool(own) and own[0][event_chain.HASH] == chain.head
+
+    def starts(self) -> list[tuple[str, str, str, int]]:
+        """Return (run, phase, working tree, first event) of every run of the repository, oldest first."""
+        none: list[tuple[str, str, str, int]] = []
+        return self._database.read(lambda db: db.execute(_STARTS).fetchall(), none)
+
+    def archived(self) -> list[dict[str, Any]]:
+        """Return run, events, first, last, head and file of each archived run."""
+        none: list[dict[str, Any]] = []
+        return self._database.read(backups.archived_runs, none)
+
+    def pack(self, run: str) -> dict[str, Any]:
+        """Write the file of a finished run. Return the payload of its last event `log.archived`, before `remove`."""
+        with connection.translated(self._database.path):
+            record = backups.archive(self._database.folder, self._database.rows(_EVENTS, (run,)))
+        if record is None:
+            raise connection.corrupt(self._database.path, f"the events of run {run} are not as they were written")
+        return record
+
+    def remove(self, runs: Sequence[str]) -> None:
+        """Remove the events of archived runs from the database. If it is killed, a later call continues."""
+
+        def delete(db: sqlite3.Connection) -> None:
+            db.executemany(_DELETE, [(run, *KEPT_OF_ARCHIVED) for run in runs])
+
+        if runs:
+            self._database.write(delete)
+            with contextlib.suppress(StoreError):
+                self._database.read(lambda db: db.execute("VACUUM"), None)
+
+    def forget_transcripts(self, run: str, worktree: str) -> None:
+        """Remove what the agents of a run did. A missing folder is not an error."""
+        place = os.path.join(self._database.folder, "worktrees", worktree, "transcripts", run)
+        private_folders.try_to_remove(place)

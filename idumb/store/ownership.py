@@ -18,7 +18,7 @@ from typing import Any
 
 from idumb.app.ports.process import Clock, StopRequest
 from idumb.domain.errors import Refusal, StoreError
-from idumb.store import connection, log_errors, owner_card
+from idumb.store import connection, owner_card
 from idumb.store.owner_card import OwnerLock
 from idumb.system import host_identity
 from idumb.system.files import atomic_write, private_folders
@@ -55,7 +55,7 @@ class FileOwnership:
         """
         if self._lock is not None:
             raise owner_card.held(owner_card.read(self._card), owner_card.RUNNING)
-        with log_errors.translated(self._folder):
+        with connection.translated(self._folder):
             private_folders.make(self._folder)
             lock = self._taken(force=force)
         self._lost = False
@@ -168,18 +168,18 @@ class FileOwnership:
         """Write the card, take the token, write the card again: an owner that waits for the database is visible."""
         since = self._clock.now()
         before = owner_card.read(self._card).get("namespace")
-        with log_errors.translated(self._card):
+        with connection.translated(self._card):
             owner_card.write(self._card, command, since, None, before)
         fence = self._database.write(functools.partial(_next_fence, self._worktree, command, since, lock))
         if not lock.holds():
             raise lost()  # a card written now would overwrite that of the new owner
-        with log_errors.translated(self._card):
+        with connection.translated(self._card):
             owner_card.write(self._card, command, since, fence, before)
         return fence
 
     def _write_request(self, holder: Mapping[str, Any], by: str, why: str, *, after_task: bool) -> None:
         fields = {"fence": holder.get("fence"), "by": by, "why": why, "after_task": after_task, "at": self._clock.now()}
-        with log_errors.translated(self._request):
+        with connection.translated(self._request):
             atomic_write.write(self._request, json.dumps(fields).encode() + b"\n", durable=False, mode=0o600)
 
     def _signal(self, holder: Mapping[str, Any], number: int) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 from idumb.domain.errors import IdumbError
 from idumb.domain.runs.event import Event
-from idumb.store import restore
+from idumb.store import doctor_checks
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash import harness
@@ -373,7 +373,7 @@ def _noticed_or_right(common: str, events: Sequence[Event], tally: Tally, name: 
     assert problem.hint, problem
     tally.note(f"{name}: {problem.code}")
     log = SqliteEventLog(common, "main", SystemClock())
-    restore.restore(log.database, restore.plan(log.database), SystemClock())
+    doctor_checks.restore(log.database, doctor_checks.plan(log.database), SystemClock())
     assert _events(common)[:-1] == events, "restored with other events"
 
 

@@ -50,7 +50,7 @@ COMPUTED = {
     "idumb/markdown/configuration.py code": ("config.invalid", "policy.invalid", "script.invalid"),
     "f'{kind.prefix}.unreadable'": ("config.unreadable", "policy.unreadable"),
     "idumb/cli/main.py code": (),  # the tuples of its table
-    "idumb/store/log_errors.py code": ("store.failed",),  # and those of its table
+    "idumb/store/connection.py code": ("store.failed",),  # and those of its table
 }  # fmt: skip
 ALWAYS = {"internal": "", "usage": "", "run.interrupted": "domain/errors.py gives it to every Interrupted"}
 

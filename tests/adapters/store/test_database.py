@@ -15,7 +15,7 @@ import pytest
 from idumb.domain import canonical_json
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import connection, event_chain, log_errors, schema
+from idumb.store import connection, event_chain
 from idumb.store.event_chain import Row
 from tests.adapters.store.opened import OpenedLog, code_of, outside
 from tests.support.cases import every
@@ -30,7 +30,7 @@ def test_a_log_that_lacks_file_descriptors_reports_it(
     """F34: SQLite says of both that it is unable to open the file."""
     answer = os.statvfs_result((4096, 4096, 9_000, 9_000, 9_000, files, files, files, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _: answer)
-    with pytest.raises(StoreError) as caught, log_errors.translated(str(tmp_path / "store.db")):
+    with pytest.raises(StoreError) as caught, connection.translated(str(tmp_path / "store.db")):
         sqlite3.connect(tmp_path / "absent" / "store.db")
     assert caught.value.code == code
     assert ("and 3 files free)" in caught.value.message) == (files == 3)
@@ -129,7 +129,7 @@ def test_a_database_switched_to_write_ahead_mode_is_switched_back(opened: Opened
         assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
-@pytest.mark.parametrize("version", [schema.CURRENT - 1, schema.CURRENT + 1])
+@pytest.mark.parametrize("version", [event_chain.CURRENT - 1, event_chain.CURRENT + 1])
 def test_an_unknown_schema_is_refused_and_not_changed(opened: OpenedLog, version: int) -> None:
     """R-LOG-2."""
     fence = opened.fill(1)

@@ -11,8 +11,8 @@ import pytest
 
 from idumb.domain.errors import IdumbError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import archive as archives
-from idumb.store.log_files import SqliteLogFiles
+from idumb.store import backups
+from idumb.store.event_log import SqliteLogFiles
 from idumb.system.files import atomic_write
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.cases import every
@@ -116,7 +116,7 @@ def test_a_run_that_is_archived_while_the_chain_is_followed_breaks_nothing(
     opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader had asked for the archived runs before."""
-    records = archives.records
+    records = backups.archived_runs
 
     def then_archived(connection: sqlite3.Connection) -> list[dict[str, object]]:
         known = records(connection)
@@ -124,7 +124,7 @@ def test_a_run_that_is_archived_while_the_chain_is_followed_breaks_nothing(
             archive(OpenedLog(opened.folder), files)
         return known
 
-    monkeypatch.setattr(archives, "records", then_archived)
+    monkeypatch.setattr(backups, "archived_runs", then_archived)
     assert opened.log.verify().count == 21
 
 

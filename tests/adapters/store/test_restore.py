@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.runs.event import NewEvent
-from idumb.store import backups, event_log, restore
+from idumb.store import backups, doctor_checks, event_log
 from tests.adapters.store.opened import OpenedLog, code_of, outside, without_triggers
 from tests.support.cases import every
 from tests.support.fixed_clock import FixedClock
@@ -35,7 +35,7 @@ def opened(tmp_path: Path) -> OpenedLog:
 
 
 def fix(opened: OpenedLog) -> str:
-    return restore.restore(opened.log.database, restore.plan(opened.log.database), FixedClock())
+    return doctor_checks.restore(opened.log.database, doctor_checks.plan(opened.log.database), FixedClock())
 
 
 def remove(path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_damaged_log_is_refused_and_restored_and_the_old_file_is_kept(
     damage(opened.path)
     damaged = opened.path.read_bytes() if opened.path.exists() else None
     assert code_of(opened.log.head).startswith("store.")
-    assert restore.plan(opened.log.database).is_whole
+    assert doctor_checks.plan(opened.log.database).is_whole
     kept = fix(opened)
     assert (Path(kept).read_bytes() if kept else None) == damaged
     *before, gap = opened.log.events()
@@ -93,7 +93,7 @@ def test_what_no_backup_has_is_said_and_recorded(opened: OpenedLog) -> None:
     opened.log.append([NewEvent("task.completed", run="r", task="T")], operation="o", fence=fence)
     opened.close()
     opened.path.unlink()
-    recovery = restore.plan(opened.log.database)
+    recovery = doctor_checks.plan(opened.log.database)
     assert not recovery.is_whole
     assert "events 22 to 23, and any later ones, are missing" in recovery.words()
     fix(opened)
@@ -106,7 +106,7 @@ def test_a_damaged_backup_is_passed_over(opened: OpenedLog) -> None:
     opened.owner.release()
     newest, older = opened.backups.paths()
     without_triggers(Path(newest), "UPDATE events SET payload = '{}' WHERE seq = 7")
-    assert restore.plan(opened.log.database).backup == older
+    assert doctor_checks.plan(opened.log.database).backup == older
 
 
 def test_the_log_is_backed_up_after_every_twentieth_task_and_three_backups_are_kept(tmp_path: Path) -> None:
