@@ -8,7 +8,7 @@ from typing import Any
 
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.intake.ground import UnmetClaim
+from idumb.domain.intake.writes import UnmetClaim
 from idumb.domain.plans.plan import PLACES, FileClaim, Plan, Task, plain
 from idumb.domain.proof.ledger import written_paths
 from idumb.domain.runs.run import RunState, TaskState

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from idumb.domain.intake import ground
+from idumb.domain.intake import texts
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task, write
@@ -113,7 +113,7 @@ def test_the_program_of_a_check_is_on_path_or_created_by_a_task(project: Project
 def test_each_unreplaced_template_sentence_is_named(project: Project, name: str) -> None:
     """R-LOCK-1, R-PLAN-10."""
     text = (TEMPLATES / name).read_text(encoding="utf-8")
-    assert [sentence for sentence in ground.SENTENCES if sentence in text]
+    assert [sentence for sentence in texts.SENTENCES if sentence in text]
     for name_of_value, value in (("phase_yaml", '"1"'), ("title_yaml", "Greet"), ("goal_yaml", "It greets")):
         text = text.replace(f"${name_of_value}", value)
     text = text.replace("$builder_yaml", "human").replace("$title_prose", "Greet").replace("$phase", "1")

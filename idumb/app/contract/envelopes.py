@@ -14,7 +14,7 @@ from idumb.domain.agent import capabilities
 from idumb.domain.contract import Contract, builder_of, envelope_key, validator_of
 from idumb.domain.envelope import NOTHING, Envelope, text_digest
 from idumb.domain.errors import AdapterError
-from idumb.domain.intake import ground
+from idumb.domain.intake import check_commands
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Binding, Settings
 from idumb.lazy_dataclass import dataclass
@@ -72,7 +72,7 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
 
 def _checks(services: Services, contract: Contract, collected: EnvelopeSet) -> dict[str, str]:
     """Return path and hash of each program that checks start. Those in the working tree belong to tasks."""
-    places = services.files.programs(sorted(ground.named_programs(contract)))
+    places = services.files.programs(sorted(check_commands.named_programs(contract)))
     collected.programs += places.values()
     digests = services.files.digests(places.values())
     return {

@@ -16,7 +16,7 @@ from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, errors
-from idumb.domain.intake import registry, scope
+from idumb.domain.intake import registry, writes
 from idumb.domain.intake.rule import StartState
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT, Plan
@@ -137,8 +137,8 @@ def with_links(services: Services, loaded: Loaded) -> Loaded:
     """Add the links in the folders that the contract writes to, and the repositories that may contain its paths."""
     if loaded.contract is None:
         return loaded
-    links = services.files.links(scope.folders(loaded.contract))
-    places = {*scope.places(loaded.contract), *(target for target in links.values() if not target.startswith("/"))}
+    links = services.files.links(writes.folders(loaded.contract))
+    places = {*writes.places(loaded.contract), *(target for target in links.values() if not target.startswith("/"))}
     return replace(loaded, links=links, repositories=services.history.repositories(places))
 
 

@@ -14,10 +14,9 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
-from idumb.domain.intake import ground, registry, self_check
+from idumb.domain.intake import check_commands, declarations, registry, self_check, writes
 from idumb.domain.intake.rule import Case, StartState
 from idumb.domain.intake.self_check import Answer
-from idumb.domain.plans import requirements
 from idumb.domain.plans.plan import Plan
 from idumb.domain.runs.run import CLOSED, RunState
 
@@ -59,7 +58,7 @@ def open_questions(services: Services, contract: Contract) -> tuple[Answer, ...]
     return self_check.open_questions(judged, findings(services, loaded, present=judged.present))
 
 
-def unmet_claims(services: Services, contract: Contract, state: RunState) -> tuple[ground.UnmetClaim, ...]:
+def unmet_claims(services: Services, contract: Contract, state: RunState) -> tuple[writes.UnmetClaim, ...]:
     """Claims of tasks that cannot hold, given the files that completed tasks of the run produced.
 
     Claims that the present files contradict are excluded: the user may have moved something.
@@ -67,7 +66,7 @@ def unmet_claims(services: Services, contract: Contract, state: RunState) -> tup
     present = _present(services, contract)
     done = (task_state for id, task_state in state.tasks.items() if id in present.done)
     produced = services.files.existing(path for task_state in done for path in task_state.work.touched)
-    claims = ground.unmet_claims(contract, replace(present, base=present.base | produced))
+    claims = writes.unmet_claims(contract, replace(present, base=present.base | produced))
     return tuple(claim for claim in claims if claim.exists == (claim.path in present.on_disk))
 
 
@@ -84,14 +83,14 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
 
 def _present(services: Services, contract: Contract) -> StartState:
     """Which of the things that the contract names exist. Reads only."""
-    claimed = ground.claimed(contract)
-    on_disk = services.files.existing(claimed | ground.searched(contract))
+    claimed = writes.claimed(contract)
+    on_disk = services.files.existing(claimed | check_commands.searched(contract))
     state = run_lookup.latest_run(services, contract.phase)
     return StartState(
         requirements=_requirements(services),
         base=_base(services, state, claimed, on_disk),
         on_disk=on_disk,
-        links=services.files.links(sorted(ground.written(contract))),
+        links=services.files.links(sorted(writes.written(contract))),
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),
     )
@@ -99,7 +98,7 @@ def _present(services: Services, contract: Contract) -> StartState:
 
 def served(services: Services, plan: Plan, ids: Iterable[str]) -> tuple[str, ...]:
     """Return requirements with their texts, which the plan has or REQUIREMENTS.md."""
-    return requirements.described(plan, ids, _requirements(services))
+    return declarations.described(plan, ids, _requirements(services))
 
 
 def _requirements(services: Services) -> str:
@@ -123,7 +122,7 @@ def _base(
 
 def _no_programs(services: Services, contract: Contract) -> frozenset[str]:
     """Programs of checks that cannot start now, except ignored files, which a command of the plan may build."""
-    programs = ground.named_programs(contract)
+    programs = check_commands.named_programs(contract)
     missing = programs - services.files.startable(programs)
     local = [name for name in missing if "/" in name and not name.startswith("/")]
     ignored = services.history.ignored(local) if local else frozenset()

@@ -16,14 +16,14 @@ from idumb.app.core import actions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
-from idumb.domain import canonical_json, confidence, envelope, outcome, wording
+from idumb.domain import canonical_json, envelope, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.envelope import NOTHING, Change
 from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.grant import FILES, PLANS
-from idumb.domain.intake import registry
+from idumb.domain.intake import registry, self_check
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import gate_table
@@ -94,7 +94,7 @@ def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[s
     rules = gate_table.rules(services.settings)
     findings = registry.findings(registry.case(contract, services.settings, services.policy))
     used = _blocking_agents(contract, services.settings)
-    judged = confidence.assess(contract, findings, [name for name in used if _starts(context, name)], used)
+    judged = self_check.assess(contract, findings, [name for name in used if _starts(context, name)], used)
     return {
         "contract_hash": contract.hash,
         "checks": {"errors": 0, "warnings": len(findings)},

@@ -1,12 +1,13 @@
-"""Checks of the commands that prove tasks: their failures must count, and the builder must not own what they run."""
+"""Checks of the commands that prove tasks: they start, their failures count, and no builder owns what they run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
 
 from idumb.domain import paths, wording
-from idumb.domain.contract import validator_of
-from idumb.domain.intake import ground, steps
+from idumb.domain.contract import Contract, validator_of
 from idumb.domain.intake.rule import Case, Hit, Hits, short
 from idumb.domain.plans import commands, empty_checks, run_files
 from idumb.domain.plans.plan import HUMAN, Plan, Task
@@ -30,9 +31,13 @@ _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test"
 """Programs that at most show that a file exists."""
 
 
+PLACEHOLDER = re.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[^<>|]+>)(?![\w/.-])")
+"""How a command begins that is still to be written."""
+
+
 def hidden_failures(case: Case) -> Hits:
     """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
-    for plan, task, _, command, line, field in ground.proving(case.contract):
+    for plan, task, _, command, line, field in proving(case.contract):
         for hidden in empty_checks.hidden_failures(command)[:1]:
             why, fix = (text.format(by=short(hidden.by)) for text in _WAYS[hidden.way])
             if hidden.way == empty_checks.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
@@ -43,7 +48,7 @@ def hidden_failures(case: Case) -> Hits:
 def sure(case: Case) -> Hits:
     """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
     makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
-    for plan, task, _, command, line, field in ground.proving(case.contract):
+    for plan, task, _, command, line, field in proving(case.contract):
         why = "" if empty_checks.hidden_failures(command) else empty_checks.why_sure(command)
         missing = [path for path in empty_checks.must_lack(command) if not makes(path)]
         if case.present is not None and missing and case.present.on_disk.isdisjoint(missing):
@@ -73,13 +78,13 @@ def of_other_tasks(case: Case) -> Hits:
 def placeholders(case: Case) -> Hits:
     """Find commands that are still to be written, such as `TBD`, in checks and in steps."""
     stepped = (
-        (plan, task, 0, steps.command_of(step), step.line, "steps")
+        (plan, task, 0, step.command, step.line, "steps")
         for plan, task in case.pairs
         for step in task.steps
         if step.tool == "run"
     )
-    for plan, task, _, command, line, field in (*ground.proving(case.contract), *stepped):
-        if ground.PLACEHOLDER.match(command):
+    for plan, task, _, command, line, field in (*proving(case.contract), *stepped):
+        if PLACEHOLDER.match(command):
             yield plan, task, Hit(command, field=field, line=line)
 
 
@@ -105,8 +110,8 @@ def _own_proof(case: Case, plan: Plan, task: Task) -> tuple[str, str, int] | Non
     if validator_of(plan, task, case.settings) is not None:
         return None
     own: list[tuple[str, str, int]] = []
-    checks = [row for row in ground.checks(task) if row[2] != "preconditions"]
-    for command, line, field in (*checks, *((each.check, 0, "invariants") for each in plan.invariants_of(task))):
+    rows = [row for row in checks(task) if row[2] != "preconditions"]
+    for command, line, field in (*rows, *((each.check, 0, "invariants") for each in plan.invariants_of(task))):
         path = _own_file(command, written)
         if path:
             own.append((path, field, line))
@@ -136,3 +141,76 @@ def _decides_suite(path: str, suite: str) -> bool:
 
 def _is_presence(command: str) -> bool:
     return all(name in _PRESENCE for part in commands.read(command).commands for name in part.started)
+
+
+def programs_of_checks(case: Case) -> Hits:
+    """Find checks that start a program which neither exists nor is created by a task."""
+    present = case.present
+    by_hand = any(task.kind == "human-action" and not task.files for _, task in case.pairs)
+    if present is None or not present.no_programs or by_hand:  # a person may install it
+        return
+    makes = paths.cover([p for t in case.contract.tasks.values() for p in ledger.written_paths(t.files)])
+    prepared = case.settings.checkout.prepare
+    reported: set[tuple[str | None, str, str, int]] = set()
+    for plan, task, number, command, line, field in proving(case.contract):
+        if (task is not None and task.id in present.done) or PLACEHOLDER.match(command):
+            continue
+        for program in programs(command):
+            key = (task.id if task else plan.path, program, field, line)
+            if program not in present.no_programs or makes(posixpath.normpath(program)) or key in reported:
+                continue
+            reported.add(key)
+            words = {"program": program, "problem": "cannot be started" if "/" in program else "is not on PATH"}
+            first = _runs_at_once(command, program) and ("/" not in program or number == 0)
+            yield plan, task, Hit(command, words, field=field, line=line, certain=first and not prepared)
+
+
+def proving(contract: Contract) -> Iterator[tuple[Plan, Task | None, int, str, int, str]]:
+    """Yield each command that proves something: plan, task, its number among theirs, command, line and field.
+
+    A line of 0 is that of the field.
+    """
+    for plan in contract.plans:
+        rows = [(invariant.check, 0, "invariants") for invariant in plan.invariants]
+        rows += [(c.command, c.line, "success_criteria") for c in plan.success_criteria if c.command]
+        yield from ((plan, None, number, *row) for number, row in enumerate(rows))
+        for task in plan.tasks:
+            yield from ((plan, task, number, *row) for number, row in enumerate(checks(task)))
+
+
+def _runs_at_once(command: str, program: str) -> bool:
+    """Return whether nothing before it can make the program, or put it on PATH, as `. .venv/bin/activate` does."""
+    later = commands.read(command).commands[1:]
+    return not any(program in part.texts for part in later)
+
+
+def checks(task: Task) -> list[tuple[str, int, str]]:
+    """Return the commands that prove a task, each with its line (0 for its field's) and its field."""
+    rows = [(c.command, c.line, "acceptance") for c in task.acceptance if c.command]
+    rows += [(command, 0, "verify") for command in task.verify]
+    rows += [(test.command, 0, "tests") for test in task.tests]
+    for field, conditions in (("preconditions", task.preconditions), ("postconditions", task.postconditions)):
+        rows += [(c.subject, 0, field) for c in conditions if c.kind == "command"]
+    return rows
+
+
+def programs(command: str) -> tuple[str, ...]:
+    """Return the programs that a check starts by name; relative paths only if the command does not change folders."""
+    script = commands.read(command)
+    moves = any(part.texts[:1] in (["cd"], ["pushd"]) for part in script.commands)
+    return tuple(name for name in script.programs if "/" not in name or name.startswith("/") or not moves)
+
+
+def named_programs(contract: Contract) -> frozenset[str]:
+    """Return every program that a check of the contract starts."""
+    return frozenset(program for command in all_commands(contract) for program in programs(command))
+
+
+def all_commands(contract: Contract) -> tuple[str, ...]:
+    """Return the command of every check of the contract, each once."""
+    return tuple(dict.fromkeys(command for _, _, _, command, _, _ in proving(contract)))
+
+
+def searched(contract: Contract) -> frozenset[str]:
+    """Return the files in which checks of the contract want to find nothing."""
+    return frozenset(path for command in all_commands(contract) for path in empty_checks.must_lack(command))

@@ -57,7 +57,7 @@ def chance(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
 
 def _variable(step: Step) -> dict[str, str]:
     """Return each name in a command whose result varies, with the reason; an assumption must use this name."""
-    script, text = _script(step), command_of(step)
+    script, text = _script(step), step.command
     reasons = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
     for command in script.commands:
         if command.own and (why := programs.varies(command.own)):
@@ -103,7 +103,7 @@ def branches(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     """Find commands that branch at run time."""
     for step in _runs(task):
         for word in dict.fromkeys(_script(step).branches):
-            yield Hit(f"{word} in {command_of(step)}", {"word": word}, line=step.line)
+            yield Hit(f"{word} in {step.command}", {"word": word}, line=step.line)
 
 
 def _runs(task: Task) -> Iterator[Step]:
@@ -116,8 +116,3 @@ def _script(step: Step) -> commands.Script:
     if command is not None:
         return commands.read(str(command))
     return commands.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))
-
-
-def command_of(step: Step) -> str:
-    command = step.arguments.get("command")
-    return str(command) if command is not None else " ".join(map(str, step.arguments.get("argv", ())))

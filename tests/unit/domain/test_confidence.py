@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.domain import confidence, contract
+from idumb.domain import contract
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.domain.intake import self_check
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, RollbackClass, Task, TestIntent
 from idumb.domain.settings import Settings
 
@@ -32,7 +33,7 @@ def finding(severity: str) -> Finding:
 def judged(
     locked: Contract, *findings: Finding, ready: tuple[str, ...] = (), named: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    assessment = confidence.assess(locked, findings, ready, named)
+    assessment = self_check.assess(locked, findings, ready, named)
     return {"score": assessment.score, **{part.name: part.as_dict() for part in assessment.parts}}
 
 

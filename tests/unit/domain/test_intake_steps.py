@@ -6,7 +6,7 @@ import dataclasses
 
 from idumb.domain import contract
 from idumb.domain.finding import ERROR
-from idumb.domain.intake import registry, scope
+from idumb.domain.intake import registry, writes
 from idumb.domain.plans.plan import (
     STRICT,
     Criterion,
@@ -299,4 +299,4 @@ def test_the_folders_of_all_paths_are_checked_for_links() -> None:
         SETTINGS,
     )
     assert assembled is not None
-    assert scope.folders(assembled) == {"a/b", "d", "f", "g"}
+    assert writes.folders(assembled) == {"a/b", "d", "f", "g"}

@@ -1,4 +1,7 @@
-"""Checks of what a plan writes: inside the workspace, its scope and its declared files, and nothing protected."""
+"""Checks of what a plan writes: inside the workspace, its scope and its declared files, and nothing protected.
+
+Some compare the plan with the state at the start of a run: existing files, and links.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.intake.rule import Case, Hit
+from idumb.domain.intake.rule import Case, Hit, Hits, StartState
 from idumb.domain.plans import step_effects
-from idumb.domain.plans.plan import Plan, Step, Task
+from idumb.domain.plans.plan import FileClaim, Plan, Step, Task
 from idumb.domain.proof import ledger
+from idumb.lazy_dataclass import dataclass
 
 _NAMED = ("path", "from", "to")
+_NEEDS = frozenset({"modify", "delete", "move"})
 
 
 def written_paths(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
@@ -147,3 +152,133 @@ def undeclared(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
         for path in step_paths(step) if step.tool != "make_directory" else ():  # git does not track empty folders
             if not covered(path) and misplaced(path, "steps") is None:
                 yield Hit(path, line=step.line)
+
+
+class _Files:
+    """Which paths exist, as the earlier tasks would leave them."""
+
+    def __init__(self, present: StartState) -> None:
+        self._present = present
+        self._created: set[str] = set()
+        self._gone: set[str] = set()
+        self._wide: list[str] = []
+
+    def usable(self, path: str) -> bool:
+        """Whether there is a file to change; ignored files exist but are not part of the base."""
+        if path in self._created or paths.matches_any(path, self._wide):
+            return True
+        return path not in self._gone and (path in self._present.base or path in self._present.on_disk)
+
+    def taken(self, path: str) -> bool:
+        """Whether a new file would replace an existing one."""
+        return path in self._created or (path in self._present.base and path not in self._gone)
+
+    def apply(self, claim: FileClaim) -> None:
+        created = claim.target if claim.verb == "move" else claim.path if claim.verb in ("create", "change") else None
+        if claim.verb in ("delete", "move"):
+            self._created.discard(claim.path)
+            self._gone.add(claim.path)
+        if created is not None:
+            self._gone.discard(created)
+            if paths.has_wildcard(created):
+                self._wide.append(created)
+            else:
+                self._created.add(created)
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetClaim:
+    """A claim that cannot hold when its task starts: `path` already exists (`exists`), or it does not."""
+
+    task: str
+    claim: FileClaim
+    path: str
+    exists: bool
+
+
+def unmet_claims(contract: Contract, present: StartState) -> Iterator[UnmetClaim]:
+    """Yield claims that change missing files or create existing ones, at the time their task starts."""
+    files, by_hand = _Files(present), False
+    for id in contract.order:
+        task = contract.tasks[id]
+        by_hand = by_hand or (task.kind == "human-action" and not task.files)  # a person can create any file
+        claims = task.files or ()
+        if id not in present.done and task.notation != "step" and not task.is_history:
+            for claim in claims:
+                yield from _unmet(id, claim, files, by_hand=by_hand)
+        for claim in claims:
+            files.apply(claim)
+
+
+def _unmet(task: str, claim: FileClaim, files: _Files, *, by_hand: bool) -> Iterator[UnmetClaim]:
+    if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not files.usable(claim.path):
+        yield UnmetClaim(task, claim, claim.path, exists=False)
+    created = claim.path if claim.verb == "create" else claim.target
+    if created is not None and not paths.has_wildcard(created) and files.taken(created):
+        yield UnmetClaim(task, claim, created, exists=True)
+
+
+def files(case: Case) -> Hits:
+    """Report what `unmet_claims` finds, except in steps of workflows that never run."""
+    if case.present is None:
+        return
+    plan_of, never = case.contract.plan_by_task(), _never_run(case.contract)
+    for unmet in unmet_claims(case.contract, case.present):
+        if unmet.task not in never:
+            claim, task = unmet.claim, case.contract.tasks[unmet.task]
+            verb = "move a file to" if unmet.exists and claim.target is not None else claim.verb
+            code = "path.exists" if unmet.exists else "path.missing"
+            yield plan_of[unmet.task], task, Hit(f"{claim.verb} {unmet.path}", {"would": f"{verb} {unmet.path}"}, code)
+
+
+def _never_run(contract: Contract) -> frozenset[str]:
+    """Return the steps of workflows that the inputs of this run omit."""
+    plans = [plan for plan in contract.plans if plan.workflow is not None]
+    if not plans:
+        return frozenset()
+    from idumb.domain.plans import workflow  # only workflows need it
+
+    omitted: set[str] = set()
+    for plan in plans:
+        flows = {task.id: task.flow for task in plan.tasks if task.flow is not None}
+        omitted |= set(workflow.omitted_by_inputs(flows, plan.workflow.values if plan.workflow is not None else {}))
+    return frozenset(omitted)
+
+
+def links(case: Case) -> Hits:
+    """Find written paths that are links or behind one: a step replaces the link, and git does not follow it."""
+    present = case.present
+    for plan, task in case.pairs if present is not None and present.links else ():
+        if present is None or task.id in present.done:
+            continue
+        for path, line in dict(_written(task)).items():
+            target, folder = present.links.get(path), path.rpartition("/")[0]
+            if target is None or case.links.get(folder, "").startswith("/"):
+                continue  # a link out of the workspace is an error of its own
+            leads = f"is a link to {target or 'the root'}; the task would replace the link or write through it"
+            if folder in case.links:
+                leads = f"is behind a link, at {target}; git does not follow it"
+            leaves, field = target.startswith("/"), "steps" if line else "files"
+            fix = "Use a path inside the workspace." if leaves else f"Use {target} itself."
+            words = {"what": f"would write {path}, which {leads}"}
+            code = "path.leaves-workspace" if leaves else "path.through-link"
+            yield plan, task, Hit(path, words, code, field, line, fix=fix)
+
+
+def _written(task: Task) -> Iterator[tuple[str, int]]:
+    """Yield every literal path that the task or a step writes, with the step's line or 0."""
+    for step in task.steps:
+        yield from ((path, step.line) for path in step_paths(step) if paths.problem(path) is None)
+    claimed = () if task.notation == "step" else ledger.written_paths(task.files)
+    yield from ((path, 0) for path in claimed if not paths.has_wildcard(path) and paths.problem(path) is None)
+
+
+def written(contract: Contract) -> frozenset[str]:
+    """Return every literal path that a task or a step of the contract writes."""
+    return frozenset(path for task in contract.tasks.values() for path, _ in _written(task))
+
+
+def claimed(contract: Contract) -> frozenset[str]:
+    """Return every literal path that a task declares, with any verb."""
+    declared = (path for t in contract.tasks.values() for c in t.files or () for path in (c.path, c.target))
+    return frozenset(p for p in declared if p is not None and not paths.has_wildcard(p) and paths.problem(p) is None)

@@ -1,12 +1,15 @@
-"""Checks for vague wording. Text in backticks or quotes is code or a quotation and is exempt."""
+"""Checks for vague wording, and for sentences that are still those of the template.
+
+Text in backticks or quotes is code or a quotation, and is not vague.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration
-from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.plans.plan import Criterion, Plan, Task
 
 TITLE, CRITERION, INTENT, DESCRIPTION = "title", "acceptance", "steps", "description"
 _SHORT = (TITLE, CRITERION, INTENT)
@@ -105,3 +108,39 @@ _NAMES = {
     "notes": "the notes",
     "rollback": "the reason",
 }
+
+
+# Sentences of templates/plan.md and templates/phase-plan.md that the author of a plan has to replace.
+SENTENCES = frozenset(
+    {
+        "What this plan delivers",
+        "What is true when every task is done",
+        "What a user needs, in one sentence",
+        "Instructions for the builder. A task changes only the files that it declares.",
+        "The result of this task exists",
+        "Name the command that shows it",
+    }
+)
+_BLANK = re.compile(r"<[A-Za-z][^<>]*>|\[[A-Z][^\[\]]*\]|\{\{?[A-Za-z][^{}]*\}?\}|\$[A-Za-z]\w*")
+
+
+def unfilled(case: Case) -> Hits:
+    """Find texts that are unchanged from the template."""
+    for plan in case.contract.plans:
+        texts = [("title", plan.title), ("goal", plan.goal), *(("requirements", t) for t in plan.requirements.values())]
+        yield from ((plan, None, hit) for hit in _unfilled(texts, plan.success_criteria, "success_criteria"))
+    for plan, task in case.pairs:
+        texts = [("title", task.title), ("description", task.description)]
+        yield from ((plan, task, hit) for hit in _unfilled(texts, task.acceptance, "acceptance"))
+
+
+def _unfilled(texts: Iterable[tuple[str, str]], criteria: Iterable[Criterion], field: str) -> Iterator[Hit]:
+    yield from (Hit(text, field=name) for name, text in texts if _is_unfilled(text))
+    for one in criteria:
+        if any(map(_is_unfilled, (one.text, *one.instructions))):
+            yield Hit(one.text, field=field, line=one.line)
+
+
+def _is_unfilled(text: str) -> bool:
+    plain = text.strip()
+    return plain in SENTENCES or _BLANK.fullmatch(plain) is not None
