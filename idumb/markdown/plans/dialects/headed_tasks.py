@@ -1,16 +1,20 @@
-"""Read tasks that are Markdown: headings such as `### Task 1: Title` and `### T1-001: Title`.
+"""Read tasks that are Markdown: headings such as `### Task 1: Title` and `### T1-001: Title`, and labels below them.
 
-GSD counts such headings as tasks in plans without tags; the first iDumb writes them.
+GSD counts such headings as tasks in plans without tags; the first iDumb writes them. Tags have the same fields.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
-from idumb.markdown.plans.dialects import checks, drafts, labels
+from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Option
+from idumb.markdown.plans.dialects import drafts
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
-from idumb.markdown.plans.dialects.labels import Line
+from idumb.markdown.syntax import inline, outline
+from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.source import Source
 
 _DASH = r"[ \t]*(?:[:.)]|—|–|--?)[ \t]*"
@@ -33,7 +37,7 @@ def read(first: int, source: Source) -> tuple[list[TaskDraft], dict[str, list[Pa
 
     Headings below that of a task belong to it.
     """
-    document, rows = labels.outlined(source, first)
+    document, rows = outlined(source, first)
     tasks: list[TaskDraft] = []
     texts: dict[str, list[Part]] = {}
     in_tasks, until = False, 0
@@ -73,16 +77,240 @@ def _task(rows: list[Line], id: str, title: str, source: Source) -> TaskDraft:
         body.pop()
     last = body[-1] if body else head
     kind = _KIND.match(title)
-    words = checks.clean(title[kind.end() :] if kind else title)
+    words = drafts.clean(title[kind.end() :] if kind else title)
     draft = TaskDraft(head.at, last.at + len(last.text), words or id, id=id.strip("."))
     draft.kind = drafts.kind_of(kind[1].lower(), head.at, source) if kind else draft.kind
     draft.spans["title"] = (head.at, head.at + len(head.text))
-    text = checks.block("\n".join(row.text for row in body))
+    text = drafts.block("\n".join(row.text for row in body))
     draft.description += [text] if text else []
-    criteria = labels.read(draft, body, source)
+    criteria = read_labels(draft, body, source)
     steps = [box[1] for row in body if not row.fenced and row.at not in criteria and (box := _STEP.match(row.text))]
     draft.done = bool(steps) and " " not in steps
     if draft.done:
         fix = "idumb import keeps such marks as history"
         source.report("task.ticked", draft.start, draft.title[:60], fix=fix)
     return draft
+
+
+# Labels: bold, of bullets, and headings such as `### Verification`
+
+FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_BOLD = re.compile(
+    r"(?P<indent>[ \t]*)(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_`\n]{1,60}?)"
+    r"[ \t]*(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*"
+)
+_BARE = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
+_BOXED = re.compile(r"[ \t]*[-*+][ \t]+\[.\]")
+_NOTE = re.compile(r"(?<![ \t])[ \t]*\([^()]*\)")
+# Labels without notes in brackets, in lower case, and what they mean.
+_LABELS = {
+    "files": ("file", "files", "files involved", "files to create", "files to modify", "files to edit", "files created",
+              "files modified", "files touched", "files likely touched", "files to touch", "expected output"),
+    "verify": ("verify", "verification", "verification command", "verification commands", "verify command"),
+    "acceptance": ("acceptance", "acceptance criteria", "done", "done when", "done criteria", "success criteria",
+                   "must-haves", "must haves", "definition of done"),
+    "depends_on": ("depends on", "depends_on", "dependencies", "blocked by"),
+    "estimate": ("estimate", "estimated effort", "estimated time"),
+    "priority": ("priority",),
+    "type": ("type", "kind"),
+}  # fmt: skip
+_BY_LABEL = {label: name for name, labels in _LABELS.items() for label in labels}
+
+
+class Line(NamedTuple):
+    """A line with its offset, and the heading that it is. `fenced` lines, of fences and comments, are text only."""
+
+    text: str
+    at: int
+    fenced: bool
+    heading: Entry | None = None
+
+
+def outlined(source: Source, first: int, begin: int = 0) -> tuple[Outline, list[Line]]:
+    """Return the outline and the lines from `first` on; `begin` is the offset of the text.
+
+    A fence that never closes is reported.
+    """
+    found = outline.read(source, first)
+    source.findings += (each for each in found.broken if each.code.endswith(".never-closed"))
+    never = min(
+        (each.line for each in found.broken if each.code == "fence.never-closed"), default=len(source.lines) + 1
+    )
+    text_only = found.fenced | found.hidden | {*range(never, len(source.lines) + 1)}
+    headings = {each.line: each for each in found.headings}
+    rows = enumerate(zip(source.lines[first:], source.starts[first:], strict=False), first + 1)
+    return found, [Line(text, begin + at, n in text_only, headings.get(n)) for n, (text, at) in rows]
+
+
+def read_labels(draft: TaskDraft, rows: list[Line], source: Source) -> set[int]:
+    """Read the fields in the body of a task into the draft; the whole body is its description.
+
+    Return where the lines of its criteria begin.
+    """
+    criteria: set[int] = set()
+    for name, at, part in _labelled(rows):
+        read_field(draft, name, _first_list(part) if name == "files" else part, source, at)
+        if name == "acceptance":
+            criteria.update(row.at for row in rows if part[1] <= row.at < part[1] + len(part[0]))
+    return criteria
+
+
+class _Label(NamedTuple):
+    """A label at `at`; its value starts at index `inner` of the line. `name` is "" if it is not a known field.
+
+    `level` is that of a heading, 0 for others; `bullet` and `bold` say how it is written.
+    """
+
+    name: str
+    at: int
+    inner: int
+    indent: int
+    level: int = 0
+    bullet: bool = False
+    bold: bool = False
+
+
+def _labelled(rows: list[Line]) -> Iterator[tuple[str, int, Part]]:
+    """Yield the name, the place of the label and the value of each known field."""
+    current: _Label | None = None
+    value: list[str] = []
+    start = 0
+    for row in rows:
+        label = None if row.fenced else _label(row)
+        if label is None or (current is not None and not _ends(current, label)):
+            value.append(row.text)
+            continue
+        if current is not None and current.name:
+            yield current.name, current.at, ("\n".join(value), start)
+        current = label
+        value, start = [row.text[label.inner :]], row.at + label.inner
+    if current is not None and current.name:
+        yield current.name, current.at, ("\n".join(value), start)
+
+
+def _ends(current: _Label, label: _Label) -> bool:
+    """Whether a label ends the value of the one before it."""
+    if label.name:
+        return True
+    if current.level:
+        return 0 < label.level <= current.level
+    return (label.level > 0 or label.bold or current.bullet) and label.indent <= current.indent
+
+
+def _label(row: Line) -> _Label | None:
+    if head := row.heading:
+        return _Label(_BY_LABEL.get(_plain(head.text).strip(" :*"), ""), row.at, len(row.text), 0, head.level)
+    for pattern in (_BOLD, _BARE) if ":" in row.text else ():
+        match = pattern.match(row.text)
+        if match:
+            indent = len(match["indent"])
+            bullet = row.text[indent] in "-*+" and row.text[indent : indent + 2] != "**"
+            name = _BY_LABEL.get(_plain(match["label"]), "")
+            return _Label(name, row.at, match.end(), indent, bullet=bullet, bold=pattern is _BOLD)
+    return None
+
+
+def _plain(label: str) -> str:
+    return drafts.flat(_NOTE.sub("", label).casefold())
+
+
+def _first_list(part: Part) -> Part:
+    """Return the text on the line of a label and the first list or paragraph below it; what follows is other text."""
+    text, at = part
+    end = 0
+    for line in text.split("\n"):
+        if FENCE.match(line) or _BOXED.match(line) or (end and not line.strip() and text[:end].strip()):
+            break
+        end += len(line) + 1
+    return text[:end].rstrip("\n"), at
+
+
+# One field, whether a tag, a label or a heading holds it
+
+_CHECK = re.compile(r"\s+(?:—|–|--?)\s+check:\s*(`.*`)\s*$")
+_BY_HAND = re.compile(r"\s+(?:—|–|--?)\s+human\s*$")
+_OPTION = re.compile(r"<option\b([^<>]*)>((?:(?!</?option\b).)*+)</option>", re.DOTALL)
+_OPTION_ID = re.compile(r"\bid\s*=\s*[\"']([^\"']*)")
+_OPENING, _CLOSING = re.compile(r"<([\w-]+)>\s*"), re.compile(r"\s*</[\w-]+>\s*")
+_AN_ID = re.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
+_ESTIMATE = re.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
+_PRIORITIES = {
+    word: name
+    for name, words in {
+        "critical": "critical p0", "high": "high p1", "normal": "normal medium p2", "low": "low p3"
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+
+
+def read_field(draft: TaskDraft, name: str, part: Part, source: Source, at: int) -> None:
+    """Read the value of a field into the draft; `at` is where the field begins."""
+    draft.spans.setdefault(name, (part[1], part[1] + len(part[0])))
+    if name == "title":
+        draft.title = drafts.clean(part[0])
+    elif name == "files":
+        draft.files = [*(draft.files or ()), part]
+    elif name == "read_first" and (text := drafts.block(part[0])):
+        draft.references.append(f"Read first:\n{text}")
+    elif name == "verify":
+        _verify(draft, part, source)
+    elif name == "acceptance":
+        draft.criteria += [_criterion(words, place, source) for words, place in drafts.items(part)]
+    elif name == "options":
+        draft.options += _options(part[0])
+    elif name == "depends_on":
+        _depends_on(draft, part, source)
+    else:
+        _word(draft, name, drafts.flat(part[0]).strip("`* "), source, at)
+
+
+def _word(draft: TaskDraft, name: str, word: str, source: Source, at: int) -> None:
+    if name == "estimate" and (time := _ESTIMATE.search(word)):
+        draft.estimate = (int(time[1]) * (3600 if time[2][0] in "hH" else 60)) or None
+    elif name == "priority":
+        draft.priority = _PRIORITIES.get(word.casefold(), draft.priority)
+    elif name == "type":
+        draft.kind = drafts.kind_of(word, at, source)
+
+
+def _options(text: str) -> Iterator[Option]:
+    for number, option in enumerate(_OPTION.finditer(text), 1):
+        words = drafts.flat(_OPENING.sub(r"\1: ", _CLOSING.sub("; ", option[2]))).removesuffix(";")
+        id = _OPTION_ID.search(option[1])
+        own = (id and id[1]) or f"option-{number}"
+        yield Option(own, words.removeprefix("name: ") or own)
+
+
+def _verify(draft: TaskDraft, part: Part, source: Source) -> None:
+    commands, by_hand, prose = drafts.verification(part)
+    draft.commands += commands
+    stated = [(HUMAN, *each) for each in by_hand] + [("", *each) for each in prose if not commands]
+    draft.criteria += [Criterion("", words, proof, span=source.span(at, at)) for proof, words, at in stated]
+    if commands and prose and draft.notation == "tag":  # Markdown is in the description as a whole
+        draft.description.append("\n".join(["Verification:", *(f"- {words}" for words, _ in prose)]))
+
+
+def _criterion(words: str, at: int, source: Source) -> Criterion:
+    """Read a criterion; `— check:` with a command and `— human` prove it, as in idumb's own plans."""
+    span, proof, command = source.span(at, at), "", None
+    if (check := _CHECK.search(words)) and (command := inline.code(check[1])) is not None:
+        words, proof, command = words[: check.start()], CHECK, command.strip()
+    elif by_hand := _BY_HAND.search(words):
+        words, proof = words[: by_hand.start()], HUMAN
+    return Criterion("", words, proof, command, span=span)
+
+
+def _depends_on(draft: TaskDraft, part: Part, source: Source) -> None:
+    text = drafts.flat(part[0]).strip("[]` ")
+    ids: list[Part] = []
+    none = text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
+    for match in () if none else re.finditer(r"[^,;]+", part[0].rstrip()):
+        word = drafts.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
+        id = _AN_ID.fullmatch(word)
+        at = part[1] + match.start()
+        if id is None:
+            found = drafts.flat(match[0])
+            source.report("dialect.unread-dependency", at, found, field="Depends on", what="task")
+            return
+        ids.append((id[1], at))
+    draft.depends_on = ids

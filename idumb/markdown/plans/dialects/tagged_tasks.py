@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from idumb.markdown.plans.dialects import checks, fields, labels
+from idumb.markdown.plans.dialects import drafts, headed_tasks
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax.source import Source
 
@@ -144,7 +144,7 @@ def _report_stray(part: Part, source: Source) -> None:
 
 def _fenced(line: str, fence: str) -> tuple[str, bool]:
     """Return the mark of the fence that is open after a line, and whether the line belongs to a fence."""
-    mark = labels.FENCE.match(line)
+    mark = headed_tasks.FENCE.match(line)
     if fence:
         closes = mark is not None and mark[1].startswith(fence) and not line.strip().strip(fence[0])
         return ("" if closes else fence), True
@@ -159,7 +159,7 @@ def _task(tags: Tags, tag: Tag, number: int) -> TaskDraft:
     attributes, source = _attributes(tag.attributes), tags.source
     draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
     for name in attributes.keys() & {"type", "priority"}:
-        fields.read(draft, name, (attributes[name], tag.start), source, tag.start)
+        headed_tasks.read_field(draft, name, (attributes[name], tag.start), source, tag.start)
     for name in attributes.keys() - _KNOWN:
         source.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
     draft.notes += [f"gate: {attributes['gate']}"] if attributes.get("gate") else []
@@ -168,27 +168,27 @@ def _task(tags: Tags, tag: Tag, number: int) -> TaskDraft:
             _child(draft, part, tags)
         elif part[0].strip():
             _markdown(draft, part, source)
-    draft.title = draft.title or checks.clean(attributes.get("name", "")) or _titled(draft) or f"Task {number}"
+    draft.title = draft.title or drafts.clean(attributes.get("name", "")) or _titled(draft) or f"Task {number}"
     return draft
 
 
 def _markdown(draft: TaskDraft, part: Part, source: Source) -> None:
     """Read the Markdown of a task that has no tags for it: a heading, bold labels and lists."""
     text, at = part
-    rows = labels.outlined(Source(text, ""), 0, at)[1]
+    rows = headed_tasks.outlined(Source(text, ""), 0, at)[1]
     heading = next((row.heading for row in rows if row.heading), None)
     if heading and not draft.title:
-        title = checks.clean(heading.text)
+        title = drafts.clean(heading.text)
         draft.title = re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", title) if draft.id else title
     draft.description.append(textwrap.dedent(text).strip("\n"))
-    labels.read(draft, rows, source)
+    headed_tasks.read_labels(draft, rows, source)
 
 
 def _titled(draft: TaskDraft) -> str:
     """Return the first line of what a task without a name says."""
     lines = (line for text in draft.description for line in text.split("\n"))
     first = next((line for line in lines if line.strip() and line.strip() not in _TEXTS.values()), "")
-    return checks.short(checks.clean(first.strip(" #*")))
+    return drafts.short(drafts.clean(first.strip(" #*")))
 
 
 def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
@@ -197,9 +197,9 @@ def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
     field = _FIELDS.get(name, "")
     draft.spans.setdefault(field or name, (tag.content, tag.close))
     if field:
-        fields.read(draft, field, part, tags.source, tag.start)
+        headed_tasks.read_field(draft, field, part, tags.source, tag.start)
     elif name in _TEXTS:
-        text = checks.block(part[0])
+        text = drafts.block(part[0])
         draft.description += [f"{_TEXTS[name]}\n{text}".strip("\n")] if text else []
     else:
         draft.description.append(tags.text[tag.start : tag.end])
@@ -207,4 +207,4 @@ def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
         then = "keeps it as text of the task"
         tags.source.report("dialect.unknown-tag", tag.start, f"<{tag.name}>", accepted=known, then=then)
     if name == "behavior":
-        fields.read(draft, "acceptance", part, tags.source, tag.start)
+        headed_tasks.read_field(draft, "acceptance", part, tags.source, tag.start)
