@@ -10,8 +10,8 @@ from idumb.domain.errors import InputError
 from idumb.domain.model_script import Answer, Call, Rule, Script
 from idumb.markdown.configuration import rejected
 from idumb.markdown.plans import plan_parser, steps
-from idumb.markdown.syntax import blocks, nodes, record, tree
-from idumb.markdown.syntax.nodes import Block
+from idumb.markdown.syntax import blocks, record, tree
+from idumb.markdown.syntax.blocks import Block
 from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, Key, choice, list_of, scalar, section
 from idumb.markdown.syntax.source import SCRIPT, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_text
@@ -48,9 +48,9 @@ def _rules(scanned: list[Block], source: Source) -> list[Rule]:
     rules = []
     title = ""
     for block in scanned:
-        if block.kind == nodes.HEADING:
+        if block.kind == blocks.HEADING:
             title = block.text
-        elif block.kind == nodes.FENCE and block.info.strip() == FENCE:
+        elif block.kind == blocks.FENCE and block.info.strip() == FENCE:
             rules.append(_rule(block, title, source))
     return [rule for rule in rules if rule is not None]
 

@@ -11,10 +11,9 @@ from idumb.markdown.plans import criteria, sweep
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import FIELDS, label_of
 from idumb.markdown.plans.values import is_task_id
-from idumb.markdown.syntax import nodes
-from idumb.markdown.syntax.nodes import Block
+from idumb.markdown.syntax import blocks
+from idumb.markdown.syntax.blocks import Block
 from idumb.markdown.syntax.source import Source
-from idumb.markdown.syntax.tree import first_text
 
 _DASH = r"(?::|—|–|--|-(?=\s))"
 _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
@@ -79,15 +78,15 @@ class Outline:
         self._end(len(self.source.lines))
 
     def _block(self, block: Block) -> None:
-        if block.kind == nodes.HEADING:
+        if block.kind == blocks.HEADING:
             self._heading(block)
-        elif block.kind == nodes.LIST:
+        elif block.kind == blocks.LIST:
             if not self._owns_none(block):
                 for item in block.children:
                     self._item(item)
-        elif block.kind == nodes.FENCE and block.info in (sweep.TASK, *sweep.STEPS) and not block.indent:
+        elif block.kind == blocks.FENCE and block.info in (sweep.TASK, *sweep.STEPS) and not block.indent:
             self._fence(block)
-        elif block.kind == nodes.YAML_ITEM:
+        elif block.kind == blocks.YAML_ITEM:
             self._begin(Draft(LIST, "", "", block.start, block.line, block.end_line, yaml=block))
         else:
             if self.task:
@@ -214,7 +213,7 @@ class Outline:
 
     def _unread(self, item: Block, text: str) -> bool:
         """Whether a bullet where tasks are resembles one."""
-        titled = self.sweep.like_id(text) and any(b.kind == nodes.LIST and fields_of(b) for b in item.children)
+        titled = self.sweep.like_id(text) and any(b.kind == blocks.LIST and fields_of(b) for b in item.children)
         return (self.section == "tasks" or not self.has_tasks) and (titled or self.sweep.like_start(text))
 
     def _box_task(self, item: Block, rest: str, box: re.Match[str]) -> None:
@@ -249,7 +248,7 @@ class Outline:
     def _owns_none(self, block: Block) -> bool:
         """Report fields outside a task, at the line that should start one. Return whether it found any."""
         owned = self.task is not None and self.task.text_end is None and self.heading is None
-        found = [] if owned and not (self.last and self.last.kind == nodes.PARAGRAPH) else fields_of(block)
+        found = [] if owned and not (self.last and self.last.kind == blocks.PARAGRAPH) else fields_of(block)
         if not found or self._behind_box(block, found[0][0]):
             return False
         task, heading, names = self.task, self.heading, {name for _, name in found}
@@ -284,7 +283,7 @@ class Outline:
     def _titled_line(self) -> bool:
         """Report the line above if it is a task heading without `#`. Return whether it is."""
         above = self.last
-        if above is None or above.kind != nodes.PARAGRAPH:
+        if above is None or above.kind != blocks.PARAGRAPH:
             return False
         at, text = above.pieces[-1]
         if text.startswith("#") or not self.sweep.like_titled(text):  # reported as a near miss of a heading
@@ -300,21 +299,23 @@ class Outline:
         """
         if task.text_end is not None or task.notation != HEADING:
             return True
-        first = next((b.line for b in task.body if b.kind == nodes.HEADING), 0)
-        above = [b for b in task.body if b.line < first and b.kind == nodes.ITEM and not b.ordered]
-        return sweep.like_task_fields(names - {"acceptance"}) and any(label_of(first_text(b)[0].s).field for b in above)
+        first = next((b.line for b in task.body if b.kind == blocks.HEADING), 0)
+        above = [b for b in task.body if b.line < first and b.kind == blocks.ITEM and not b.ordered]
+        return sweep.like_task_fields(names - {"acceptance"}) and any(
+            label_of(blocks.first_text(b)[0].s).field for b in above
+        )
 
 
 def fields_of(block: Block) -> list[tuple[Block, str]]:
     """Return the bullets of a list that are fields, each with the name of its field."""
     bullets = [] if block.ordered else block.children
-    labelled = [(item, label_of(first_text(item)[0].s).field) for item in bullets]
+    labelled = [(item, label_of(blocks.first_text(item)[0].s).field) for item in bullets]
     return [(item, name) for item, name in labelled if name]
 
 
 def _section(block: Block) -> str:
     """Return `tasks` or `success criteria` if the block is that heading, otherwise an empty text."""
-    if block.kind != nodes.HEADING or block.level != 2:
+    if block.kind != blocks.HEADING or block.level != 2:
         return ""
     text = " ".join(block.text.casefold().split())
     return text if text in {"tasks", "success criteria"} else ""

@@ -17,8 +17,8 @@ from idumb.markdown.plans import criteria, foreign_formats, frontmatter, steps, 
 from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.outline import Outline
 from idumb.markdown.syntax import blocks, record, tree
+from idumb.markdown.syntax.blocks import FENCE, Block
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.nodes import FENCE, Block
 from idumb.markdown.syntax.record import NODE
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
@@ -126,7 +126,7 @@ def _success(head: Frontmatter, outline: Outline, source: Source) -> tuple[Crite
         place.report("plan.criteria-twice", source.starts[outline.sections["success criteria"]])
     drafts = head.criteria
     if drafts is None and outline.success:
-        items = [tree.of_item(item, source.starts) for item in outline.success]
+        items = [blocks.value_of(item, source.starts) for item in outline.success]
         node = tree.Node(tree.BULLET, Text("", []), 0, 0, items)
         drafts = criteria.read(node, place, task=False)
     return criteria.settle(drafts or [], place, task=False)

@@ -8,13 +8,15 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.domain.plans.plan import Step
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.source import STEP, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
+
+if TYPE_CHECKING:
+    from idumb.markdown.syntax.blocks import Block
 
 _ANY = record.scalar("a text", lambda text: text)
 _FILLED = record.scalar("a text that is not empty", lambda text: text or None)

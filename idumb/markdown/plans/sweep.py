@@ -14,7 +14,7 @@ from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import ALONE, FIELDS
 from idumb.markdown.plans.steps import TOOLS
 from idumb.markdown.plans.values import fence_text
-from idumb.markdown.syntax.nodes import FENCE, HEADING, ITEM, PARAGRAPH, RAW, Block
+from idumb.markdown.syntax.blocks import FENCE, HEADING, ITEM, PARAGRAPH, RAW, Block
 from idumb.markdown.syntax.source import Source
 
 TASK, STEPS = "yaml task", ("yaml steps", "json steps")

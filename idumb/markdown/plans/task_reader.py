@@ -11,9 +11,9 @@ from idumb.markdown.plans import criteria, steps, sweep
 from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
 from idumb.markdown.plans.outline import CHECKLIST, FENCE, HEADING, LIST, Draft
 from idumb.markdown.plans.values import is_task_id
-from idumb.markdown.syntax import nodes, tree
+from idumb.markdown.syntax import blocks, tree
+from idumb.markdown.syntax.blocks import Block
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import MAP, TEXT, Node, is_list, is_map, is_text
 
@@ -140,12 +140,12 @@ class Body:
         self.fields_here = fields_here and draft is not None
         self.taken: list[tuple[int, int]] = []
 
-    def read(self, blocks: Iterable[Block]) -> None:
+    def read(self, body: Iterable[Block]) -> None:
         run: list[Block] = []
-        for block in _flattened(blocks):
-            if block.kind == nodes.ITEM and not block.ordered:
+        for block in _flattened(body):
+            if block.kind == blocks.ITEM and not block.ordered:
                 run.append(block)
-            elif block.kind == nodes.FENCE and block.info in sweep.STEPS and block.top and not block.indent:
+            elif block.kind == blocks.FENCE and block.info in sweep.STEPS and block.top and not block.indent:
                 self._steps(block)
             else:
                 self._run(run)
@@ -167,7 +167,7 @@ class Body:
 
     def _run(self, run: list[Block]) -> None:
         """Read a run of bullets: all are fields, or all are description."""
-        labelled = [(item, text, label_of(text.s)) for item in run for text in [tree.first_text(item)[0]]]
+        labelled = [(item, text, label_of(text.s)) for item in run for text in [blocks.first_text(item)[0]]]
         has_field = any(label.field for _, _, label in labelled)
         for item, text, label in labelled:
             for child in item.children:
@@ -181,7 +181,7 @@ class Body:
                     self._unknown(item, text, label)
             elif self.fields_here and self.draft is not None:
                 self.taken.append((item.line, item.end_line))
-                node = tree.of_item(item, self.source.starts, label.end)
+                node = blocks.value_of(item, self.source.starts, label.end)
                 node.end = self.source.end_of(item.end_line - 1)
                 behind = min(text.at(len(text.s) - 1) + 1, node.end)
                 node.start = node.text.at(0) if node.text.s else node.items[0].start if node.items else behind
@@ -196,23 +196,23 @@ class Body:
 
     def _other(self, block: Block) -> None:
         """Report what looks like a field in the description."""
-        if block.kind == nodes.ITEM:
+        if block.kind == blocks.ITEM:
             for child in block.children:
                 self.sweep.block(child, boxes=True)
-            text, _ = tree.first_text(block)
+            text, _ = blocks.first_text(block)
             label = label_of(text.s)
             if label.field:
                 self.source.report("field.numbered", block.start, text.s, field=label.shown)
-        elif block.kind == nodes.PARAGRAPH:
+        elif block.kind == blocks.PARAGRAPH:
             for at, line in block.pieces:
                 m = _BOLD_LINE.match(line)
                 if m and field_name(m[2]):
                     self.source.report("field.no-bullet", at, line, field=m[2])
 
 
-def _flattened(blocks: Iterable[Block]) -> Iterator[Block]:
-    for block in blocks:
-        if block.kind == nodes.LIST:
+def _flattened(body: Iterable[Block]) -> Iterator[Block]:
+    for block in body:
+        if block.kind == blocks.LIST:
             yield from block.children
         else:
             yield block

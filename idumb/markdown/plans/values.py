@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.domain import whole_numbers
 from idumb.domain.plans.plan import (
@@ -25,10 +25,12 @@ from idumb.domain.plans.plan import (
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.nodes import Block
 from idumb.markdown.syntax.record import Reader, seconds
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import BULLET, LIST, MAP, TEXT, Node
+
+if TYPE_CHECKING:
+    from idumb.markdown.syntax.blocks import Block
 
 _SEQUENCE = re.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
 _NAME = re.compile(r"[\w.:/@+-]+")

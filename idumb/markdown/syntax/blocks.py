@@ -1,4 +1,4 @@
-"""Split a document into blocks as CommonMark does (markdown-it-py), plus comments and bare YAML items.
+"""The blocks of a document, split as CommonMark does (markdown-it-py), plus comments and bare YAML items.
 
 The blocks say where they start and end; `plans/` interprets them.
 """
@@ -7,17 +7,84 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, html_block
 
-from idumb.markdown.syntax import inline, nodes
-from idumb.markdown.syntax.nodes import Block, Piece
+from idumb.lazy_dataclass import dataclass
+from idumb.markdown.syntax import inline, tree
+from idumb.markdown.syntax.inline import Piece, Text, joined
 from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.tree import Node
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
+
+HEADING, PARAGRAPH, FENCE, LIST, ITEM, QUOTE = "heading", "paragraph", "fence", "list", "item", "quote"
+RAW, RULE, YAML_ITEM = "raw", "rule", "yaml item"
+"""Indented code and HTML, which are never data; a line between paragraphs; an item of a bare YAML list, `- id: T1`."""
+
+
+@dataclass(slots=True)
+class Block:
+    """`line` is the first line and `end_line` the line after the last, both from 0; `start` is an offset.
+
+    - `mark`: that of a heading, fence or item; a list is consecutive items with one mark.
+    - `indent`: the column of a heading or fence, or of the text of an item.
+    - `pieces`: the lines of a text, and those inside a fence. `text`: those of a heading in one line.
+    - `info`, `closed`: the words after the mark of a fence, and whether it ends. `top`: no other block is around it.
+    """
+
+    kind: str
+    line: int
+    end_line: int
+    start: int
+    mark: str = ""
+    indent: int = 0
+    level: int = 0
+    text: str = ""
+    info: str = ""
+    closed: bool = False
+    top: bool = False
+    pieces: list[Piece] = field(default_factory=list)
+    children: list[Block] = field(default_factory=list)
+
+    @property
+    def ordered(self) -> bool:
+        return self.mark not in "-+*"
+
+
+def scan(source: Source, first: int) -> list[Block]:
+    """Return the top-level blocks from line `first` on, with comments removed from headings and paragraphs."""
+    state = _State(source, first)
+    _MD.block.tokenize(state, 0, state.lineMax)
+    return _Tree(state).blocks(0)
+
+
+def first_text(item: Block) -> tuple[Text, list[Block]]:
+    """Return the first paragraph of an item as one line, and the blocks after it."""
+    if item.children and item.children[0].kind == PARAGRAPH:
+        return joined(item.children[0].pieces), item.children[1:]
+    return Text("", [(0, item.start)]), item.children
+
+
+def value_of(item: Block, starts: list[int], skipped: int = 0) -> Node:
+    """Return a list item as a value, without the first characters of its text; `starts` are those of the lines."""
+    text, rest = first_text(item)
+    node = Node(tree.BULLET, text.part(skipped) if skipped else text, item.start, item.start)
+    for block in rest:
+        if block.kind == LIST and not block.ordered:
+            node.items += [value_of(inner, starts) for inner in block.children]
+        elif block.kind == FENCE:
+            node.fences.append(block)
+        else:
+            node.strays.append(starts[block.line])
+    return node
+
+
+# The library's parser, with rules of our own
 
 MAX_NESTING = 20
 _MOST_LEVELS = 100  # of the library, whose lists have two levels each; plans have fewer, so idumb reports its own limit
@@ -27,18 +94,11 @@ _MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)])([ \t]*)")
 _COMMENT = re.compile(r"<!--.*?-->")
 _RAW = frozenset({"fence", "code_block", "html_block"})
 _KINDS = {
-    **dict.fromkeys(("bullet_list", "ordered_list"), nodes.LIST),
-    **dict.fromkeys(("code_block", "html_block"), nodes.RAW),
-    "heading": nodes.HEADING, "paragraph": nodes.PARAGRAPH, "fence": nodes.FENCE, "list_item": nodes.ITEM,
-    "blockquote": nodes.QUOTE, "hr": nodes.RULE, "yaml_item": nodes.YAML_ITEM,
+    **dict.fromkeys(("bullet_list", "ordered_list"), LIST),
+    **dict.fromkeys(("code_block", "html_block"), RAW),
+    "heading": HEADING, "paragraph": PARAGRAPH, "fence": FENCE, "list_item": ITEM,
+    "blockquote": QUOTE, "hr": RULE, "yaml_item": YAML_ITEM,
 }  # fmt: skip
-
-
-def scan(source: Source, first: int) -> list[Block]:
-    """Return the top-level blocks from line `first` on, with comments removed from headings and paragraphs."""
-    state = _State(source, first)
-    _MD.block.tokenize(state, 0, state.lineMax)
-    return _Tree(state).blocks(0)
 
 
 class _State(StateBlock):
@@ -196,7 +256,7 @@ class _Tree:
             if token.nesting < 0:
                 break
             block, last = self._block(token, depth), blocks[-1] if blocks else None
-            if last is not None and last.kind == block.kind == nodes.LIST and last.mark == block.mark:
+            if last is not None and last.kind == block.kind == LIST and last.mark == block.mark:
                 last.children += block.children
                 last.end_line = block.end_line
             else:
@@ -207,28 +267,28 @@ class _Tree:
         kind = _KINDS[token.type.removesuffix("_open")]
         line, end = (n + self.first for n in token.map or (0, 0))
         block = Block(kind, line, end, self.source.starts[line], token.markup, top=depth == 0)
-        if kind in {nodes.LIST, nodes.ITEM, nodes.QUOTE}:
+        if kind in {LIST, ITEM, QUOTE}:
             self._container(block, token, depth)
-        elif kind in {nodes.HEADING, nodes.PARAGRAPH}:
+        elif kind in {HEADING, PARAGRAPH}:
             inner = next(self.tokens)
             next(self.tokens)  # its end
             self._texts(block, inner)
-            block.level = int(token.tag[1:]) if kind == nodes.HEADING else 0
-        elif kind == nodes.FENCE:
+            block.level = int(token.tag[1:]) if kind == HEADING else 0
+        elif kind == FENCE:
             self._fence(block, token)
-        elif kind == nodes.RAW:
+        elif kind == RAW:
             block.pieces = [(at, text) for at, text in token.meta["pieces"] if text.strip(" \t")]
-        elif kind == nodes.YAML_ITEM:
+        elif kind == YAML_ITEM:
             text = self.source.lines[line]
             block.start += len(text) - len(text.lstrip(" "))
         return block
 
     def _container(self, block: Block, token: Token, depth: int) -> None:
-        if block.kind == nodes.ITEM:
+        if block.kind == ITEM:
             block.start, block.indent = token.meta["start"], token.meta["column"]
-        if block.kind != nodes.LIST and depth == MAX_NESTING:
+        if block.kind != LIST and depth == MAX_NESTING:
             self.source.report("plan.too-deep", block.start)
-        block.children = self.blocks(depth + (block.kind != nodes.LIST))
+        block.children = self.blocks(depth + (block.kind != LIST))
         block.end_line = block.children[-1].end_line if block.children else block.line + 1
 
     def _texts(self, block: Block, inner: Token) -> None:
@@ -242,7 +302,7 @@ class _Tree:
         else:
             block.start = block.pieces[0][0]
         _cut_comments(block, self.source)
-        if block.kind == nodes.HEADING:
+        if block.kind == HEADING:
             block.text = " ".join(text.strip(" \t") for _, text in block.pieces).strip(" \t")
 
     def _fence(self, block: Block, token: Token) -> None:

@@ -6,8 +6,8 @@ import re
 from bisect import bisect_right
 from itertools import pairwise
 
-from idumb.markdown.syntax.nodes import Piece
-
+Piece = tuple[int, str]
+"""A line or a part of one, with its offset."""
 _RUN = re.compile(r"`+")
 _RUN_OR_COMMENT = re.compile(r"`+|<!--")
 _CLOSING_QUOTE = re.compile(r"[\"'](?=[\s,\]});]|$)")

@@ -11,8 +11,8 @@ from dataclasses import field
 
 from idumb.domain.finding import Finding
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.syntax import blocks, nodes
-from idumb.markdown.syntax.nodes import Block
+from idumb.markdown.syntax import blocks
+from idumb.markdown.syntax.blocks import Block
 from idumb.markdown.syntax.source import Source
 
 _BOX = re.compile(r"\[([^\[\]])\][ \t]+(?=\S)")
@@ -123,30 +123,30 @@ def read(source: Source, first: int) -> Outline:
 
 def _blocks(found: list[Block], outline: Outline, source: Source, parent: Entry | None) -> None:
     for block in found:
-        if block.kind == nodes.HEADING and parent is None:
+        if block.kind == blocks.HEADING and parent is None:
             last = outline.headings[-1:]
             above = tuple(each for one in last for each in (*one.path, one) if each.level < block.level)
             outline.headings.append(Entry(block.line + 1, block.end_line + 1, block.text, block.level, path=above))
-        elif block.kind == nodes.LIST:
+        elif block.kind == blocks.LIST:
             entries = [_item(item, outline, source, parent) for item in block.children]
             boxed = any(entry.mark is not None for entry in entries)
             for entry in entries:
                 entry.siblings = boxed
-        for fence in _fences(block) if block.kind != nodes.LIST else ():
+        for fence in _fences(block) if block.kind != blocks.LIST else ():
             outline.fenced.update(range(fence.line + 1, fence.end_line + 1))
 
 
 def _fences(block: Block) -> Iterator[Block]:
     """Yield a closed fence, and those of a quote, whose other content is no task."""
-    if block.kind == nodes.FENCE and block.closed:
+    if block.kind == blocks.FENCE and block.closed:
         yield block
-    for inner in block.children if block.kind == nodes.QUOTE else ():
+    for inner in block.children if block.kind == blocks.QUOTE else ():
         yield from _fences(inner)
 
 
 def _item(item: Block, outline: Outline, source: Source, parent: Entry | None) -> Entry:
     first = item.children[0] if item.children else None
-    is_text = first is not None and first.kind == nodes.PARAGRAPH and first.line == item.line
+    is_text = first is not None and first.kind == blocks.PARAGRAPH and first.line == item.line
     text = first.pieces[0][1].rstrip() if first and is_text else ""
     box = _BOX.match(text)
     entry = Entry(item.line + 1, item.end_line + 1, text[box.end() :] if box else text, 0, item.indent)

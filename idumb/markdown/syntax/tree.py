@@ -11,14 +11,15 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from idumb.domain import whole_numbers
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.syntax import nodes
-from idumb.markdown.syntax.inline import Text, joined
-from idumb.markdown.syntax.nodes import Block
+from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Source
+
+if TYPE_CHECKING:
+    from idumb.markdown.syntax.blocks import Block
 
 MAX_DEPTH = 20
 BULLET, TEXT, LIST, MAP = "bullet", "text", "list", "map"
@@ -105,30 +106,6 @@ def find(node: Node, *keys: str) -> tuple[int, Node | None]:
         at, node = pair[0].start, pair[1]
         below = node
     return at, below
-
-
-# Markdown
-
-
-def first_text(item: Block) -> tuple[Text, list[Block]]:
-    """Return the first paragraph of an item as one line, and the blocks after it."""
-    if item.children and item.children[0].kind == nodes.PARAGRAPH:
-        return joined(item.children[0].pieces), item.children[1:]
-    return Text("", [(0, item.start)]), item.children
-
-
-def of_item(item: Block, starts: list[int], skipped: int = 0) -> Node:
-    """Return a list item as a value, without the first characters of its text; `starts` are those of the lines."""
-    text, rest = first_text(item)
-    node = Node(BULLET, text.part(skipped) if skipped else text, item.start, item.start)
-    for block in rest:
-        if block.kind == nodes.LIST and not block.ordered:
-            node.items += [of_item(inner, starts) for inner in block.children]
-        elif block.kind == nodes.FENCE:
-            node.fences.append(block)
-        else:
-            node.strays.append(starts[block.line])
-    return node
 
 
 def as_bullets(node: Node) -> Node:

@@ -17,7 +17,7 @@ from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
 from idumb.markdown.plans import frontmatter, plan_parser, steps, sweep, task_reader, values
 from idumb.markdown.syntax import blocks, record, tree
-from idumb.markdown.syntax.nodes import FENCE, HEADING, Block
+from idumb.markdown.syntax.blocks import FENCE, HEADING, Block
 from idumb.markdown.syntax.record import DATA, Key, matching, scalar
 from idumb.markdown.syntax.source import WORKFLOW, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map
