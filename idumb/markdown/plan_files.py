@@ -178,7 +178,7 @@ class PlanningFolder:
         if path.endswith(phase_ids.SUFFIXES):
             return plan_parser.parse_steps(data, path)
         if WORKFLOW_RUNS.phase_of(path) is not None:
-            from idumb.markdown.workflows import workflow_parser
+            from idumb.markdown.plans import workflow_parser
 
             return workflow_parser.parse(data, path)
         return plan_parser.parse(data, path, others)
@@ -281,10 +281,10 @@ class PlanningFolder:
 def _is_note(data: bytes) -> bool:
     if data.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
         return False
-    from idumb.markdown.plans import foreign_formats
+    from idumb.markdown.plans import plan_parser
 
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    return foreign_formats.is_note(text.splitlines()) and _tool(text, "") is None
+    return plan_parser.is_note(text.splitlines()) and _tool(text, "") is None
 
 
 _NO_TEXT = frozenset({"plan.too-large", "plan.not-utf-8", "plan.nul"})
@@ -293,9 +293,9 @@ _NO_TEXT = frozenset({"plan.too-large", "plan.not-utf-8", "plan.nul"})
 def _tool(text: str, path: str) -> str | None:
     """Return the tool whose file this is, and which idumb only imports; None for any other file."""
     from idumb.markdown.importers import registry
-    from idumb.markdown.plans import foreign_formats
+    from idumb.markdown.plans import plan_parser
 
-    return None if foreign_formats.is_ours(text.splitlines()) else registry.tool(path, text)
+    return None if plan_parser.is_ours(text.splitlines()) else registry.tool(path, text)
 
 
 def _note(path: str) -> Finding:

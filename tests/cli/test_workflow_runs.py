@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.plans.plan import Task
-from idumb.markdown.workflows import workflow_parser
+from idumb.markdown.plans import workflow_parser
 from tests.cli.test_workflows import define, start, steps
 from tests.support import project as projects
 from tests.support import seed

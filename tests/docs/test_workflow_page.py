@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from idumb.domain.plans import workflow
-from idumb.markdown.workflows import step_reader
+from idumb.markdown.plans import workflow_steps
 from tests.meta import source
 
 PAGE = (source.ROOT / "docs/workflow-format.md").read_text(encoding="utf-8")
@@ -21,7 +21,7 @@ def test_the_table_of_keys_lists_every_key_of_every_kind() -> None:
         for name in re.findall(r"`(\w+)`", names):
             keys.setdefault(name, set()).update(kind.strip() for kind in listed)
     program: dict[str, set[str]] = {}
-    for kind, accepted in step_reader.KEYS.items():
+    for kind, accepted in workflow_steps.KEYS.items():
         for name in accepted:
             program.setdefault(name, set()).add(kind)
     assert keys == program

@@ -8,7 +8,7 @@ import pytest
 
 from idumb.domain import contract
 from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan, Setup, Task
-from idumb.markdown.plans import foreign_formats, plan_parser
+from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
 from tests.support.growth import assert_linear
 
@@ -289,7 +289,7 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(text: str) -> None:
 
 def test_an_idumb_plan_with_a_tag_in_it_stays_one() -> None:
     text = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n<task>\n'
-    assert foreign_formats.dialect(text.split("\n")) is None
+    assert plan_parser.dialect_of(text.split("\n")) is None
 
 
 def test_each_item_of_a_list_under_done_is_a_criterion() -> None:

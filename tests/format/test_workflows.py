@@ -13,8 +13,8 @@ from idumb.app.ports.planning import DefinitionFile, ParsedPlan
 from idumb.domain import catalog
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
-from idumb.markdown.workflows import workflow_parser
-from idumb.markdown.workflows.definition_files import DefinitionFolders
+from idumb.markdown.definition_files import DefinitionFolders
+from idumb.markdown.plans import workflow_parser
 from tests.meta import source
 from tests.support.cases import every
 from tests.support.growth import assert_linear

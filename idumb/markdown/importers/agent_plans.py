@@ -10,7 +10,7 @@ from idumb.domain.plans.plan import SOURCE_DONE, Plan, Task
 from idumb.domain.plans.source_tasks import ORDER, SOURCE_ID, Need, SourcePlan, SourceTask
 from idumb.markdown.importers import forms
 from idumb.markdown.importers.source_file import Format, Near, SourceFile, of, text, texts
-from idumb.markdown.plans import foreign_formats, plan_parser
+from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax.outline import Entry
 from idumb.markdown.syntax.tree import Node, is_list
 
@@ -153,7 +153,7 @@ _TICKED = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[[xX]\]")
 
 
 def _is_gsd(file: SourceFile) -> bool:
-    plan = _parsed(file).draft if foreign_formats.dialect(file.text.split("\n")) is not None else None
+    plan = _parsed(file).draft if plan_parser.dialect_of(file.text.split("\n")) is not None else None
     return plan is not None and bool(plan.tasks)
 
 

@@ -3,13 +3,176 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from idumb.domain import whole_numbers
 from idumb.domain.plans import plan
+from idumb.domain.plans.plan import Condition, Handoff, Interface, Limits, Option, RollbackClass, TestIntent
 from idumb.markdown.plans import criteria, values
-from idumb.markdown.plans.values import choice
+from idumb.markdown.syntax import inline
+from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.record import Reader
+from idumb.markdown.syntax.source import Place
+from idumb.markdown.syntax.tree import BULLET, MAP, TEXT, Node
+
+# Values with a form of their own
+
+_DASH = re.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
+_PHASES = {"fails before, passes after": ("fails", "passes"), "passes before and after": ("passes", "passes")}
+_PROPERTIES = ("inputs", "outputs", "errors", "side effects", "persistence", "async")
+_PROPERTY = re.compile(rf"(?:name|{'|'.join(_PROPERTIES)})\s*:", re.IGNORECASE)
+_OPTION = re.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
+_HANDOFF = re.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
+# Words of a condition; `\0` stands before each that is in backticks or quotes.
+_CONDITIONS = (
+    re.compile(r"file (exists|absent) \0?(\S+)"),
+    re.compile(r"file (contains) \0?(\S+) \0(\S+)"),
+    re.compile(r"(symbol) \0?(\S+) in \0?(\S+)"),
+    re.compile(r"(env|context) \0?(\S+)"),
+    re.compile(r"(command) \0(\S+)"),
+)
+
+
+def _each(
+    code: str, convert: Callable[[Text], Any], texts: Callable[[Node, Place], Iterable[Text]], key: str = ""
+) -> Reader:
+    """Return a reader of texts of one form; their attribute `key` must be unique."""
+
+    def read(node: Node, place: Place) -> tuple[Any, ...]:
+        made: dict[Any, Any] = {}
+        for number, text in enumerate(texts(node, place)):
+            value = convert(text)
+            name = getattr(value, key) if key and value is not None else number
+            if value is None or name in made:
+                place.report(code, text.at(0), text.s)
+            else:
+                made[name] = value
+        return tuple(made.values())
+
+    return read
+
+
+def _test(text: Text) -> TestIntent | None:
+    spans = inline.code_spans(text.s)
+    dash = _DASH.match(text.s, spans[0][1]) if spans and spans[0][0] == 0 else None
+    if dash is None:
+        return None
+    when, _, intent = text.s[dash.end() :].partition(":")
+    command = inline.span_content(text.s, spans[0])
+    if when.strip() not in _PHASES or not intent.strip() or not command.strip():
+        return None
+    return TestIntent(command, *_PHASES[when.strip()], intent=intent.strip())
+
+
+def _condition(text: Text) -> Condition | None:
+    parts = values.words(text)
+    shape = " ".join(part.text if part.bare else f"\0{number}" for number, part in enumerate(parts))
+    m = next((m for form in _CONDITIONS if (m := form.fullmatch(shape))), None)
+    if m is None or not parts[-1].text.strip():
+        return None
+    if m[1] == "symbol":
+        return Condition("symbol", parts[1].text, path=parts[3].text)
+    if m[1] == "contains":
+        return Condition("file-contains", parts[2].text, text=parts[3].text)
+    return Condition(f"file-{m[1]}" if m[1] in {"exists", "absent"} else m[1], parts[-1].text)
+
+
+def _option(text: Text) -> Option | None:
+    m = _OPTION.fullmatch(text.s)
+    return Option(m[1], m[2]) if m else None
+
+
+def _handoff(text: Text) -> Handoff | None:
+    m = _HANDOFF.fullmatch(text.s)
+    return Handoff(m[1], m[2].strip() if m[2] else None) if m else None
+
+
+_tests = _each("test.malformed", _test, values.whole)
+_conditions = _each("condition.malformed", _condition, values.listed)
+_options = _each("option.malformed", _option, values.whole, key="id")
+_handoffs = _each("handoff.malformed", _handoff, values.whole)
+
+
+def _interfaces(node: Node, place: Place) -> tuple[Interface, ...]:
+    """Read one public name per bullet, with its properties in nested bullets."""
+    if node.is_none:
+        return ()
+    beside = (
+        item.text for item in node.items if _PROPERTY.match(item.text.s) or (node.kind == MAP and item.kind == TEXT)
+    )
+    odd = node.text if node.text.s else next(beside, None)
+    if odd is not None:
+        place.report("interface.malformed", odd.at(0), odd.s)
+        return ()
+    return tuple(_interface(item, place) for item in node.items)
+
+
+def _interface(item: Node, place: Place) -> Interface:
+    name, properties = inline.unquote(item.text.s), dict[str, str]()
+    if name == item.text.s and re.search(r"[\s:,]", name) and item.kind == BULLET:
+        place.report("interface.malformed", item.start, name)
+    for inner in item.items:
+        key, colon, text = inner.text.s.partition(":")
+        key = " ".join(key.replace("_", " ").casefold().split())
+        if (
+            key in properties
+            or key not in _PROPERTIES
+            or inner.items
+            or (not text.strip() and (colon or key != "async"))
+        ):
+            place.report("interface.bad-property", inner.start, inner.text.s, _PROPERTIES)
+        properties[key] = text.strip() or "yes"
+    return Interface(name, properties)
+
+
+def limits(node: Node, place: Place) -> Limits | None:
+    """Read `files N`, `lines N` and `paths GLOB…`; `paths` also applies to the items after it."""
+    counts: dict[str, int] = {}
+    globs: list[str] = []
+    for text in [] if node.is_none else node.texts():
+        kind = ""
+        for part in [text] if text.literal else values.split(text, place):
+            parts = values.words(part)
+            head = parts[0].text.removesuffix(":") if parts and parts[0].bare else ""
+            number = whole_numbers.parse(parts[1].text) if len(parts) == 2 and parts[1].text.isdecimal() else None
+            if head in {"files", "lines"} and number is not None and head not in counts:
+                kind, counts[head] = head, number
+            elif head == "paths" or (kind == "paths" and head not in {"files", "lines"}):
+                globs += [word.text for word in parts[head == "paths" :]]
+                kind = "paths"
+            else:
+                kind = ""
+                place.report("limits.malformed", part.at(0), part.s)
+    for item in node.items:
+        for inner in item.items:
+            if item.text.s.removesuffix(":") != "paths" or inner.items or not inner.text.s or item.kind == MAP:
+                place.report("limits.malformed", inner.start, inner.text.s or item.text.s)
+            else:
+                globs += [inner.text.s] if inner.text.literal else [word.text for word in values.words(inner.text)]
+    return None if node.is_none else Limits(counts.get("files"), counts.get("lines"), tuple(globs))
+
+
+def _rollback(node: Node, place: Place) -> RollbackClass:
+    """Read `reversible`, `compensatable` with commands below it, or `irreversible: reason`."""
+    pair = node.kind == MAP and len(node.items) == 1
+    item = node.items[0] if pair else node
+    kind, colon, rest = (part.strip() for part in item.text.s.partition(":"))
+    below = bool(item.items or item.fences)
+    if kind == "compensatable" and (bool(rest) != below if pair else below and not rest):
+        text = Text(rest, item.text.marks, literal=True)
+        return RollbackClass(
+            kind, values.commands(Node(item.kind, text, item.start, item.end, item.items, item.fences), place)
+        )
+    if kind == "irreversible" and colon and rest and not item.items:
+        return RollbackClass(kind, (), rest)
+    if item.text.s != "reversible" or item.items or pair:
+        place.report("rollback.malformed", item.text.at(0) if item.text.s else node.start, item.text.s)
+    return RollbackClass()
+
+
+# The table
 
 
 class Row(NamedTuple):
@@ -23,35 +186,35 @@ class Row(NamedTuple):
 
 
 FIELDS: dict[str, Row] = {
-    "kind": Row(("Kind",), choice(*plan.KINDS)),
+    "kind": Row(("Kind",), values.choice(*plan.KINDS)),
     "requirements": Row(("Requirements",), values.declared("requirement")),
     "depends_on": Row(("Depends on", "Dependencies", "Blocked by"), values.dependencies),
     "files": Row(("Files", "Files involved", "Files likely affected"), values.files, map=True),
     "symbols": Row(("Symbols",), values.symbols),
-    "interfaces": Row(("Interfaces",), values.interfaces, map=True),
+    "interfaces": Row(("Interfaces",), _interfaces, map=True),
     "acceptance": Row(("Acceptance", "Acceptance criteria", "Done when"), criteria.of_task),
     "verify": Row(("Verify",), values.commands, fences=True),
-    "tests": Row(("Tests",), values.tests),
-    "preconditions": Row(("Preconditions",), values.conditions),
-    "postconditions": Row(("Postconditions",), values.conditions),
+    "tests": Row(("Tests",), _tests),
+    "preconditions": Row(("Preconditions",), _conditions),
+    "postconditions": Row(("Postconditions",), _conditions),
     "invariants": Row(("Invariants",), values.declared("invariant")),
-    "change": Row(("Change", "Semantic class"), choice("preserving", "extending", "modifying", "breaking")),
-    "limits": Row(("Limits",), values.limits, both=True, map=True),
-    "rollback": Row(("Rollback",), values.rollback, fences=True, both=True, map=True),
-    "on_failure": Row(("On failure", "Severity"), choice("block", "retry", "ask")),
+    "change": Row(("Change", "Semantic class"), values.choice("preserving", "extending", "modifying", "breaking")),
+    "limits": Row(("Limits",), limits, both=True, map=True),
+    "rollback": Row(("Rollback",), _rollback, fences=True, both=True, map=True),
+    "on_failure": Row(("On failure", "Severity"), values.choice("block", "retry", "ask")),
     "estimate": Row(("Estimate",), values.duration),
     "timeout": Row(("Timeout",), values.duration),
-    "on_timeout": Row(("On timeout",), choice("fail", "skip", "retry")),
+    "on_timeout": Row(("On timeout",), values.choice("fail", "skip", "retry")),
     "reads": Row(("Reads",), values.paths),
     "writes": Row(("Writes",), values.paths),
     "owns": Row(("Owns",), values.paths),
     "parallel": Row(("Parallel",), values.yes),
     "builder": Row(("Builder",), values.name),
     "validator": Row(("Validator",), values.name),
-    "handoff_to": Row(("Handoff to",), values.handoffs),
+    "handoff_to": Row(("Handoff to",), _handoffs),
     "replaces": Row(("Replaces",), values.names),
-    "priority": Row(("Priority",), choice("critical", "high", "normal", "low")),
-    "options": Row(("Options",), values.options, map=True),
+    "priority": Row(("Priority",), values.choice("critical", "high", "normal", "low")),
+    "options": Row(("Options",), _options, map=True),
     "notes": Row(("Notes",), values.free_text),
     "references": Row(("References",), values.free_text),
     "tags": Row(("Tags",), values.free_text),
@@ -61,6 +224,9 @@ OWN = Row(("x-…",), values.free_text)
 LABELS = tuple(label for row in FIELDS.values() for label in row.labels)
 ALONE = ("id", "title", "description", "steps")
 """Keys that only YAML tasks have."""
+
+
+# Labels
 
 _LONGEST = 60  # characters of a label
 _BOLD = re.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)

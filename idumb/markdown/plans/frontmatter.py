@@ -11,7 +11,7 @@ from typing import Any
 
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, NonGoal, Scope, Setup, Span
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans import criteria, values
+from idumb.markdown.plans import criteria, fields
 from idumb.markdown.syntax import inline, record, tree
 from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, choice, list_of, section
 from idumb.markdown.syntax.source import Place, Source
@@ -71,7 +71,7 @@ def _criteria(node: Node, place: Place) -> list[criteria.Draft]:
 def _limits(node: Node, place: Place) -> Any:
     if not is_map(node):
         raise BadValue(node)
-    return values.limits(tree.as_bullets(node), place)
+    return fields.limits(tree.as_bullets(node), place)
 
 
 def _many(make: Callable[..., Any], accepted: str, **keys: Key) -> Key:

@@ -9,7 +9,7 @@ from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
 from idumb.markdown.plans import criteria, steps, sweep
 from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
-from idumb.markdown.plans.outline import CHECKLIST, FENCE, HEADING, LIST, Draft
+from idumb.markdown.plans.task_finder import CHECKLIST, FENCE, HEADING, LIST, Draft
 from idumb.markdown.plans.values import is_task_id
 from idumb.markdown.syntax import blocks, tree
 from idumb.markdown.syntax.blocks import Block

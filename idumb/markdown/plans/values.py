@@ -6,48 +6,27 @@ Markdown and YAML have one reader: a pair of a YAML map is read as the bullet `k
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from idumb.domain import whole_numbers
 from idumb.domain.plans.plan import (
     FILE_VERBS,
-    Condition,
     FileClaim,
-    Handoff,
-    Interface,
-    Limits,
-    Option,
-    RollbackClass,
     SymbolClaim,
-    TestIntent,
 )
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.record import Reader, seconds
 from idumb.markdown.syntax.source import Place, Source
-from idumb.markdown.syntax.tree import BULLET, LIST, MAP, TEXT, Node
+from idumb.markdown.syntax.tree import LIST, MAP, TEXT, Node
 
 if TYPE_CHECKING:
     from idumb.markdown.syntax.blocks import Block
 
 _SEQUENCE = re.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
 _NAME = re.compile(r"[\w.:/@+-]+")
-_DASH = re.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
-_PHASES = {"fails before, passes after": ("fails", "passes"), "passes before and after": ("passes", "passes")}
-_PROPERTIES = ("inputs", "outputs", "errors", "side effects", "persistence", "async")
-_PROPERTY = re.compile(rf"(?:name|{'|'.join(_PROPERTIES)})\s*:", re.IGNORECASE)
-_OPTION = re.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
-_HANDOFF = re.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
-# Words of a condition; `\0` stands before each that is in backticks or quotes.
-_CONDITIONS = (
-    re.compile(r"file (exists|absent) \0?(\S+)"),
-    re.compile(r"file (contains) \0?(\S+) \0(\S+)"),
-    re.compile(r"(symbol) \0?(\S+) in \0?(\S+)"),
-    re.compile(r"(env|context) \0?(\S+)"),
-    re.compile(r"(command) \0(\S+)"),
-)
 
 
 # One value
@@ -362,143 +341,3 @@ def files(node: Node, place: Place) -> tuple[FileClaim, ...]:
 def symbols(node: Node, place: Place) -> tuple[SymbolClaim, ...]:
     """Read `add` or `remove` with names."""
     return tuple(SymbolClaim(verb, name) for verb, name, _ in _Claims(place, ("add", "remove")).read(node))
-
-
-# Values with a form of their own
-
-
-def _each(
-    code: str, convert: Callable[[Text], Any], texts: Callable[[Node, Place], Iterable[Text]], key: str = ""
-) -> Reader:
-    """Return a reader of texts of one form; their attribute `key` must be unique."""
-
-    def read(node: Node, place: Place) -> tuple[Any, ...]:
-        values: dict[Any, Any] = {}
-        for number, text in enumerate(texts(node, place)):
-            value = convert(text)
-            name = getattr(value, key) if key and value is not None else number
-            if value is None or name in values:
-                place.report(code, text.at(0), text.s)
-            else:
-                values[name] = value
-        return tuple(values.values())
-
-    return read
-
-
-def _test(text: Text) -> TestIntent | None:
-    spans = inline.code_spans(text.s)
-    dash = _DASH.match(text.s, spans[0][1]) if spans and spans[0][0] == 0 else None
-    if dash is None:
-        return None
-    when, _, intent = text.s[dash.end() :].partition(":")
-    command = inline.span_content(text.s, spans[0])
-    if when.strip() not in _PHASES or not intent.strip() or not command.strip():
-        return None
-    return TestIntent(command, *_PHASES[when.strip()], intent=intent.strip())
-
-
-def _condition(text: Text) -> Condition | None:
-    parts = words(text)
-    shape = " ".join(part.text if part.bare else f"\0{number}" for number, part in enumerate(parts))
-    m = next((m for form in _CONDITIONS if (m := form.fullmatch(shape))), None)
-    if m is None or not parts[-1].text.strip():
-        return None
-    if m[1] == "symbol":
-        return Condition("symbol", parts[1].text, path=parts[3].text)
-    if m[1] == "contains":
-        return Condition("file-contains", parts[2].text, text=parts[3].text)
-    return Condition(f"file-{m[1]}" if m[1] in {"exists", "absent"} else m[1], parts[-1].text)
-
-
-def _option(text: Text) -> Option | None:
-    m = _OPTION.fullmatch(text.s)
-    return Option(m[1], m[2]) if m else None
-
-
-def _handoff(text: Text) -> Handoff | None:
-    m = _HANDOFF.fullmatch(text.s)
-    return Handoff(m[1], m[2].strip() if m[2] else None) if m else None
-
-
-tests = _each("test.malformed", _test, whole)
-conditions = _each("condition.malformed", _condition, listed)
-options = _each("option.malformed", _option, whole, key="id")
-handoffs = _each("handoff.malformed", _handoff, whole)
-
-
-def interfaces(node: Node, place: Place) -> tuple[Interface, ...]:
-    """Read one public name per bullet, with its properties in nested bullets."""
-    if node.is_none:
-        return ()
-    beside = (
-        item.text for item in node.items if _PROPERTY.match(item.text.s) or (node.kind == MAP and item.kind == TEXT)
-    )
-    odd = node.text if node.text.s else next(beside, None)
-    if odd is not None:
-        place.report("interface.malformed", odd.at(0), odd.s)
-        return ()
-    return tuple(_interface(item, place) for item in node.items)
-
-
-def _interface(item: Node, place: Place) -> Interface:
-    name, properties = inline.unquote(item.text.s), dict[str, str]()
-    if name == item.text.s and re.search(r"[\s:,]", name) and item.kind == BULLET:
-        place.report("interface.malformed", item.start, name)
-    for inner in item.items:
-        key, colon, text = inner.text.s.partition(":")
-        key = " ".join(key.replace("_", " ").casefold().split())
-        if (
-            key in properties
-            or key not in _PROPERTIES
-            or inner.items
-            or (not text.strip() and (colon or key != "async"))
-        ):
-            place.report("interface.bad-property", inner.start, inner.text.s, _PROPERTIES)
-        properties[key] = text.strip() or "yes"
-    return Interface(name, properties)
-
-
-def limits(node: Node, place: Place) -> Limits | None:
-    """Read `files N`, `lines N` and `paths GLOB…`; `paths` also applies to the items after it."""
-    counts: dict[str, int] = {}
-    globs: list[str] = []
-    for text in [] if node.is_none else node.texts():
-        kind = ""
-        for part in [text] if text.literal else split(text, place):
-            parts = words(part)
-            head = parts[0].text.removesuffix(":") if parts and parts[0].bare else ""
-            number = whole_numbers.parse(parts[1].text) if len(parts) == 2 and parts[1].text.isdecimal() else None
-            if head in {"files", "lines"} and number is not None and head not in counts:
-                kind, counts[head] = head, number
-            elif head == "paths" or (kind == "paths" and head not in {"files", "lines"}):
-                globs += [word.text for word in parts[head == "paths" :]]
-                kind = "paths"
-            else:
-                kind = ""
-                place.report("limits.malformed", part.at(0), part.s)
-    for item in node.items:
-        for inner in item.items:
-            if item.text.s.removesuffix(":") != "paths" or inner.items or not inner.text.s or item.kind == MAP:
-                place.report("limits.malformed", inner.start, inner.text.s or item.text.s)
-            else:
-                globs += [inner.text.s] if inner.text.literal else [word.text for word in words(inner.text)]
-    return None if node.is_none else Limits(counts.get("files"), counts.get("lines"), tuple(globs))
-
-
-def rollback(node: Node, place: Place) -> RollbackClass:
-    """Read `reversible`, `compensatable` with commands below it, or `irreversible: reason`."""
-    pair = node.kind == MAP and len(node.items) == 1
-    item = node.items[0] if pair else node
-    kind, colon, rest = (part.strip() for part in item.text.s.partition(":"))
-    below = bool(item.items or item.fences)
-    if kind == "compensatable" and (bool(rest) != below if pair else below and not rest):
-        text = Text(rest, item.text.marks, literal=True)
-        return RollbackClass(
-            kind, commands(Node(item.kind, text, item.start, item.end, item.items, item.fences), place)
-        )
-    if kind == "irreversible" and colon and rest and not item.items:
-        return RollbackClass(kind, (), rest)
-    if item.text.s != "reversible" or item.items or pair:
-        place.report("rollback.malformed", item.text.at(0) if item.text.s else node.start, item.text.s)
-    return RollbackClass()

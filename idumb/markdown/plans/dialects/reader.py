@@ -36,7 +36,7 @@ _OTHER_TEXTS = frozenset(
 
 
 def read(data: bytes, path: str, dialect: str, source: Source) -> ParsedPlan:
-    """Parse a plan in one of the dialects that `foreign_formats.dialect` recognizes."""
+    """Parse a plan in one of the dialects that `plan_parser.dialect_of` recognizes."""
     head = _read_head(source)
     draft = None
     if not any(f.code in ("plan.line-too-long", "plan.frontmatter-never-closed") for f in source.findings):

@@ -65,7 +65,7 @@ class DefinitionFolders:
             source = Source("", definition.path)
             source.report("workflow.unreadable", 0, why=definition.problem)
             return ParsedPlan(None, source.sorted())
-        from idumb.markdown.workflows import workflow_parser
+        from idumb.markdown.plans import workflow_parser
 
         return workflow_parser.parse(definition.data, definition.path, definition.name)
 

@@ -14,14 +14,13 @@ from idumb.domain.plans.plan import STEPS, Criterion, FileClaim, Span, Step, Tas
 from idumb.domain.plans.workflow import AGENT, CONDITION, HUMAN, SCRIPT, Flow, Take, Value
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans import outline, steps, task_reader
+from idumb.markdown.plans import steps, task_finder, task_reader, workflow_values
 from idumb.markdown.plans.fields import Label
+from idumb.markdown.plans.workflow_values import OUTPUTS
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.record import BOOLEAN, NODE, BadValue, Key, choice, list_of, scalar, whole
 from idumb.markdown.syntax.source import WORKFLOW, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
-from idumb.markdown.workflows import foreign_keys
-from idumb.markdown.workflows.value_reader import OUTPUTS
 
 _ALL = ("kind", "needs", "takes", "handoff_to", "priority", "preconditions", "notes", "references")
 _WORK = (
@@ -85,7 +84,7 @@ class _Step:
 
     draft: Draft
     kind: str
-    task: outline.Draft
+    task: task_finder.Draft
     place: Place
     given: dict[str, Any] = field(default_factory=dict)
     run: tuple[Step, ...] = ()
@@ -163,13 +162,13 @@ def _read(draft: Draft, ids: Mapping[str, str], context: Place, paths_of: _Paths
         found = record.shown(kind, place) if kind is not None else ""
         place.report("workflow.bad-kind", kind.start if kind else node.start, found, workflow.KINDS, id=draft.id)
         return None
-    task = outline.Draft(outline.FENCE, ids.get(draft.id, ""), draft.title, draft.start, end=draft.end)
+    task = task_finder.Draft(task_finder.FENCE, ids.get(draft.id, ""), draft.title, draft.start, end=draft.end)
     task.called = draft.id
     task.values["description"] = draft.description
     step = _Step(draft, kind.text.s, task, place)
     keys = {name: _OWN.get(name, _OF_TASK) for name in KEYS[step.kind]}
     owner = f"the {step.kind} step `{draft.id}`"
-    for name, value in record.record(node, keys, place, owner, hint=foreign_keys.hint).items():
+    for name, value in record.record(node, keys, place, owner, hint=workflow_values.hint).items():
         if name in _OWN:
             step.given[name] = value
         else:
@@ -292,7 +291,7 @@ class _Linker:
         source, default = node, None
         if is_map(node):
             keys = {"from": NODE.must, "default": scalar("a text", lambda text: text)}
-            given = record.record(node, keys, place, "`takes`", hint=foreign_keys.hint)
+            given = record.record(node, keys, place, "`takes`", hint=workflow_values.hint)
             source, default = given.get("from", node), given.get("default")
         shown = record.shown(source, place)
         step, _, output = shown.removeprefix("steps.").partition(".")

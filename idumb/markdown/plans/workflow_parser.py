@@ -15,15 +15,23 @@ from idumb.domain.plans import workflow
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
-from idumb.markdown.plans import frontmatter, plan_parser, steps, sweep, task_reader, values
+from idumb.markdown.plans import (
+    frontmatter,
+    plan_parser,
+    steps,
+    sweep,
+    task_reader,
+    values,
+    workflow_steps,
+    workflow_values,
+)
+from idumb.markdown.plans.workflow_steps import Draft
+from idumb.markdown.plans.workflow_values import INPUTS
 from idumb.markdown.syntax import blocks, record, tree
 from idumb.markdown.syntax.blocks import FENCE, HEADING, Block
 from idumb.markdown.syntax.record import DATA, Key, matching, scalar
 from idumb.markdown.syntax.source import WORKFLOW, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map
-from idumb.markdown.workflows import foreign_keys, step_reader
-from idumb.markdown.workflows.step_reader import Draft
-from idumb.markdown.workflows.value_reader import INPUTS
 
 STEP = "yaml step"
 _STEP_HEADING = re.compile(r"([a-z][a-z0-9-]{0,63})(?:\s*:|\s+(?:—|–|--))\s+(\S.*)", re.DOTALL)
@@ -67,7 +75,7 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
     drafts, fence = _outlined(blocks.scan(source, end_line), source)
     phase = WORKFLOW_RUNS.phase_of(path)
     values, origin = _run(fence, inputs, source, is_run=phase is not None)
-    tasks = step_reader.tasks(drafts, phase or DEFINITION, inputs, values, source)
+    tasks = workflow_steps.tasks(drafts, phase or DEFINITION, inputs, values, source)
     if not drafts:
         source.report("workflow.no-steps", source.starts[0], field="step")
     plan = Plan(
@@ -91,7 +99,7 @@ def _head(node: Node | None, source: Source) -> dict[str, Any]:
         return {}
     whole = Node(tree.MAP, node.text, source.starts[0], node.end, node.items)
     place = Place("", source, kind=WORKFLOW)
-    head = record.record(whole, _KEYS, place, "the frontmatter", hint=foreign_keys.hint)
+    head = record.record(whole, _KEYS, place, "the frontmatter", hint=workflow_values.hint)
     head.pop("type", None)
     return head
 

@@ -54,7 +54,7 @@ class Draft:
     called: str = ""
 
 
-class Outline:
+class TaskFinder:
     """Walks the top-level blocks once."""
 
     def __init__(self, phase: str | None, source: Source) -> None:

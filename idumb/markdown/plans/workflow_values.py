@@ -1,14 +1,15 @@
-"""Read typed values of a definition: inputs in the frontmatter, outputs of a step."""
+"""Typed values of a workflow's definition: inputs in the frontmatter, outputs of a step; hints about unknown keys."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from idumb.domain import paths
 from idumb.domain.plans import workflow
 from idumb.domain.plans.workflow import Value
-from idumb.markdown.syntax.record import NODE, TEXT, BadValue, Key, choice, list_of, record, value
+from idumb.markdown.syntax.record import NODE, TEXT, BadValue, Key, Keys, choice, list_of, record, value
 from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import Node, is_map, is_text
-from idumb.markdown.workflows import foreign_keys
 
 _CHOICES = list_of(TEXT, "a list of texts")
 
@@ -35,7 +36,7 @@ def _values(noun: str, types: tuple[str, ...], **own: Key) -> Key:
         line = place.source.place(place.at)[0]
         if is_text(node) and node.text.s in types and node.text.s != workflow.CHOICE:
             return Value(place.key, node.text.s, line=line)
-        given = record(node, keys, place, f"the {noun} `{place.key}`", hint=foreign_keys.hint)
+        given = record(node, keys, place, f"the {noun} `{place.key}`", hint=hint)
         if "type" not in given:
             return None
         default = given.pop("default", None)
@@ -70,3 +71,47 @@ def _with_default(made: Value, node: Node | None, place: Place) -> Value | None:
 
 INPUTS = _values("input", workflow.INPUT_TYPES, default=NODE)
 OUTPUTS = _values("output", workflow.OUTPUT_TYPES, file=TEXT, key=TEXT)
+
+
+# Keys that definitions of other workflow engines have, with what to write instead
+
+_STEP_HEADING = "write it in the heading: ### step-id: Title"
+_NO_LOOP = "a workflow has a fixed number of steps: write a step for each item, or a loop in one script"
+_STATE = "remove it: the state of a step is in the event log"
+_FIXES = {
+    "workflow_id": "write name:",
+    "metadata": "write its keys in the frontmatter itself",
+    "phases": "write each phase as a heading of level 2, and its steps below it",
+    "jobs": "write each step as a heading of level 3 with a fence",
+    "step_id": _STEP_HEADING,
+    "id": _STEP_HEADING,
+    "phase_id": "write the phase as a heading of level 2 above the step",
+    "step_type": "write kind:",
+    "type": "write kind:",
+    "agent_id": "write agent:",
+    "uses": "write agent:, or a command under run:",
+    "command": "write run:",
+    "script": "write run:",
+    "depends_on": "write needs:",
+    "condition": "write a step of kind condition, with if: and then:",
+    "when": "write a step of kind condition, with if: and then:",
+    "timeout_seconds": "write timeout: with a unit, such as 90s",
+    "retry_count": "write retries:",
+    "max_retries": "write retries:",
+    "handoff_type": "write it behind the receiver: handoff_to: [NAME (escalation)]",
+    "acceptance_criteria": "write acceptance:",
+    "deliverables": "write files:",
+    "status": _STATE,
+    "outcome": _STATE,
+    "for_each": _NO_LOOP,
+    "foreach": _NO_LOOP,
+    "loop": _NO_LOOP,
+    "repeat": _NO_LOOP,
+    "matrix": _NO_LOOP,
+    "with_items": _NO_LOOP,
+}
+
+
+def hint(name: str, _: Keys) -> dict[str, Any]:
+    """Return what to write instead of an unknown key."""
+    return {"near": (), "fix": _FIXES[name]} if name in _FIXES else {"fix": f"remove it, or rename it to x-{name}"}
