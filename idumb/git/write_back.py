@@ -94,7 +94,7 @@ def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: 
         return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
     if present.is_odd:
         return "is no longer a file or a link"
-    if present.entry == want or force or present.entry == before or (present.is_folder and before is None):
+    if present.entry == want or force or present.entry == before:
         return None
     return _why(present, before)
 
@@ -161,8 +161,6 @@ def _force_folders(root: str, folders: set[str]) -> None:
 
 
 def _delete(writing: Writing, step: Step) -> None:
-    if step.present.in_the_way is not None:
-        return
     parts = step.path.split("/")
     if step.present.entry is not None:
         with path_state.parent(writing.top, parts) as folder:
@@ -205,8 +203,7 @@ def _write(writing: Writing, step: Step) -> None:
     with path_state.parent(writing.top, parts, writing.changed) as folder:
         target = Spot(folder, parts[-1])
         if step.present.is_folder:
-            with contextlib.suppress(FileNotFoundError):
-                os.rmdir(parts[-1], dir_fd=folder)
+            _remove_empty_folders(target)
         writing.changed.add(os.path.dirname(step.path))
         new = _made(writing, step)
         # Making and forcing it took time, in which another process may have become the owner.
@@ -219,6 +216,15 @@ def _write(writing: Writing, step: Step) -> None:
             path_state.place(new, target)
         elif path_state.look_at(new).entry != step.present.entry:
             _exchange_back(step, new, target)
+
+
+def _remove_empty_folders(spot: Spot) -> None:
+    """Remove a folder that holds no file. Raises OSError for one that holds any now."""
+    with contextlib.suppress(FileNotFoundError):
+        for _, names, _, here in os.fwalk(spot.name, topdown=False, dir_fd=spot.folder):
+            for name in names:
+                os.rmdir(name, dir_fd=here)
+        os.rmdir(spot.name, dir_fd=spot.folder)
 
 
 def _made(writing: Writing, step: Step) -> Spot:

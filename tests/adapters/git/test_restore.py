@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import ANY, Mock
 
 import pytest
 
 from idumb.app.ports.repository import Conflict
-from idumb.git import disk, path_state, tree_objects, write_back
+from idumb.domain.errors import Refusal
+from idumb.git import discover, disk, path_state, tree_objects, write_back
+from idumb.git.path_state import Spot
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
 from tests.support.cases import every
@@ -50,12 +53,31 @@ def test_permission_bits_that_git_does_not_store_stay_and_a_private_file_is_priv
     assert stat.S_IMODE(place.stat().st_mode) == mode
 
 
-def test_a_mode_change_alone_can_be_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
-    place = sandbox.write("a", "1", mode=0o644)
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o755), (0o755, 0o644), (0o750, 0o640), (0o700, 0o600)])
+def test_a_mode_change_alone_can_be_restored(sandbox: GitSandbox, trees: GitTrees, before: int, after: int) -> None:
+    place = sandbox.write("a", "1", mode=before)
     base = trees.scan()
-    place.chmod(0o755)
+    place.chmod(after)
     assert trees.restore(base, trees.scan(), ["a"]) == ()
-    assert stat.S_IMODE(place.stat().st_mode) == 0o644
+    assert stat.S_IMODE(place.stat().st_mode) == before
+
+
+def test_a_new_file_gets_the_owner_of_the_old_one_if_that_is_allowed(
+    sandbox: GitSandbox, trees: GitTrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sandbox.write("a", "1").stat()
+    other = os.stat_result((*before[:4], before.st_uid + 1, *before[5:]))
+    want = trees.entry(trees.scan(), "a")
+    assert want is not None
+    change = Mock(side_effect=[None, PermissionError])
+    monkeypatch.setattr(os, "fchown", change)
+    writing = write_back.Writing(trees.repository, str(sandbox.root), write_back.Shelf(""), Mock())
+    write_back._write_new(writing, str(tmp_path / "same"), want, before)
+    assert change.mock_calls == []
+    for name in ("allowed", "refused"):
+        write_back._write_new(writing, str(tmp_path / name), want, other)
+        change.assert_called_with(ANY, before.st_uid + 1, before.st_gid)
+        assert (tmp_path / name).read_text() == "1"
 
 
 def test_a_conflict_says_what_is_there(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -77,16 +99,23 @@ def test_a_conflict_says_what_is_there(sandbox: GitSandbox, trees: GitTrees) -> 
     assert trees.restore(base, after, ["pipe"], force=True) == (pipe,)
 
 
-def test_a_new_file_gets_the_mode_of_the_umask(sandbox: GitSandbox, trees: GitTrees) -> None:
+@pytest.mark.parametrize("before", ["nothing", "link"])
+@pytest.mark.parametrize("umask", [0o027, 0])
+def test_a_new_file_gets_the_mode_of_the_umask(sandbox: GitSandbox, trees: GitTrees, before: str, umask: int) -> None:
     sandbox.write("run", "1", mode=0o755)
+    sandbox.write("text", "1")
     base = trees.scan()
-    sandbox.remove("run")
-    old = os.umask(0o027)
+    for name in ("run", "text"):
+        sandbox.remove(name)
+        if before == "link":
+            sandbox.link(name, "target")
+    old = os.umask(umask)
     try:
-        assert trees.restore(base, trees.scan(), ["run"]) == ()
+        assert trees.restore(base, trees.scan(), ["run", "text"]) == ()
     finally:
         os.umask(old)
-    assert stat.S_IMODE((sandbox.root / "run").stat().st_mode) == 0o750
+    modes = [stat.S_IMODE((sandbox.root / name).stat().st_mode) for name in ("run", "text")]
+    assert modes == [0o777 & ~umask, 0o666 & ~umask]
 
 
 _NEVER = [".git/config", ".GIT/config", "sub/.git/hooks/x", ".idumb/brain", ".planning/x", "../x", "/etc/x"]
@@ -127,6 +156,18 @@ def test_a_link_is_replaced_and_not_followed(sandbox: GitSandbox, trees: GitTree
     assert (tmp_path / "outside").read_text() == "keep"
     assert not (sandbox.root / "a").is_symlink()
     assert sandbox.read("a") == "1"
+
+
+def test_empty_folders_at_the_place_of_a_file_are_removed(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """Git has no empty folders, so no tree shows that there are any."""
+    sandbox.write_all({"d/a": "1", "d/b": "1"})
+    base = trees.scan()
+    sandbox.remove("d/a")
+    sandbox.remove("d/b")
+    (sandbox.root / "d/a").mkdir(parents=True)
+    (sandbox.root / "d/b/c/d").mkdir(parents=True)
+    assert trees.restore(base, trees.scan(), ["d/a", "d/b"]) == ()
+    assert [sandbox.read(f"d/{name}") for name in "ab"] == ["1", "1"]
 
 
 def test_a_folder_with_a_foreign_file_is_not_removed(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -182,6 +223,50 @@ def test_a_path_changed_during_the_restore_stops_it_there(
     assert [sandbox.read(name) for name in "abc"] == ["1", "mine", "1"]
 
 
+_ELSEWHERE = "is on another file system than the working tree, where idumb does not write"
+_CHANGED = "was changed while it was restored"
+
+
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [
+        (errno.EXDEV, _ELSEWHERE),
+        *((each, _CHANGED) for each in (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY)),
+        *((each, _CHANGED) for each in (errno.ELOOP, errno.EBUSY)),
+        *((each, "") for each in (errno.EPERM, errno.EIO, errno.ENOSPC, errno.EROFS, errno.EDQUOT)),
+    ],
+)
+def test_a_failing_disk_is_an_error_and_a_changed_tree_is_a_conflict(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, number: int, why: str
+) -> None:
+    sandbox.write("a", "1")
+    base = trees.scan()
+    sandbox.write("a", "2")
+    after = trees.scan()
+    monkeypatch.setattr(path_state, "exchange", Mock(side_effect=OSError(number, os.strerror(number))))
+    if why:
+        assert trees.restore(base, after, ["a"]) == (Conflict("a", why),)
+    else:
+        with pytest.raises(OSError, match="'a'") as caught:
+            trees.restore(base, after, ["a"])
+        assert caught.value.errno == number
+
+
+@pytest.mark.parametrize("call", range(1, 5))
+def test_a_process_that_no_longer_owns_the_tree_writes_no_further_path(sandbox: GitSandbox, call: int) -> None:
+    """It is asked before each path, and again when the new file is complete."""
+    place = discover.find(str(sandbox.root))
+    trees = GitTrees(place)
+    sandbox.write_all({"a": "1", "b": "1"})
+    base = trees.scan()
+    sandbox.write_all({"a": "2", "b": "2"})
+    after = trees.scan()
+    place.guard = Mock(side_effect=[*(None,) * (call - 1), Refusal("lock.lost", "lost")])
+    with pytest.raises(Refusal):
+        trees.restore(base, after, ["a", "b"])
+    assert [sandbox.read(name) for name in "ab"] == ["1" if call > 2 else "2", "2"]
+
+
 def test_a_restore_killed_before_it_exchanges_a_file_leaves_nothing_behind(
     sandbox: GitSandbox, trees: GitTrees
 ) -> None:
@@ -232,7 +317,7 @@ def test_the_next_restore_finishes_one_killed_at_any_step(sandbox: GitSandbox, t
     for step in range(1000):
         for path in ("a", "b", "link", "gone"):
             sandbox.remove(path)
-        sandbox.write_all({"a/x": "y", "b": "file", "mod": "2", "new/file": "1", "link": "file"})
+        sandbox.write_all({"a/x": "y", "b": "file", "mod": "2", "new/deep/file": "1", "link": "file"})
         after = trees.scan()
         paths = [change.path for change in trees.changes(base, after)]
         finished = _killed_at(step, trees, base, after, paths)
@@ -283,8 +368,22 @@ def test_a_link_in_place_of_a_folder_does_not_block_a_deletion(sandbox: GitSandb
     assert sandbox.read("place/below") == "x"
 
 
+@pytest.fixture
+def forced(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that were forced to disk by name."""
+    paths, force = list[str](), disk.force
+
+    def noted(places: Iterable[str]) -> None:
+        todo = list(places)
+        paths.extend(os.path.relpath(place, sandbox.root) for place in todo)
+        force(todo)
+
+    monkeypatch.setattr(disk, "force", noted)
+    return paths
+
+
 def test_each_folder_is_synced_once_however_many_paths_are_restored(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+    sandbox: GitSandbox, trees: GitTrees, forced: list[str]
 ) -> None:
     """R-GIT-2."""
     names = [f"d{number % 3}/f{number}" for number in range(30)]
@@ -292,17 +391,59 @@ def test_each_folder_is_synced_once_however_many_paths_are_restored(
     base = trees.scan()
     sandbox.write_all(dict.fromkeys(names, "2"))
     after = trees.scan()
-    forced: list[str] = []
-    force = disk.force
-
-    def noted(paths: Iterable[str]) -> None:
-        forced.extend(todo := list(paths))
-        force(todo)
-
-    monkeypatch.setattr(disk, "force", noted)
+    forced.clear()
     assert trees.restore(base, after, names) == ()
-    folders = [path for path in forced if os.path.isdir(path)]
-    assert sorted(os.path.basename(path) for path in folders) == ["d0", "d1", "d2"]
+    assert sorted(path for path in forced if (sandbox.root / path).is_dir()) == ["d0", "d1", "d2"]
+
+
+def test_folders_that_lost_a_file_or_a_folder_are_synced(
+    sandbox: GitSandbox, trees: GitTrees, forced: list[str]
+) -> None:
+    """R-GIT-2."""
+    sandbox.write_all({"d/stays": "1", "e/f/stays": "1"})
+    base = trees.scan()
+    sandbox.write_all({"d/new": "1", "e/f/one/two/new": "1"})
+    after = trees.scan()
+    forced.clear()
+    assert trees.restore(base, after, ["d/new", "e/f/one/two/new"]) == ()
+    assert sorted(forced) == ["d", "e/f"]
+
+
+def test_what_a_killed_restore_wrote_is_forced_to_disk_by_the_next(
+    sandbox: GitSandbox, trees: GitTrees, forced: list[str]
+) -> None:
+    """R-GIT-2: it may not be on disk yet. A link has no bytes of its own."""
+    sandbox.write("d/a", "1")
+    sandbox.link("e/link", "nowhere")
+    base = trees.scan()
+    forced.clear()
+    assert trees.restore(base, base, ["d/a", "e/link", "d/gone"]) == ()
+    assert forced == ["d/a", "d", "e"]
+
+
+def test_a_file_is_complete_and_on_disk_before_it_is_at_its_path(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-2."""
+    sandbox.write("a", "12345")
+    base = trees.scan()
+    sandbox.write("a", "2")
+    after, steps = trees.scan(), list[object]()
+    sync, exchange = os.fsync, path_state.exchange
+
+    def noted(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        steps.append(status.st_size if stat.S_ISREG(status.st_mode) else "folder")
+        sync(descriptor)
+
+    def exchanged(one: Spot, other: Spot) -> bool:
+        steps.append("exchange")
+        return exchange(one, other)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(path_state, "exchange", exchanged)
+    assert trees.restore(base, after, ["a"]) == ()
+    assert steps == [5, "exchange", "folder"]
 
 
 def test_a_large_file_is_restored_in_pieces(
