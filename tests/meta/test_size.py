@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 704,
     "cli, views": 4_489,
     "see and steer": 2_147,
-    "git": 4_445,
+    "git": 4_448,
     "store": 1_784,
     "system": 2_131,
     "gates": 1_931,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 170,
 }
 FILES = 448
-TESTS = 67_123
+TESTS = 67_273
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -53,6 +53,10 @@ def test_a_cycle_is_found_exactly_if_there_is_one_and_named_in_full(dependencies
         assert graph.cycles(edges) == ()
 
 
+def test_a_node_that_needs_itself_or_a_missing_one_is_no_cycle() -> None:
+    assert graph.cycles({"a": ["a", "missing"], "b": ["a"]}) == ()
+
+
 def _chain(length: int) -> dict[str, list[str]]:
     return {str(i): [str(i - 1)] if i else [] for i in range(length)}
 
@@ -81,6 +85,11 @@ def test_a_wave_depends_only_on_earlier_waves() -> None:
 def test_indirect_dependents_are_listed_in_plan_order() -> None:
     dependencies = {"a": [], "c": ["b"], "b": ["a"], "d": []}
     assert graph.dependents(dependencies, ["a"]) == ("c", "b")
+
+
+def test_what_a_node_needs_indirectly_is_listed_in_plan_order_without_itself() -> None:
+    dependencies = {"z": [], "c": ["b"], "b": ["a", "z", "c"], "a": [], "d": ["c"]}
+    assert graph.needed_by(dependencies, "c") == ("z", "b", "a")
 
 
 @given(st.lists(st.integers(0, 31), min_size=2, max_size=5))
