@@ -11,7 +11,7 @@ from idumb.cli import options, output
 from idumb.system.files import user_folders
 
 
-@options.command("mcp", text="for_agents.tools")
+@options.command("mcp", text="run.tools")
 @click.option("--list", "only_list", is_flag=True, help="List the tools and exit.")
 def mcp_command(only_list: bool) -> Result | None:
     """Serve idumb over the Model Context Protocol.
@@ -38,7 +38,7 @@ _of_builders = options.together(
 )
 
 
-@options.command("start", opens=options.RUNS)
+@options.command("start", text="run.start", opens=options.RUNS)
 @options.task
 @click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
 @_of_builders
@@ -55,7 +55,7 @@ def start_command(services: options.Container, task: str, by: str | None, retry:
     return editor.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
 
 
-@options.command("take", text="for_agents.start", opens=options.RUNS)
+@options.command("take", text="run.start", opens=options.RUNS)
 @options.task
 @_of_builders
 def take_command(services: options.Container, task: str, by: str | None, **flags: Any) -> Result:
@@ -70,7 +70,7 @@ def take_command(services: options.Container, task: str, by: str | None, **flags
     return editor.take(services, task, by or user_folders.user_name(), Request("", **flags))
 
 
-@options.command("submit", opens=options.RUNS)
+@options.command("submit", text="run.submit", opens=options.RUNS)
 @options.task
 @click.option("--say", default="", metavar="TEXT", help="What you say about your work, which is recorded.")
 @options.negative("--no-verify", "verify", "Do not verify the phase after its last task.")
@@ -89,7 +89,7 @@ def submit_command(services: options.Container, task: str, say: str, **flags: An
     return editor.submit(services, task, Request("", **flags), say)
 
 
-@options.command("give-up", opens=options.RUNS)
+@options.command("give-up", text="run.give_up", opens=options.RUNS)
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 @options.accept_git
@@ -120,6 +120,6 @@ def fake_model_command(script: str | None, port: int, log: str | None) -> None:
 
     def ready(address: str) -> None:
         data = {"address": address, "script": script, "log": log}
-        output.finish("fake-model", Result(data), "for_agents.serving", as_json=options.flag("as_json"))
+        output.finish("fake-model", Result(data), "run.serving", as_json=options.flag("as_json"))
 
     server.serve(Script() if script is None else model_script.load(script), port, log, ready)

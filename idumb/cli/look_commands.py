@@ -1,4 +1,4 @@
-"""The commands of the group Look: show phases, tasks, events and evidence."""
+"""The commands of the group Look: show phases, tasks, events and evidence, and prove them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def status_command() -> Result:
     return _view()
 
 
-_DEBUG = "debug.debug"
+_DEBUG = "show.debug"
 
 
-@options.command("show")
+@options.command("show", text="show.show")
 @options.task
 @options.view("plan", "Print the plan as the run had it, also if no file has it.")
 @options.view("diff", "Print what the task changed since its first attempt started.")
@@ -201,47 +201,6 @@ def log_command(
         return None
 
 
-@options.command("watch")
-@click.argument("phase", required=False, shell_complete=arguments.phases)
-@click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
-@click.option("--bell", is_flag=True, help="Ring the terminal when the run ends or waits for you.")
-@options.view("all", "Show every phase as idumb status does, with the newest events.", "look.everything")
-def watch_command(phase: str | None, view: str | None, *, once: bool, bell: bool) -> Result:
-    """Watch a run that another process works on.
-
-    Shows the run that works here, or that of a phase: each task, its time, and what fails. It changes nothing, and goes
-    on with the next run until you press Ctrl-C. Without a terminal it prints lines, and ends with the run.
-    """
-    if view is not None and (phase is not None or bell):
-        raise click.UsageError("--all shows every phase, and rings no bell.")
-    from idumb.cli import watching
-
-    as_json = options.flag("as_json")
-    with options.services() as services:
-        if view is not None:
-            return watching.everything(services, once=once or as_json)
-        if once or as_json:
-            return watching.once(services, phase, as_json=as_json)
-        return watching.follow(services, phase, bell=bell)
-
-
-@options.command("metrics")
-@click.option("--since", metavar="TIME", callback=arguments.moment, help="Only from this time on (ISO 8601, UTC).")
-@options.view("prometheus", "Print the figures as Prometheus reads them.")
-def metrics_command(since: str | None, view: str | None) -> Result:
-    """Show figures over all runs: how tasks end, what agents use.
-
-    Also how long people were waited for. Counts the runs that the event log has, without archived ones. What an agent
-    did not report is not in the sums.
-    """
-    if since and view:
-        raise click.UsageError("Prometheus counts from the beginning; leave out --since.")
-    from idumb.app.reading import metrics
-
-    with options.services() as services:
-        return metrics.metrics(services, since)
-
-
 audit_command = options.Group("audit", help="Verify the event log, or what a run left behind.")
 
 
@@ -305,7 +264,7 @@ def bundle_command(phase: str, file: str | None, key: str | None) -> Result:
     return answer
 
 
-@options.command("prove", text="prove.prove")
+@options.command("prove")
 @click.argument("phase", required=False, shell_complete=arguments.phases)
 @click.argument("task", required=False, shell_complete=arguments.tasks)
 @click.option("--commit", metavar="COMMIT", help="Prove this commit, which is checked out, and compare with no record.")
@@ -338,5 +297,5 @@ def prove_command(
         phase = phase and arguments.phase_id(phase, services.root)
         result = prove.prove(services, phase, task, commit=commit or "", approved=approve)
         if file is not None:
-            file.write(output.redacted(answer.render("prove.summary", result.data)))
+            file.write(output.redacted(answer.render("look.summary", result.data)))
     return result

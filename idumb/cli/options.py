@@ -50,7 +50,7 @@ def command(
 
     With `opens`, the function receives the services of the repository. With `person`, only a person may run it.
     `group` is that of a subcommand, whose answer has its name. `text` is the `module.function` that makes its text; by
-    default those of this group and this name.
+    default those of this group and this name. Another view is made by another function of that module.
     """
     answers = name if group is None else str(group.name)
 
@@ -71,7 +71,7 @@ def command(
             if result is None:
                 return 0
             view = values.get("view") or usual
-            shown_as = view if "." in view else f"{module}.{view}"
+            shown_as = view if "." in view else f"{usual.partition('.')[0]}.{view}"
             try:
                 return output.finish(answers, result, shown_as, as_json=as_json, quiet=events)
             except OSError as problem:

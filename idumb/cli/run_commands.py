@@ -156,7 +156,7 @@ def _has_control_character(path: str) -> bool:
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in path)
 
 
-@options.command("verify-work", opens=options.RUNS)
+@options.command("verify-work", text="look.verify_work", opens=options.RUNS)
 @options.phase
 @click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that failed.")
 @options.negative("--checks-only", "asks", "Do not ask verifier and skeptic; the report says so.")

@@ -103,7 +103,10 @@ def everything(services: Container, *, once: bool) -> Result:
         while True:
             now = services.log.head(), services.owner.holder()
             if now != seen:
-                seen, lines = now, output.redacted(answer.render("look.everything", _everything(services))).splitlines()
+                seen, lines = (
+                    now,
+                    output.redacted(answer.render("monitoring.everything", _everything(services))).splitlines(),
+                )
                 shown = "\n".join(lines[-live.console.height :])  # below are the newest phases and the next command
                 gc.enable()  # making the view of the status switches it off, as if the command ended then
                 live.update(Text(shown, no_wrap=True, overflow="ellipsis"), refresh=True)

@@ -21,7 +21,7 @@ from idumb.domain.runs import spending, state_file
 from idumb.domain.runs.handoff import Document
 from idumb.domain.runs.run import INTERRUPTED, Checkpoint, RunState, TaskState
 from idumb.domain.runs.state_file import HistoryReport
-from idumb.views import markup, plan_files, quantities, report_templates, summary
+from idumb.views import markup, phrases, plan_files, report_templates, summary
 from idumb.views.report_templates import Recorded
 
 Filled = Callable[[str | None, str, Mapping[str, str]], str]
@@ -87,7 +87,7 @@ class MarkdownDocuments:
             status=_status(kept.status),
             verdict=verdict,
             validation={None: "skipped", outcome.PASS: "pass"}.get(verdict, "fail"),
-            used=quantities.spent(task_state.progress.spent) if of_agents else {},
+            used=phrases.spent(task_state.progress.spent) if of_agents else {},
             evidence=evidence,
             ledger=ledger,
             recorded=symbols.RECORDED,

@@ -1,15 +1,20 @@
-"""Render the graph of a contract: as text for a terminal, and as Mermaid for a page."""
+"""Render the graph of a contract: as text for a terminal, as Mermaid for reports, and as SVG for the page of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from html import escape
 
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
-from idumb.views import markup, quantities
+from idumb.views import markup, phrases
 
 _TITLE_WIDTH = 60
+_WIDTH, _HEIGHT, _COLUMN, _ROW, _MARGIN = 168, 34, 220, 46, 12
+"""Pixels: of a box, from one column or row to the next, and around the picture."""
+_LABEL = 19
+"""Characters of a title that fit into a box."""
 
 
 def text(contract: Contract, statuses: Mapping[str, str] | None = None) -> str:
@@ -17,9 +22,9 @@ def text(contract: Contract, statuses: Mapping[str, str] | None = None) -> str:
     waves = graph.waves(contract.dependencies, contract.order)
     lines = [
         (
-            f"Phase {contract.phase}: {quantities.counted(len(contract.order), 'task')} in "
-            f"{quantities.counted(len(waves), 'wave')}, "
-            f"{quantities.counted(_edges(contract), 'dependency', 'dependencies')}"
+            f"Phase {contract.phase}: {phrases.counted(len(contract.order), 'task')} in "
+            f"{phrases.counted(len(waves), 'wave')}, "
+            f"{phrases.counted(_edges(contract), 'dependency', 'dependencies')}"
         )
     ]
     position = {task_id: i for i, task_id in enumerate(contract.order, 1)}
@@ -35,7 +40,7 @@ def _edges(contract: Contract) -> int:
 
 def _text_line(contract: Contract, task_id: str, position: int, statuses: Mapping[str, str]) -> str:
     widest = len(str(len(contract.order)))
-    title = quantities.clip(markup.one_line(contract.tasks[task_id].title), _TITLE_WIDTH)
+    title = phrases.clip(markup.one_line(contract.tasks[task_id].title), _TITLE_WIDTH)
     status = f"{statuses[task_id]:<9}  " if task_id in statuses else ""
     needed = contract.dependencies[task_id]
     needs = f"  <- {wording.listed(needed, 8)}" if needed else ""
@@ -96,7 +101,7 @@ def _branch(contract: Contract, condition: str, task_id: str) -> str:
 
 
 def _node(node: str, task_id: str, title: str, status: str | None) -> str:
-    label = f"{label_text(task_id)}: {label_text(quantities.clip(markup.one_line(title), _LABEL_WIDTH))}"
+    label = f"{label_text(task_id)}: {label_text(phrases.clip(markup.one_line(title), _LABEL_WIDTH))}"
     if status is None:
         return f'    {node}["{label}"]'
     return f'    {node}["{label}<br/>{status}"]:::{status}'
@@ -105,3 +110,58 @@ def _node(node: str, task_id: str, title: str, status: str | None) -> str:
 def label_text(text: str) -> str:
     """Return foreign text for a quoted label, with quotes, tags, directives and Markdown escaped."""
     return markup.one_line(text).translate(_ENTITIES)
+
+
+def svg(
+    waves: Sequence[Sequence[str]],
+    dependencies: Mapping[str, Sequence[str]],
+    titles: Mapping[str, str],
+    statuses: Mapping[str, str],
+) -> str:
+    """Return an `<svg>`: a column for each wave, an arrow for each dependency.
+
+    Its boxes link to `#<task>` and have their status as a class.
+    """
+    places = _places(waves, dependencies)
+    wide = _MARGIN * 2 + _COLUMN * (len(waves) - 1) + _WIDTH
+    high = _MARGIN * 2 + _ROW * (max(map(len, waves), default=1) - 1) + _HEIGHT
+    edges = [_edge(places[needed], places[task]) for task in places for needed in dependencies[task]]
+    boxes = [_box(task, titles[task], statuses[task], place) for task, place in places.items()]
+    return (
+        f'<svg class="graph" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" role="img"'
+        f' aria-label="Tasks and their dependencies">{"".join(edges)}{"".join(boxes)}</svg>'
+    )
+
+
+def _places(waves: Sequence[Sequence[str]], dependencies: Mapping[str, Sequence[str]]) -> dict[str, tuple[int, int]]:
+    """Return the upper left corner of each box. In a column, tasks follow the middle of what they depend on."""
+    rows: dict[str, int] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for column, wave in enumerate(waves):
+        middle = {task: _middle([rows[d] for d in dependencies[task] if d in rows]) for task in wave}
+        for row, task in enumerate(sorted(wave, key=lambda task: middle[task])):
+            rows[task] = row
+            places[task] = _MARGIN + _COLUMN * column, _MARGIN + _ROW * row
+    return places
+
+
+def _middle(rows: Sequence[int]) -> float:
+    return sum(rows) / len(rows) if rows else 0.0
+
+
+def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
+    x1, y1, x2, y2 = start[0] + _WIDTH, start[1] + _HEIGHT // 2, end[0], end[1] + _HEIGHT // 2
+    bend = (x1 + x2) // 2
+    return f'<path class="edge" d="M{x1} {y1}C{bend} {y1} {bend} {y2} {x2} {y2}"/>'
+
+
+def _box(task: str, title: str, status: str, place: tuple[int, int]) -> str:
+    x, y = place
+    label = title if len(title) <= _LABEL else f"{title[: _LABEL - 1]}…"
+    tip = escape(f"{task}: {title}, {status}")
+    return (
+        f'<a href="#{escape(task)}"><g class="box {escape(status)}"><title>{tip}</title>'
+        f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
+        f'<text x="{x + 8}" y="{y + 14}" class="id">{escape(task)}</text>'
+        f'<text x="{x + 8}" y="{y + 27}">{escape(label)}</text></g></a>'
+    )

@@ -6,8 +6,9 @@ import base64
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jinja2
 import mistune
@@ -18,11 +19,11 @@ from pygments.lexers import get_lexer_for_filename
 from pygments.lexers.special import TextLexer
 from pygments.util import ClassNotFound
 
-from idumb.app.reading.report_page import Card, Page
+from idumb.app.reading.report_page import Card, Page, Span
 from idumb.domain import outcome, wording
 from idumb.domain.runs.spending import Spent
 from idumb.system.files import shipped_files
-from idumb.views import page_pictures, quantities
+from idumb.views import graph, phrases
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -33,6 +34,8 @@ _MOST_OUTPUT = 4000
 """Characters of an output that are shown: its end."""
 _MOST_TRANSCRIPT, _MOST_OF_TRANSCRIPTS = 16 * 1024, 1024 * 1024
 """Bytes of a transcript that are shown, its end, and of all transcripts together."""
+_LONG, _CUT = 0.05, 0.02
+"""A pause longer than this part of the time at work is cut, and then as wide as this part of it."""
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
@@ -40,10 +43,10 @@ def render(page: Page, redact: Callable[[str], str]) -> str:
     """Return the page as HTML. `redact` removes secrets from each text."""
     script = shipped_files.template("reports/page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    bars, pauses = page_pictures.timeline(page.spans)
+    bars, pauses = _timeline(page.spans)
     titles = {name: redact(task.title) for name, task in page.contract.tasks.items()}
     statuses = {card.task.id: card.status for card in page.cards}
-    graph = page_pictures.graph(page.waves, page.contract.dependencies, titles, statuses)
+    picture = graph.svg(page.waves, page.contract.dependencies, titles, statuses)
     return (
         _environment(redact)
         .get_template("page.html")
@@ -57,7 +60,7 @@ def render(page: Page, redact: Callable[[str], str]) -> str:
             spent=_spent(page.spent),
             bars=bars,
             pauses=pauses,
-            graph=Markup(graph),  # noqa: S704 - it escapes its texts
+            graph=Markup(picture),  # noqa: S704 - it escapes its texts
             transcript_bytes=_bytes_of_each(page),
             lines=min(_MOST_LINES, _MOST_OF_ALL // max(len(page.cards), 1)),
             style=Markup(shipped_files.template("reports/page.css")) + _styles(),  # noqa: S704 - our own
@@ -90,16 +93,16 @@ def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
         difference=lambda text, most: _difference(redact(text), most),
         last_bytes=_last_bytes,
         end=lambda text: text if len(text) <= _MOST_OUTPUT else f"…{text[-_MOST_OUTPUT:]}",
-        counted=quantities.counted,
-        duration=quantities.duration,
+        counted=phrases.counted,
+        duration=phrases.duration,
         group=_group,
-        moment=quantities.moment,
-        money=quantities.money,
+        moment=phrases.moment,
+        money=phrases.money,
         proven=_proven,
         search=lambda card: redact(_search(card)),
-        short=quantities.short,
+        short=phrases.short,
         spent=_spent,
-        usage=quantities.usage,
+        usage=phrases.usage,
     )
     environment.globals.update(listed=wording.listed)
     return environment
@@ -129,7 +132,7 @@ def _first_pass(page: Page) -> tuple[int, int]:
 def _spent(row: Mapping[str, Any] | None) -> Mapping[str, str]:
     if not row:
         return {"tokens": "0", "cost": "$0.00"}
-    return quantities.spent(Spent(**{name: row[name] for name in Spent.__dataclass_fields__ if name in row}))
+    return phrases.spent(Spent(**{name: row[name] for name in Spent.__dataclass_fields__ if name in row}))
 
 
 def _proven(card: Card) -> bool:
@@ -142,6 +145,65 @@ def _search(card: Card) -> str:
     files += [claim.path for claim in card.task.files or ()]
     reasons = [str(attempt.get("reason") or "") for attempt in card.attempts]
     return " ".join((card.task.id, card.task.title, card.status, *card.task.requirements, *files, *reasons)).casefold()
+
+
+class _Bar(NamedTuple):
+    """An attempt from `left`, `width` wide, in percent of the line."""
+
+    span: Span
+    left: float
+    width: float
+    seconds: float
+
+
+class _Pause(NamedTuple):
+    """A pause that was cut: where its mark is, in percent, and how long it was."""
+
+    left: float
+    seconds: float
+
+
+def _timeline(spans: Sequence[Span]) -> tuple[list[_Bar], list[_Pause]]:
+    """Return the bars of attempts, and the pauses between them. Long pauses are cut to a mark."""
+    moments = [(_seconds(span.start), _seconds(span.end or span.start)) for span in spans]
+    if not moments:
+        return [], []
+    busy = list(_merged(moments))
+    at_work = sum(end - start for start, end in busy) or 1.0
+    width, offsets, cuts, gone = 0.0, [], [], busy[0][0]
+    for start, end in busy:
+        gap = start - gone
+        if gap > at_work * _LONG:
+            cuts.append((width, gap))
+            gap = at_work * _CUT
+        width += gap
+        offsets.append((start, width - start))
+        width, gone = width + end - start, end
+    whole = 100.0 / (width or 1.0)
+
+    def at(moment: float) -> float:
+        return (moment + next(shift for start, shift in reversed(offsets) if start <= moment)) * whole
+
+    bars = [
+        _Bar(span, round(at(start), 3), round(max((end - start) * whole, 0.15), 3), end - start)
+        for span, (start, end) in zip(spans, moments, strict=True)
+    ]
+    return bars, [_Pause(round(left * whole, 3), seconds) for left, seconds in cuts]
+
+
+def _merged(moments: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Yield the times at which at least one attempt worked."""
+    start, end = min(moments)
+    for begin, stop in sorted(moments):
+        if begin > end:
+            yield start, end
+            start, end = begin, stop
+        end = max(end, stop)
+    yield start, end
+
+
+def _seconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
 
 
 class _Prose(mistune.HTMLRenderer):

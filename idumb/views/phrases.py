@@ -1,17 +1,20 @@
-"""Lines shared by several answers. Their texts are escaped before: see `answer.render`."""
+"""Lines that several answers share, then words for amounts. Their texts are escaped before: see `answer.render`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.domain import wording
-from idumb.views import quantities
+
+if TYPE_CHECKING:
+    from idumb.domain.runs.spending import Spent
 
 Data = Mapping[str, Any]
 Lines = Sequence[str] | str
 """The text of an answer: lines, which the next commands follow, or the whole text."""
+UNKNOWN = "unknown"
 _WIDTH = 160
 _RULE = "-" * 72
 _FEW = 5  # subjects on one line
@@ -24,7 +27,7 @@ def finding(row: Data) -> list[str]:
     place = f"{row['path']}:{row['line']}"
     lines = [f"{place}: {row['severity']}: {row['message']} [{row['code']}]"]
     details = [(label, str(row[key])) for label, key in _DETAILS if row.get(key)]
-    return lines + [f"    {label + ':':<9} {quantities.clip(text, _WIDTH)}" for label, text in details]
+    return lines + [f"    {label + ':':<9} {clip(text, _WIDTH)}" for label, text in details]
 
 
 def uncommitted(data: Data) -> list[str]:
@@ -94,7 +97,7 @@ def last_lines(text: str, most: int, indent: str) -> list[str]:
     """Return the last lines of an output, after a line that counts the omitted ones."""
     lines = text.rstrip("\n").split("\n")
     omitted = len(lines) - most
-    head = [f"({quantities.counted(omitted, 'earlier line')} omitted)"] if omitted > 0 else []
+    head = [f"({counted(omitted, 'earlier line')} omitted)"] if omitted > 0 else []
     return [f"{indent}{line}" for line in (*head, *lines[-most:])]
 
 
@@ -122,7 +125,7 @@ def evidence(row: Data) -> str:
 def ended(attempt: Data, commit: str = "") -> str:
     """Return how an attempt ended, in what time, and why."""
     words = str(attempt.get("outcome") or "not finished").replace("_", " ")
-    took = f" in {quantities.duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
+    took = f" in {duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
     because = f": {attempt['reason']}" if attempt.get("reason") else ""
     return f"{words}{took}{commit}{because}"
 
@@ -162,4 +165,78 @@ def why(task: Data) -> str:
 
 
 def tasks(number: int) -> str:
-    return quantities.counted(number, "task")
+    return counted(number, "task")
+
+
+def duration(seconds: float) -> str:
+    """`<0.1s`, `0.8s`, `45s`, `1m05s`, `2h03m`."""
+    if 0 < seconds < 0.05:
+        return "<0.1s"
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def short(object_id: str | None) -> str:
+    """Return the first seven digits of a commit, or `none`."""
+    return object_id[:7] if object_id else "none"
+
+
+def clip(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def moment(at: str) -> str:
+    """Return an ISO time as `2026-01-02 03:04:05 UTC`; any other text unchanged."""
+    return f"{at[:10]} {at[11:19]} UTC" if len(at) >= 20 and at[10] == "T" and at.endswith("Z") else at
+
+
+def line_counts(added: int | None, removed: int | None) -> str:
+    """Return `+3 -1`, or `binary` without counts."""
+    return "binary" if added is None or removed is None else f"+{added} -{removed}"
+
+
+def usage(usage: Mapping[str, Any] | None) -> str:
+    """`1200 tokens in, 300 out, $0.02`."""
+    reported = usage or {}
+    if all(reported.get(name) is None for name in ("tokens_in", "tokens_out", "cost_usd")):
+        return UNKNOWN
+    tokens = f"{count(reported.get('tokens_in'))} tokens in, {count(reported.get('tokens_out'))} out"
+    return f"{tokens}, {money(reported.get('cost_usd'))}"
+
+
+def sum_of(reported: float, unknown: int, words_of: str) -> str:
+    """Return a sum with its unknown part: `1200 and 1 unknown call`, or `unknown` without any report."""
+    if not unknown:
+        return words_of
+    return f"{words_of} and {counted(unknown, 'unknown call')}" if reported else UNKNOWN
+
+
+def spent(sums: Spent) -> Mapping[str, str]:
+    """Return the tokens and the cost of agents, with their unknown parts."""
+    return {
+        "tokens": sum_of(sums.tokens, sums.unknown_tokens, str(sums.tokens)),
+        "cost": sum_of(sums.cost_usd, sums.unknown_cost, money(sums.cost_usd)),
+    }
+
+
+def count(value: int | None) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def money(value: float | None) -> str:
+    """Return dollars; amounts below a cent have four decimals."""
+    if value is None:
+        return f"cost {UNKNOWN}"
+    return f"${value:.2f}" if value >= 0.01 or not value else f"${value:.4f}"

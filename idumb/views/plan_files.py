@@ -9,7 +9,7 @@ from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.plans.new_task import Placed, plan_text
 from idumb.domain.proof.verification import Gap
-from idumb.views import markup, quantities
+from idumb.views import markup, phrases
 
 _TITLE = 60
 
@@ -33,7 +33,7 @@ def gap_plan(
 def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> dict[str, object]:
     text = wording.one_line(gap.text)
     about = wording.one_line(f"{gap.subject}, {text}: {gap.why}. Find the cause and fix it.")
-    title = wording.one_line(f"Close {gap.subject}: {quantities.clip(text, _TITLE)}")
+    title = wording.one_line(f"Close {gap.subject}: {phrases.clip(text, _TITLE)}")
     return {
         "id": identity,
         "title": title,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from idumb.domain import wording
 from idumb.domain.proof import evidence
 from idumb.system.files import shipped_files
-from idumb.views import markup, quantities
+from idumb.views import markup, phrases
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -120,7 +120,7 @@ def _how(row: Recorded) -> str:
     if row.get("command"):
         return markup.code(row["command"])
     answer = row.get("output") if row.get("exit_code") is None else ""
-    return markup.prose(quantities.clip(answer, _ANSWER_WIDTH)) if answer else "no command"
+    return markup.prose(phrases.clip(answer, _ANSWER_WIDTH)) if answer else "no command"
 
 
 def _summed(events: Sequence[Recorded]) -> str:
@@ -147,7 +147,7 @@ _FORMS: Mapping[str, Callable[..., str]] = {
     "how": _how,
     "json": lambda value: markup.json_text(dict(value)).rstrip(),
     "link": lambda text, target: markup.link(markup.prose(text), target),
-    "line_counts": lambda counts: quantities.line_counts(*counts),
+    "line_counts": lambda counts: phrases.line_counts(*counts),
     "mermaid": lambda text: f"```mermaid\n{text.rstrip()}\n```",
     "output_end": _output_end,
     "result": _result_words,
@@ -157,12 +157,12 @@ _FORMS: Mapping[str, Callable[..., str]] = {
 
 _FACTS: Mapping[str, Callable[..., Any]] = {
     "controls": controls,
-    "counted": quantities.counted,
-    "duration": _markdown(quantities.duration),
+    "counted": phrases.counted,
+    "duration": _markdown(phrases.duration),
     "failures": lambda rows: [row for row in rows if row["result"] in evidence.BROKEN],
     "listed": lambda names: wording.listed(names, _MOST_SUBJECTS),
-    "moment": quantities.moment,
-    "short": quantities.short,
+    "moment": phrases.moment,
+    "short": phrases.short,
     "subject": lambda row: f"{row['subject']}: {row['text']}" if row.get("text") else row["subject"],
     "summed": _summed,
     "weakened": weakened,

@@ -11,7 +11,7 @@ from idumb.domain.action import STOPPED
 from idumb.domain.contract import Contract
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState, TaskState
-from idumb.views import graph, quantities, report_templates
+from idumb.views import graph, phrases, report_templates
 from idumb.views.report_templates import Recorded
 
 Tasks = Mapping[str, TaskState]
@@ -69,7 +69,7 @@ def render(
         ended=state.state in _ENDED,
         result="pass" if len(settled) == len(statuses) else "partial" if settled else "fail",
         seconds=sum(task.progress.seconds for task in state.tasks.values()),
-        used=quantities.spent(spent) if reported else {},
+        used=phrases.spent(spent) if reported else {},
         done=done,
         accepted=ids(outcome.ACCEPTED),
         failed=ids(outcome.FAILED),
@@ -159,7 +159,7 @@ def _deviations(
 ) -> list[tuple[str, list[str]]]:
     """Return what is not as the plan has it, or not as it had it first."""
     late = [
-        f"{id}: took {quantities.duration(task.progress.seconds)}, estimated {quantities.duration(estimate)}"
+        f"{id}: took {phrases.duration(task.progress.seconds)}, estimated {phrases.duration(estimate)}"
         for id, task in tasks.items()
         if (estimate := contract.tasks[id].estimate) is not None and task.progress.seconds > estimate
     ]

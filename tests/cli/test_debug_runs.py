@@ -12,7 +12,7 @@ from idumb.domain.runs.event import NewEvent
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from idumb.system.files import user_folders
-from idumb.views.answers import debugging
+from idumb.views.answers import monitoring
 from tests.cli.test_report_page import reviewed
 from tests.support import doctor as doctors
 from tests.support.prepared import Prepared
@@ -88,9 +88,9 @@ def test_two_runs_are_shown_side_by_side_with_what_differs(project: Project) -> 
 def test_long_values_that_differ_are_shown_from_where_they_differ() -> None:
     pairs = [("a" * 40 + "-b", "a" * 40 + "-c"), ("a" * 40, "a" * 41), (None, "none"), (1, "1"), ("x" * 90, "y" * 90)]
     for first, second in pairs:
-        shown = [text for text in debugging._apart(first, second, 24) if len(text) <= 24]
+        shown = [text for text in monitoring._apart(first, second, 24) if len(text) <= 24]
         assert len({*shown}) == 2, shown
-    assert debugging._apart(["T1-01"], "ready", 24) == ("['T1-01']", "ready")
+    assert monitoring._apart(["T1-01"], "ready", 24) == ("['T1-01']", "ready")
 
 
 def test_the_events_of_a_run_are_valid_until_an_object_that_they_name_is_gone(prepared: Prepared) -> None:

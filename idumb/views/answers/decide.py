@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idumb.domain import wording
-from idumb.views import phrases, quantities
+from idumb.views import phrases
 from idumb.views.answers import run
 
 
@@ -12,7 +12,7 @@ def approve(data: phrases.Data) -> phrases.Lines:
     phase = data["phase"]
     if data["status"] == "revoked":
         parts = [(data["revoked"], "approval"), (data["withdrawn"], "consent")]
-        taken = " and ".join(quantities.counted(count, noun) for count, noun in parts if count)
+        taken = " and ".join(phrases.counted(count, noun) for count, noun in parts if count)
         return [f"Phase {phase}: {taken} withdrawn."]
     lines = [] if data["asked"] else list(data["shown"])
     until = f", until {data['expires']}" if data["expires"] else ""
@@ -41,7 +41,7 @@ def list_handoffs(data: phrases.Data) -> phrases.Lines:
             f"{entry['from_agent']} to {entry['to_agent']}",
             entry["status"].replace("_", " "),
             entry["priority"],
-            quantities.clip(entry["title"], 60),
+            phrases.clip(entry["title"], 60),
         )
         for entry in data["handoffs"]
     ]
@@ -65,8 +65,8 @@ def list_letters(data: phrases.Data) -> phrases.Lines:
             letter["id"] if letter["task"] is None else letter["task"],
             letter["kind"],
             letter["class"],
-            quantities.counted(letter["attempts"], "attempt"),
-            quantities.clip(letter["reason"], 80),
+            phrases.counted(letter["attempts"], "attempt"),
+            phrases.clip(letter["reason"], 80),
         )
         for letter in data["dead_letters"]
     ]
@@ -103,7 +103,7 @@ def settled(data: phrases.Data) -> phrases.Lines:
     reason = row.get("reason", "")
     lines = [f"{row['id']} {row['title']} is {row['status']}: {reason}"]
     if data.get("commit"):
-        lines.append(f"commit {quantities.short(data['commit'])}")
+        lines.append(f"commit {phrases.short(data['commit'])}")
     elif data.get("left"):
         lines.append(f"Its changes stay uncommitted in the working tree: {wording.listed(data['left'])}")
     lines += run.blocked(data)

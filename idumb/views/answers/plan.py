@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.domain import wording
-from idumb.views import phrases, quantities
+from idumb.views import phrases
 
 
 def plan_phase(data: phrases.Data) -> phrases.Lines:
@@ -15,7 +15,7 @@ def plan_phase(data: phrases.Data) -> phrases.Lines:
     lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
     lines += [f"plan-checker: {text}" for text in data["objections"]]
     lines += [""] if lines else []
-    rounds = f" in {quantities.counted(data['rounds'], 'round')}" if data["rounds"] else ""
+    rounds = f" in {phrases.counted(data['rounds'], 'round')}" if data["rounds"] else ""
     if data["written"]:
         lines.append(f"Wrote {data['path']}: {phrases.tasks(data['tasks'])}{rounds}.")
     if data["kept"]:
@@ -77,7 +77,7 @@ def discuss(data: phrases.Data) -> phrases.Lines:
             lines.append(f"{question['id']}: {question['text']}")
             lines += [f"    {question['why']}"] if question["why"] else []
     done = len(data["questions"]) - len(data["open"])
-    lines += [f"{done} of {quantities.counted(len(data['questions']), 'question')} answered."]
+    lines += [f"{done} of {phrases.counted(len(data['questions']), 'question')} answered."]
     lines += [f"The questions are in {data['path']}"] if data["path"] else []
     return lines
 
@@ -161,13 +161,13 @@ def _approval(approval: phrases.Data | None) -> list[str]:
 
 
 def _tasks(data: phrases.Data) -> str:
-    plans = quantities.counted(len(data["plans"]), "plan")
+    plans = phrases.counted(len(data["plans"]), "plan")
     return f"{phrases.tasks(data['tasks'])} in {plans}, mode {data['mode']}, " if "tasks" in data else f"{plans}, "
 
 
 def _summed(data: phrases.Data) -> str:
-    wrong = quantities.counted(data["errors"], "error") if data["errors"] else "no errors"
-    return f"{wrong}, {quantities.counted(data['warnings'], 'warning')}" if data["warnings"] else wrong
+    wrong = phrases.counted(data["errors"], "error") if data["errors"] else "no errors"
+    return f"{wrong}, {phrases.counted(data['warnings'], 'warning')}" if data["warnings"] else wrong
 
 
 def diff(data: phrases.Data) -> phrases.Lines:

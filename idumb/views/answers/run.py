@@ -1,4 +1,4 @@
-"""Output of commands that act on a run: its outcome, decisions, rollback and verification."""
+"""Output of commands that act on a run: its outcome, its questions, its rollback, and the tasks of builders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from idumb.domain import outcome, wording
 from idumb.domain.settings import REPORTS_NONE
-from idumb.views import phrases, quantities
+from idumb.views import phrases
 
 
 def ended(data: phrases.Data) -> str:
@@ -18,11 +18,11 @@ def ended(data: phrases.Data) -> str:
     ending = {"complete": _complete, "failed": _failed}.get(data["outcome"], _unfinished)
     lines = [*ending(data), *_failure(data.get("failure"))]
     if data.get("summary"):
-        lines += ["", f"Summary: {_report(data, data['summary'])}"]
+        lines += ["", f"Summary: {report_place(data, data['summary'])}"]
     return phrases.whole([*lines, *phrases.uncommitted(data), *phrases.commands(data)])
 
 
-def _report(data: phrases.Data, path: str) -> str:
+def report_place(data: phrases.Data, path: str) -> str:
     """Return the path of a report, or the command that prints it if no file has it."""
     return f"idumb report {data['phase']}" if data.get("reports") == REPORTS_NONE else path
 
@@ -66,7 +66,7 @@ def _complete(data: phrases.Data) -> list[str]:
 def _unfinished(data: phrases.Data) -> list[str]:
     """Return the counts of a run that did not complete, what failed, what blocks the rest, and its questions."""
     rows = [task for task in data.get("tasks", ()) if task["status"] == outcome.FAILED]
-    failures = (f"  {row['id']} {quantities.clip(row['title'], 60)}: {row.get('reason') or _UNKNOWN}" for row in rows)
+    failures = (f"  {row['id']} {phrases.clip(row['title'], 60)}: {row.get('reason') or _UNKNOWN}" for row in rows)
     stopped = ["", f"Stopped: {data['reason']}"] if data["outcome"] == "partial" and data.get("reason") else []
     return [_HEADS[data["outcome"]](data), *_counts(data), *stopped, *failures, *blocked(data), *_questions(data)]
 
@@ -127,7 +127,7 @@ def _failed(data: phrases.Data) -> list[str]:
     if not row:
         return ["EXECUTION HALTED.", "", f"Error: {error}", *blocked(data), *_questions(data)]
     # An agent with a full context uses no attempt, and a task may fail for that reason alone.
-    attempts = quantities.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
+    attempts = phrases.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     lines = [f"EXECUTION HALTED: Critical task {row['id']} failed after {attempts}.", "", f"Error: {error}"]
     if row.get("checkpoint") and data.get("reports") != REPORTS_NONE:  # then no file has it
         lines += ["", f"Checkpoint saved at: {row['checkpoint']}"]
@@ -150,7 +150,7 @@ def rolled_back(data: phrases.Data) -> phrases.Lines:
     lines = [f"{subject}."]
     lines.append(f"- Tasks: {wording.listed(data['tasks'], 12) or 'none'}")
     lines.append(f"- Files restored: {wording.listed(data['paths'], 12) or 'none'}")
-    lines.append(f"- Commit: {quantities.short(data['commit'])}")
+    lines.append(f"- Commit: {phrases.short(data['commit'])}")
     lines += [f"- Undone by commands: {wording.listed(data['compensated'])}"] if data.get("compensated") else []
     lines += [f"- Previous state kept in {data['kept']}"] if data.get("kept") else []
     return lines
@@ -176,42 +176,6 @@ def stop(data: phrases.Data) -> phrases.Lines:
     return [words, *saved]
 
 
-def verify_work(data: phrases.Data) -> phrases.Lines:
-    """Return each check with its result, the gaps, and the path of the report."""
-    rows = [(e["result"], e["subject"], quantities.clip((e.get("command") or e["text"]), 70)) for e in data["evidence"]]
-    lines = [f"Phase {data['phase']}: {phrases.verification(data)}", *(phrases.columns(rows) if rows else [])]
-    lines += phrases.weaker(data)
-    lines += [f"  mismatch: {text}" for text in data.get("mismatches", ())]
-    lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
-    lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
-    lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
-    lines += [f"  not done: {task} is {standing}" for task, standing in data.get("unfinished", {}).items()]
-    lines += _opinions(data)
-    weak = data["status"] == "partial" and data.get("decision") is None
-    alone = "nothing proves the work" if weak else "only the tasks' own checks prove the work"
-    lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
-    lines.append(f"Report: {_report(data, data['report'])}")
-    lines += [f"Plan for the gaps: {data['gap_plan']}"] if data.get("gap_plan") else []
-    return lines
-
-
-def _opinions(data: phrases.Data) -> list[str]:
-    """Return the opinions of agents: only refuted criteria, with citations."""
-    lines = []
-    for opinion in data.get("judged_by", ()):
-        lines.append(f"  opinion of the {opinion['role']}: {opinion['verdict'] or 'none'}")
-        for judgement in opinion["judgements"]:
-            places = (
-                f"{c['file']}:{c['line']}" + ("" if c["resolves"] else " (does not exist)")
-                for c in judgement["citations"]
-            )
-            refutation = (
-                f"{judgement['criterion']} does not hold: {judgement['why']} [{', '.join(places) or 'nothing cited'}]"
-            )
-            lines += [] if judgement["holds"] else [f"    {refutation}"]
-    return lines
-
-
 _ENDS = {
     "complete": "every task would complete",
     "waiting": "the run would wait for you",
@@ -232,15 +196,15 @@ def _rehearsed(data: phrases.Data) -> str:
     if not rehearsal["files"]:
         return phrases.whole([*lines, "", "No file would change.", *phrases.commands(data)])
     rows = [
-        (file["change"], file["path"], quantities.line_counts(file["added"], file["removed"]))
+        (file["change"], file["path"], phrases.line_counts(file["added"], file["removed"]))
         for file in rehearsal["files"]
     ]
-    lines += _part(f"{quantities.counted(len(rows), 'file')} would change:", rows)
+    lines += _part(f"{phrases.counted(len(rows), 'file')} would change:", rows)
     return phrases.whole([*lines, *phrases.commands(data), ""]) + str(rehearsal["diff"])
 
 
 def _rehearsed_task(row: phrases.Data) -> tuple[str, ...]:
-    return (row["id"], row["status"], quantities.clip(row["title"], 50), quantities.clip(row["why"], 70))
+    return (row["id"], row["status"], phrases.clip(row["title"], 50), phrases.clip(row["why"], 70))
 
 
 def _part(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -264,3 +228,59 @@ def _prepared(data: phrases.Data) -> list[str]:
     if not task["prompt"]:
         return [*head, "  It receives no prompt.", ""]
     return [*head, *phrases.ruled(task["prompt"]), ""]
+
+
+def start(data: phrases.Data) -> phrases.Lines:
+    """Return the prompt of the task that was opened, or the state of the run if none could be."""
+    if "open" not in data:
+        return ended(data)
+    task = data["task"]
+    lines = [f"{task['id']} {task['title']}: attempt {task['attempt']} is open.", ""]
+    return [*lines, *phrases.lines_of(task["prompt"]), ""]
+
+
+def upcoming(data: phrases.Data) -> phrases.Lines:
+    """Return the next task of a phase with its prompt, and why the others wait."""
+    lines = []
+    if data["open"]:
+        attempt = data["open"]
+        lines.append(f"{attempt['task']} has been open since {attempt['since']} for {attempt['by']}.")
+    if data["task"] is None:
+        lines.append(f"No task of phase {data['phase']} can run now.")
+    else:
+        task = data["task"]
+        lines += [f"{task['id']} {task['title']}", "", *phrases.lines_of(task["prompt"]), ""]
+    if data["others"]:
+        rows = [(t["id"], t["title"], phrases.why(t)) for t in data["others"]]
+        lines += ["Not yet:", *phrases.columns(rows), ""]
+    questions = [f"Waiting for an answer: {item['id']}  {item['what']}" for item in data["decisions"]]
+    lines += [*questions, ""] if questions else []
+    return lines
+
+
+def submit(data: phrases.Data) -> phrases.Lines:
+    task = data["task"]
+    words = "is accepted" if data["accepted"] else "is not accepted"
+    lines = [f"{task['id']} {task['title']} {words} (attempt {data['attempt']})."]
+    lines += [f"- Commit: {task['commit']}"] if data["accepted"] and task.get("commit") else []
+    lines += [f"- {e['result']} " + f"{e['subject']} {e['text']}" for e in data["evidence"]]
+    if data["feedback"]:
+        lines += ["", *(f"  {line}" for line in data["feedback"].split("\n"))]
+    if data["ended"] is not None:
+        return phrases.whole([*lines, ""]) + ended({**data["ended"], "next": data["next"]})
+    return [*lines, ""]
+
+
+def give_up(data: phrases.Data) -> phrases.Lines:
+    lines = [f"{data['task']}: attempt {data['attempt']} is given up; its files are kept in {data['kept']}"]
+    lines += [f"- restored: {path}" for path in data["put_back"][:20]]
+    return [*lines, ""]
+
+
+def tools(data: phrases.Data) -> phrases.Lines:
+    return phrases.columns([(tool["name"], tool["about"]) for tool in data["tools"]])
+
+
+def serving(data: phrases.Data) -> phrases.Lines:
+    """Return only the address, for scripts."""
+    return [data["address"]]

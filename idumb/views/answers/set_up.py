@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from idumb.domain import health
-from idumb.views import markup, phrases, quantities
+from idumb.views import markup, phrases
 
 
 def init(data: phrases.Data) -> phrases.Lines:
@@ -69,9 +69,9 @@ def doctor(data: phrases.Data) -> phrases.Lines:
     lines += _not_examined(skipped)
     lines += ["", *(f"fixed: {done}" for done in data["fixed"])] if data["fixed"] else []
     counts = data["counts"]
-    summed = f"{quantities.counted(counts['problem'], 'problem')}, {quantities.counted(counts['warn'], 'warning')}"
+    summed = f"{phrases.counted(counts['problem'], 'problem')}, {phrases.counted(counts['warn'], 'warning')}"
     left_out = f", {len(skipped)} not examined" if skipped else ""
-    lines += ["", f"{quantities.counted(len(checks), 'check')}: {summed}{left_out}."]
+    lines += ["", f"{phrases.counted(len(checks), 'check')}: {summed}{left_out}."]
     return lines
 
 
@@ -119,10 +119,10 @@ def deinit(data: phrases.Data) -> phrases.Lines:
     if not data["removed"]:
         return ["idumb has no data in this repository's git folder."]
     lines = ["Removed idumb from this repository."]
-    lines += [f"  removed: {quantities.counted(data['refs'], 'ref')} under refs/idumb/:"] if data["refs"] else []
+    lines += [f"  removed: {phrases.counted(data['refs'], 'ref')} under refs/idumb/:"] if data["refs"] else []
     lines += [f"           {name}" for name in data["ref_names"]]
     lines += [f"  removed: {folder['what']}: {folder['path']}" for folder in data["folders"]]
-    lines += [f"  removed: {quantities.counted(len(data['files']), 'file')} in .idumb/"] if data["files"] else []
+    lines += [f"  removed: {phrases.counted(len(data['files']), 'file')} in .idumb/"] if data["files"] else []
     lines += [f"  kept:    {kept}" for kept in data["stays"]]
     lines += [f"  backup:  {data['backup']}"] if data["backup"] else []
     return phrases.whole([*lines, *(f"  restore: {command}" for command in data["next"])])
@@ -159,7 +159,7 @@ def _written(one: phrases.Data) -> str:
 
 def archive(data: phrases.Data) -> phrases.Lines:
     runs = [f"  {run['events']} events: {run['file']}" for run in data["runs"]]
-    freed = f"Freed the snapshots of {quantities.counted(data['freed'], 'run')}; git gc removes them from disk."
+    freed = f"Freed the snapshots of {phrases.counted(data['freed'], 'run')}; git gc removes them from disk."
     moved = f"Moved {data['moved']} events to the folder idumb/archive in the git folder:"
     stay = f"unfinished runs, the newest run of each phase, and the newest {data['keep_runs']} (--keep-runs) stay"
     lines = [moved, *runs] if runs else [f"Nothing to move: {stay}."]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from idumb.domain.plans import workflow as workflows
-from idumb.views import phrases, quantities
+from idumb.views import phrases
 
 
 def list_workflows(data: phrases.Data) -> phrases.Lines:
     rows = [
-        (row["name"], (row["version"] or ""), row["origin"], _note(row) or quantities.clip(row["description"], 70))
+        (row["name"], (row["version"] or ""), row["origin"], _note(row) or phrases.clip(row["description"], 70))
         for row in data["workflows"]
     ]
     lines = phrases.columns(rows, "") if rows else ["There are no workflows."]
@@ -17,7 +17,7 @@ def list_workflows(data: phrases.Data) -> phrases.Lines:
 
 def _note(row: phrases.Data) -> str:
     if row["errors"]:
-        return f"{quantities.counted(row['errors'], 'error')}: idumb workflow check {row['name']}"
+        return f"{phrases.counted(row['errors'], 'error')}: idumb workflow check {row['name']}"
     return "hidden by the definition above" if row["hidden"] else ""
 
 
@@ -56,7 +56,7 @@ def _step(step: phrases.Data) -> list[str]:
 def check(data: phrases.Data) -> phrases.Lines:
     lines = [line for item in data["findings"] for line in phrases.finding(item)]
     warnings = len(data["findings"]) - data["errors"]
-    counts = f"{quantities.counted(data['errors'], 'error')}, {quantities.counted(warnings, 'warning')}"
+    counts = f"{phrases.counted(data['errors'], 'error')}, {phrases.counted(warnings, 'warning')}"
     return [*lines, f"{data['path']}: {counts}"]
 
 
@@ -67,7 +67,7 @@ def status(data: phrases.Data) -> phrases.Lines:
     for row in data["runs"]:
         pinned = {"same": "", "changed": ", the definition changed since", "gone": ", the definition is gone"}
         inputs = ", ".join(f"{name}={workflows.shown(value)}" for name, value in row["inputs"].items())
-        about = f" ({quantities.clip(inputs, 80)})" if inputs else ""
+        about = f" ({phrases.clip(inputs, 80)})" if inputs else ""
         version = f" {row['version']}" if row["version"] else ""
         head = f"{row['phase']} {row['name']}{version}{about}: {row['state']}"
         lines.append(head + pinned[row["definition"]])
@@ -77,8 +77,8 @@ def status(data: phrases.Data) -> phrases.Lines:
 
 
 def _step_state(step: phrases.Data) -> list[str]:
-    reason = f": {quantities.clip(step['reason'], 100)}" if step["reason"] else ""
+    reason = f": {phrases.clip(step['reason'], 100)}" if step["reason"] else ""
     lines = [f"  {step['task']} {step['step']}: {step['status']}{reason}"]
     for name, value in step["outputs"].items():
-        lines.append(f"    {name} = {quantities.clip(workflows.shown(value), 100)}")
+        lines.append(f"    {name} = {phrases.clip(workflows.shown(value), 100)}")
     return lines

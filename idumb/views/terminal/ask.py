@@ -14,7 +14,7 @@ from idumb.domain import whole_numbers
 from idumb.domain.action import JUDGE, JUDGEMENT, STOPPED, Answer, Decision, seconds_until
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
-from idumb.views import markup, quantities
+from idumb.views import markup, phrases
 
 Armed = Callable[[], contextlib.AbstractContextManager[None]]
 Timeout = Callable[[], float]
@@ -138,7 +138,7 @@ class Terminal:
         if _readable(self._read, max(0.0, ends - self._now())):
             return True
         self.interactive = False
-        self._say(f"\nNo answer within {quantities.duration(seconds)}: {otherwise}.\n")
+        self._say(f"\nNo answer within {phrases.duration(seconds)}: {otherwise}.\n")
         return False
 
     def _say(self, text: str) -> None:

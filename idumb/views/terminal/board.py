@@ -12,7 +12,7 @@ from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.spending import Spent
 from idumb.lazy_dataclass import dataclass
-from idumb.views import quantities
+from idumb.views import phrases
 from idumb.views.terminal import plain_progress
 from idumb.views.terminal.plain_progress import LineContext
 
@@ -155,13 +155,13 @@ class Board:
         for task in shown:
             yield self._row(task, ends[task], room, longest, width, now)
             if self.status.get(task) == outcome.RUNNING:
-                yield from ((quantities.clip(f"    {text}", width), "") for text in self._work(task))
+                yield from ((phrases.clip(f"    {text}", width), "") for text in self._work(task))
             if failures and task in self.failures:
                 text = self.failures[task].split("\n")[:_FAILURE_LINES]
-                yield from ((quantities.clip(line, width), "dim") for line in text)
+                yield from ((phrases.clip(line, width), "dim") for line in text)
         hidden = f" ({before} before, {after} after these)" if before or after else ""
-        yield quantities.clip(self.summed() + hidden, width), ""
-        yield quantities.clip(self.last, width), "dim"
+        yield phrases.clip(self.summed() + hidden, width), ""
+        yield phrases.clip(self.last, width), "dim"
 
     def _status(self, task: str) -> str:
         return self.status.get(task, outcome.PENDING)
@@ -169,17 +169,17 @@ class Board:
     def _row(self, task: str, end: str, room: int, longest: int, width: int, now: float) -> Line:
         status = self._status(task)
         sign = _TURN[int(now * 8) % len(_TURN)] if status == outcome.RUNNING else " "
-        title = quantities.clip(self.context.text(self.context.titles.get(task, "")), room)
-        return quantities.clip(f"{sign} {task:<{longest}}  {title:<{room}}  {end}", width), _STYLES.get(status, "")
+        title = phrases.clip(self.context.text(self.context.titles.get(task, "")), room)
+        return phrases.clip(f"{sign} {task:<{longest}}  {title:<{room}}  {end}", width), _STYLES.get(status, "")
 
     def _time(self, task: str, now: float) -> str:
         """Return how long a task took; of a running one, also how long it is expected to take."""
         started = self.since.get(task)
         seconds = self.took.get(task) if started is None else self.took.get(task, 0.0) + now - started
         expected = self.expected.get(task, Expected()).seconds
-        words = "" if seconds is None else quantities.duration(seconds)
+        words = "" if seconds is None else phrases.duration(seconds)
         if started is not None and expected is not None:
-            words += f" of ~{quantities.duration(expected)}"
+            words += f" of ~{phrases.duration(expected)}"
         return words + (f" attempt {self.attempt[task]}" if self.attempt.get(task, 1) > 1 else "")
 
     def _work(self, task: str) -> Iterator[str]:
@@ -192,7 +192,7 @@ class Board:
         spent = self.spent.get(task, Spent())
         tokens = spent.tokens + (now.tokens or 0)
         used = [f"{tokens} tokens"] if tokens else []
-        used += [quantities.money(spent.cost_usd)] if spent.cost_usd else []
+        used += [phrases.money(spent.cost_usd)] if spent.cost_usd else []
         if used:
             yield f"{', '.join(used)} so far"
 
@@ -200,7 +200,7 @@ class Board:
         values = list(self.status.values())
         total = len(self.order())
         parts = [f"{values.count(s)} {s}" for s in _STYLES if s not in _QUIET and s in values]
-        done = f"{', '.join(parts) or 'nothing done yet'} of {quantities.counted(total, 'task')}"
+        done = f"{', '.join(parts) or 'nothing done yet'} of {phrases.counted(total, 'task')}"
         cost = spending.total(self.spent.values()).cost_usd
-        limit = f" of {quantities.money(self.limit)}" if self.limit is not None else ""
-        return done + (f", {quantities.money(cost)}{limit}" if cost or limit else "")
+        limit = f" of {phrases.money(self.limit)}" if self.limit is not None else ""
+        return done + (f", {phrases.money(cost)}{limit}" if cost or limit else "")

@@ -10,7 +10,7 @@ from idumb.domain import outcome
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
 from idumb.lazy_dataclass import dataclass
-from idumb.views import markup, phrases, quantities
+from idumb.views import markup, phrases
 
 _WIDTH = 160
 _OUTPUT_LINES = 5
@@ -92,7 +92,7 @@ class LineContext:
         shown = self.escape("\n".join(lines)).split("\n")
         if len(shown) != len(lines):  # a secret may seem to begin in one text and end in the next
             shown = [self.escape(line) for line in lines]
-        return [quantities.clip(line, _WIDTH) for line in shown]
+        return [phrases.clip(line, _WIDTH) for line in shown]
 
     def text(self, foreign: object) -> str:
         return self.texts(foreign)[0]
@@ -174,9 +174,9 @@ def _evidence(event: Event, context: LineContext) -> str:
 def _first_lines(output: str, context: LineContext) -> list[str]:
     """Return the first lines of a failed check's output."""
     lines = [line for line in output.splitlines() if line.strip()]
-    shown = [f"      | {quantities.clip(context.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
+    shown = [f"      | {phrases.clip(context.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
     more = len(lines) - len(shown)
-    return [*shown, f"      | … and {quantities.counted(more, 'more line')}"] if more > 0 else shown
+    return [*shown, f"      | … and {phrases.counted(more, 'more line')}"] if more > 0 else shown
 
 
 def _decision(event: Event, context: LineContext) -> str:
@@ -185,8 +185,8 @@ def _decision(event: Event, context: LineContext) -> str:
 
 def _completed(event: Event, context: LineContext) -> str:
     kept = context.checkpoints.pop(event.task or "", {})
-    took = f" in {quantities.duration(kept['seconds'])}" if "seconds" in kept else ""
-    commit = f", commit {quantities.short(kept['commit'])}" if kept.get("commit") else ""
+    took = f" in {phrases.duration(kept['seconds'])}" if "seconds" in kept else ""
+    commit = f", commit {phrases.short(kept['commit'])}" if kept.get("commit") else ""
     return f"    completed{took}{commit}"
 
 
@@ -197,7 +197,7 @@ def _ended(event: Event, context: LineContext) -> str:
 def _failed(event: Event, context: LineContext) -> str:
     """Return the line of a failed task; the line of its attempt has the reason."""
     attempts = event.payload.get("attempts")
-    return f"    failed after {quantities.counted(attempts, 'attempt')}" if attempts else _ended(event, context)
+    return f"    failed after {phrases.counted(attempts, 'attempt')}" if attempts else _ended(event, context)
 
 
 def _waiting(event: Event, context: LineContext) -> str | None:

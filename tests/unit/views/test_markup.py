@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from idumb.views import markup, quantities
+from idumb.views import markup, phrases
 
 _MARKDOWN = mistune.create_markdown(escape=False, plugins=["table", "strikethrough", "url"])
 _LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=60)
@@ -96,9 +96,9 @@ def test_control_sequences_and_reversed_text_are_made_visible() -> None:
 
 
 def test_amounts_have_readable_units() -> None:
-    assert [quantities.duration(s) for s in (0, 0.84, 9.96, 45, 65.4, 3600, 7384)] == [
+    assert [phrases.duration(s) for s in (0, 0.84, 9.96, 45, 65.4, 3600, 7384)] == [
         "0.0s", "0.8s", "10s", "45s", "1m05s", "1h00m", "2h03m",
     ]  # fmt: skip
-    assert quantities.counted(1, "task") == "1 task"
-    assert quantities.counted(2, "dependency", "dependencies") == "2 dependencies"
-    assert quantities.moment("2026-01-02T03:04:05.000001Z") == "2026-01-02 03:04:05 UTC"
+    assert phrases.counted(1, "task") == "1 task"
+    assert phrases.counted(2, "dependency", "dependencies") == "2 dependencies"
+    assert phrases.moment("2026-01-02T03:04:05.000001Z") == "2026-01-02 03:04:05 UTC"

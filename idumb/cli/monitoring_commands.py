@@ -1,11 +1,53 @@
-"""The commands of `idumb debug`: look into the events of a run."""
+"""The commands that show how runs go and went: watch, metrics, debug."""
 
 from __future__ import annotations
 
 import click
 
 from idumb.app.core.result import Result
-from idumb.cli import options
+from idumb.cli import arguments, options
+
+
+@options.command("watch")
+@click.argument("phase", required=False, shell_complete=arguments.phases)
+@click.option("--once", is_flag=True, help="Show the run as it is now, and end.")
+@click.option("--bell", is_flag=True, help="Ring the terminal when the run ends or waits for you.")
+@options.view("all", "Show every phase as idumb status does, with the newest events.", "everything")
+def watch_command(phase: str | None, view: str | None, *, once: bool, bell: bool) -> Result:
+    """Watch a run that another process works on.
+
+    Shows the run that works here, or that of a phase: each task, its time, and what fails. It changes nothing, and goes
+    on with the next run until you press Ctrl-C. Without a terminal it prints lines, and ends with the run.
+    """
+    if view is not None and (phase is not None or bell):
+        raise click.UsageError("--all shows every phase, and rings no bell.")
+    from idumb.cli import watching
+
+    as_json = options.flag("as_json")
+    with options.services() as services:
+        if view is not None:
+            return watching.everything(services, once=once or as_json)
+        if once or as_json:
+            return watching.once(services, phase, as_json=as_json)
+        return watching.follow(services, phase, bell=bell)
+
+
+@options.command("metrics")
+@click.option("--since", metavar="TIME", callback=arguments.moment, help="Only from this time on (ISO 8601, UTC).")
+@options.view("prometheus", "Print the figures as Prometheus reads them.")
+def metrics_command(since: str | None, view: str | None) -> Result:
+    """Show figures over all runs: how tasks end, what agents use.
+
+    Also how long people were waited for. Counts the runs that the event log has, without archived ones. What an agent
+    did not report is not in the sums.
+    """
+    if since and view:
+        raise click.UsageError("Prometheus counts from the beginning; leave out --since.")
+    from idumb.app.reading import metrics
+
+    with options.services() as services:
+        return metrics.metrics(services, since)
+
 
 _TEXT = """\
 Look into the events of a run.
