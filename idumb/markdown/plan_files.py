@@ -14,7 +14,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS, NumberedPhases
-from idumb.markdown.plans import phase_names
+from idumb.markdown import phases
 from idumb.system.files import named_files
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class PlanningFolder:
         names = self._names(PHASES)
         if not phase.strip():
             raise InputError("phase.not-found", "No phase was given.", hint=Action("roadmap"))
-        folders = phase_names.matching_folders(names, phase)
+        folders = phases.matching_folders(names, phase)
         if not folders:
             raise self._absent(phase, names)
         if len(folders) > 1:
@@ -79,17 +79,17 @@ class PlanningFolder:
         first, second = _steps_of(name), _steps_of(other_name)
         if first is not None or second is not None:
             return first == second
-        if phase_names.same_phase(phase_names.number(name) or name, phase_names.number(other_name) or other_name):
+        if phases.same_phase(phases.number(name) or name, phases.number(other_name) or other_name):
             return True
-        has_other_name = phase_names.other_number(name) or phase_names.other_number(other_name)
+        has_other_name = phases.other_number(name) or phases.other_number(other_name)
         return has_other_name is not None and self._folders(name) == self._folders(other_name) != []
 
     def _folders(self, phase: str) -> list[str]:
-        return phase_names.matching_folders(self._names(PHASES), phase)
+        return phases.matching_folders(self._names(PHASES), phase)
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         """(number, folder) of every phase folder in order, then of quick plans."""
-        numbered = phase_names.numbered(self._names(PHASES))
+        numbered = phases.numbered(self._names(PHASES))
         return (
             *((number, f"{PHASES}/{name}") for number, name in numbered),
             *(row for kind in phase_ids.NUMBERED for row in self._numbered(kind)),
@@ -102,7 +102,7 @@ class PlanningFolder:
         return tuple((kind.phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
 
     def _has_plan(self, folder: str) -> bool:
-        return bool(phase_names.plan_files(self._names(folder, files=True)))
+        return bool(phases.plan_files(self._names(folder, files=True)))
 
     def _numbered_folder(self, phase: str, kind: NumberedPhases) -> str:
         number = kind.number_of(phase)
@@ -132,7 +132,7 @@ class PlanningFolder:
         return (*dict(self.plans(folder)), *(note.path for note in self.notes(folder)))
 
     def _named_plans(self, folder: str) -> Iterator[tuple[str, bytes]]:
-        for name in phase_names.plan_files(self._names(folder, files=True)):
+        for name in phases.plan_files(self._names(folder, files=True)):
             yield f"{folder}/{name}", self._read(f"{folder}/{name}")
 
     def plan(self, path: str) -> bytes:
@@ -240,21 +240,15 @@ class PlanningFolder:
             text = self._read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
         except InputError:
             return ()
-        from idumb.markdown import roadmap
-
-        return tuple((entry.number, entry.title, entry.line) for entry in roadmap.read(text))
+        return phases.roadmap_phases(text)
 
     def roadmap_section(self, text: str, phase: str) -> str:
         """The section of a phase in the text of a roadmap; "" if there is none."""
-        from idumb.markdown import roadmap
-
-        return roadmap.section(text, phase)
+        return phases.roadmap_section(text, phase)
 
     def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
         """The text of a roadmap with a new phase, after phase `after` or at its end."""
-        from idumb.markdown import roadmap
-
-        return roadmap.with_phase(text, number, title, goal, after)
+        return phases.with_phase(text, number, title, goal, after)
 
     def research(self, text: str) -> tuple[str | None, str]:
         """The digest of a research file's input (None if idumb did not write the file) and its body."""

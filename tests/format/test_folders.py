@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.markdown import roadmap
-from idumb.markdown.plans import phase_names
+from idumb.markdown import phases
 from tests.support.cases import every
 
 
@@ -23,7 +22,7 @@ from tests.support.cases import every
 def test_a_phase_is_found_under_its_usual_folder_names(phase: str, folders: list[str]) -> None:
     """R-PLAN-11, R-PLAN-1."""
     others = ["10", "11-x", "6", "1.1", "2-1", "README.md", "archive-1"]
-    assert phase_names.matching_folders([*others, *folders], phase) == folders
+    assert phases.matching_folders([*others, *folders], phase) == folders
 
 
 @every(
@@ -42,23 +41,23 @@ def test_a_phase_is_found_under_its_usual_folder_names(phase: str, folders: list
 def test_an_unusual_folder_name_is_accepted_if_no_usual_one_exists(folder: str, phase: str) -> None:
     """R-PLAN-11."""
     others = ["10", "phase-11", "11.x", "phases", "phase-one", "README.md", "v1"]
-    assert phase_names.matching_folders([*others, folder], phase) == [folder]
-    assert phase_names.matching_folders([folder, f"{phase}-usual"], phase) == [f"{phase}-usual"]
-    assert set(phase_names.matching_folders([folder, "Phase " + phase, "x"], phase)) == {folder, "Phase " + phase}
-    numbers = dict(phase_names.numbered([*others, folder]))
+    assert phases.matching_folders([*others, folder], phase) == [folder]
+    assert phases.matching_folders([folder, f"{phase}-usual"], phase) == [f"{phase}-usual"]
+    assert set(phases.matching_folders([folder, "Phase " + phase, "x"], phase)) == {folder, "Phase " + phase}
+    numbers = dict(phases.numbered([*others, folder]))
     assert folder in numbers.values()
-    assert folder not in dict(phase_names.numbered([folder, f"{phase}-usual"])).values()
+    assert folder not in dict(phases.numbered([folder, f"{phase}-usual"])).values()
 
 
 def test_two_folders_of_one_phase_are_both_named() -> None:
-    assert phase_names.matching_folders(["01-name", "1", "2"], "1") == ["1", "01-name"]
-    assert phase_names.matching_folders(["2"], "1") == []
+    assert phases.matching_folders(["01-name", "1", "2"], "1") == ["1", "01-name"]
+    assert phases.matching_folders(["2"], "1") == []
 
 
 def test_plan_files_are_in_natural_order() -> None:
     """R-PLAN-1."""
     names = ["10-PLAN.md", "2-PLAN.md", "01-02-PLAN.md", "PLAN.md", "01-SUMMARY.md", "plan.md", ".x-PLAN.md"]
-    assert phase_names.plan_files(names) == ["PLAN.md", "01-02-PLAN.md", "2-PLAN.md", "10-PLAN.md"]
+    assert phases.plan_files(names) == ["PLAN.md", "01-02-PLAN.md", "2-PLAN.md", "10-PLAN.md"]
 
 
 ROADMAP = """# Roadmap
@@ -87,7 +86,7 @@ Phase 9 is only mentioned.
 
 def test_a_roadmap_names_phases_in_lists_headings_and_tables() -> None:
     """R-PLAN-11."""
-    assert [(p.number, p.title, p.line) for p in roadmap.read(ROADMAP)] == [
+    assert [(p.number, p.title, p.line) for p in phases.roadmap_phases(ROADMAP)] == [
         ("1", "Ground", 5),
         ("2", "Walls", 6),
         ("06.1", "Urgent repair", 8),
@@ -97,5 +96,5 @@ def test_a_roadmap_names_phases_in_lists_headings_and_tables() -> None:
 
 
 def test_a_roadmap_of_any_shape_is_not_an_error() -> None:
-    assert roadmap.read("") == ()
-    assert roadmap.read("nothing\n\n| a |\n") == ()
+    assert phases.roadmap_phases("") == ()
+    assert phases.roadmap_phases("nothing\n\n| a |\n") == ()

@@ -12,7 +12,7 @@ from idumb.app.contract import loading
 from idumb.domain import whole_numbers
 from idumb.domain.intake import registry
 from idumb.domain.settings import NO_POLICY, Settings
-from idumb.markdown import configuration, roadmap
+from idumb.markdown import configuration, phases
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
 from tests.support.seed import one_on_a_push
@@ -178,7 +178,7 @@ READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "JSON steps": (JSON_STEPS, lambda text: judged("steps.json", text)),
     "configuration": (CONFIGURATION, lambda text: configuration.read(text.encode())),
     "policy": (POLICY, lambda text: configuration.read_policy(text.encode())),
-    "roadmap": (ROADMAP, roadmap.read),
+    "roadmap": (ROADMAP, phases.roadmap_phases),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.markdown import roadmap
+from idumb.markdown import phases
 from tests.support.cases import every
 
 TEXT = """# Roadmap
@@ -46,21 +46,21 @@ Look out.
 )
 def test_a_section_is_the_heading_with_everything_below_or_the_item(phase: str, section: str) -> None:
     """R-ADAPT-4."""
-    assert roadmap.section(TEXT, phase) == section
+    assert phases.roadmap_section(TEXT, phase) == section
 
 
 def test_an_item_includes_its_indented_lines() -> None:
     text = TEXT.partition("## Details")[0]
-    assert roadmap.section(text, "2") == "- [ ] **Phase 2: Walls**\n  of stone"
+    assert phases.roadmap_section(text, "2") == "- [ ] **Phase 2: Walls**\n  of stone"
 
 
 @every("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n"), "# Roadmap\n", ""])
 def test_a_phase_is_appended_and_read_back(text: str) -> None:
     """R-PLAN-11."""
-    extended = roadmap.with_phase(text, "10", "A garden", "Something grows")
+    extended = phases.with_phase(text, "10", "A garden", "Something grows")
     assert extended.startswith(text)
-    assert roadmap.read(extended)[-1].title == "A garden"
-    assert roadmap.section(extended, "10").endswith("Something grows")
+    assert phases.roadmap_phases(extended)[-1].title == "A garden"
+    assert phases.roadmap_section(extended, "10").endswith("Something grows")
 
 
 LIST = """# Roadmap
@@ -75,20 +75,20 @@ LIST = """# Roadmap
 @every("end, text", [("\n", TEXT), ("\r\n", TEXT.replace("\n", "\r\n"))])
 def test_a_phase_is_inserted_after_another_heading_and_its_earlier_insertions(end: str, text: str) -> None:
     """R-PLAN-11."""
-    once = roadmap.with_phase(text, "01.1", "Ditch", "It holds", "1")
-    twice = roadmap.with_phase(once, "01.2", "Drain", "", "1")
+    once = phases.with_phase(text, "01.1", "Ditch", "It holds", "1")
+    twice = phases.with_phase(once, "01.2", "Drain", "", "1")
     expected = end.join(["Deep.", "", "### Phase 01.1: Ditch", "", "It holds", "", "### Phase 01.2: Drain", "", ""])
     assert expected + "### Phase 02: Windows" in twice
     assert twice.replace(expected.removeprefix(f"Deep.{end}{end}"), "") == text
-    last = roadmap.with_phase(text, "02.1", "Glass", "", "2")
+    last = phases.with_phase(text, "02.1", "Glass", "", "2")
     assert last == f"{text}{end}### Phase 02.1: Glass{end}"
 
 
 def test_a_phase_is_inserted_after_the_item_if_there_is_no_heading() -> None:
     """R-PLAN-11."""
-    once = roadmap.with_phase(LIST, "02.1", "Windows", "Light comes in", "2")
+    once = phases.with_phase(LIST, "02.1", "Windows", "Light comes in", "2")
     item = "2. [ ] **Phase 02.1: Windows** - Light comes in\n"
     assert once == LIST.replace("   of stone\n", f"   of stone\n{item}")
-    assert [p.number for p in roadmap.read(once)] == ["1", "2", "02.1", "3"]
+    assert [p.number for p in phases.roadmap_phases(once)] == ["1", "2", "02.1", "3"]
     table = "# Roadmap\n\n| 1. Roof | open |\n|---|---|\n"
-    assert roadmap.with_phase(table, "01.1", "A", "", "1") == f"{table}\n## Phase 01.1: A\n"
+    assert phases.with_phase(table, "01.1", "A", "", "1") == f"{table}\n## Phase 01.1: A\n"

@@ -10,12 +10,12 @@ from idumb.domain.action import Action
 from idumb.domain.errors import InputError
 from idumb.domain.plans import source_tasks
 from idumb.domain.plans.source_tasks import SourcePlan
+from idumb.markdown import phases
 from idumb.markdown.importers import task_managers
 from idumb.markdown.importers.agent_plans import CHECKLIST, CURSOR, GSD
 from idumb.markdown.importers.source_file import Format, SourceFile, Sources
 from idumb.markdown.importers.spec_tools import OPENSPEC, SPEC_KIT, SPEC_KITTY
 from idumb.markdown.importers.task_managers import BACKLOG, TASK_MASTER
-from idumb.markdown.plans import phase_names
 
 FORMATS = (TASK_MASTER, SPEC_KITTY, CURSOR, BACKLOG, SPEC_KIT, OPENSPEC, GSD, CHECKLIST)
 KINDS = (*(each.kind for each in FORMATS), "claude")
@@ -37,7 +37,7 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
     names = [name for name in ("", *_FILES) if name in source.files]
     if not names and kind in (None, BACKLOG.kind) and (plan := task_managers.backlog_folder(source)):
         return _finished(source, plan, BACKLOG)
-    plans = names[:1] or sorted((name for name in source.files if name.endswith("PLAN.md")), key=phase_names.natural)
+    plans = names[:1] or sorted((name for name in source.files if name.endswith("PLAN.md")), key=phases.natural)
     if len(plans) == 1:
         return _read(source, plans[0], kind, tag)
     why = f"has {len(plans)} plans: import one of them" if plans else "names no plan of a known tool"

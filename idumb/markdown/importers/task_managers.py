@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from idumb.domain.errors import InputError
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, unproven
+from idumb.markdown import phases
 from idumb.markdown.importers import forms, source_file
 from idumb.markdown.importers.forms import References
 from idumb.markdown.importers.source_file import Format, Near, SourceFile, Sources, of, text, texts
-from idumb.markdown.plans import phase_names
 from idumb.markdown.syntax import outline, tree
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
@@ -55,7 +55,7 @@ def backlog_folder(source: Sources) -> SourcePlan | None:
         elif file.front.any("id", "status"):
             file.note(1, f"a task in {shelf}" if shelf else "no task: it has no id or no title")
     title = f"Tasks of {source.path}"
-    ordered = tuple(sorted(tasks, key=lambda task: phase_names.natural(task.id)))
+    ordered = tuple(sorted(tasks, key=lambda task: phases.natural(task.id)))
     return SourcePlan(BACKLOG.kind, source.path, title, title, ordered) if tasks else None
 
 

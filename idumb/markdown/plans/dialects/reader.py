@@ -13,7 +13,8 @@ from idumb.domain import paths
 from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Plan, Setup, Span
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans import frontmatter, phase_names
+from idumb.markdown import phases
+from idumb.markdown.plans import frontmatter
 from idumb.markdown.plans.dialects import drafts, headed_tasks, tagged_tasks
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax import tree
@@ -114,13 +115,13 @@ def _phase(path: str, head: _Head, source: Source) -> str:
         number = QUICK.number_in(folder[2])
         return QUICK.phase(number) if number is not None else _id(folder[2])
     phase = _number(folder[2]) or _id(folder[2])
-    if own and not phase_names.same_phase(own, phase) and "phase" in head.spans:
+    if own and not phases.same_phase(own, phase) and "phase" in head.spans:
         source.report("dialect.other-phase", head.spans["phase"].start, stated, field="phase", phase=phase)
     return phase
 
 
 def _number(name: str) -> str:
-    return phase_names.number(name) or phase_names.other_number(name) or ""
+    return phases.number(name) or phases.other_number(name) or ""
 
 
 def _id(text: str) -> str:
@@ -153,7 +154,7 @@ def _depends_on(head: _Head, phase: str, source: Source) -> tuple[str, ...]:
             numbers = _FILE.fullmatch(name)
             if _ALONE.fullmatch(name):
                 plans.append(_padded(name))
-            elif numbers and phase_names.same_phase(numbers[1], phase):
+            elif numbers and phases.same_phase(numbers[1], phase):
                 plans.append(_padded(numbers[2]))
             else:
                 what = f"plan of phase {phase}"

@@ -1,23 +1,86 @@
-"""Read the phases of ROADMAP.md from headings, list items and table rows. Tolerant, because people write it."""
+"""Phases: the names of their folders and plan files, and ROADMAP.md. Tolerant, because people write both."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
-from idumb.domain import phase_documents
-from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans.phase_names import same_phase
+from idumb.domain import whole_numbers
 
-_NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
-_TEXT = re.compile(rf"(?:\[.\]\s*)?Phase\s+({_NUMBER})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE)
+# Names of folders and files
+
+_DIGITS = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
+_NUMBER = re.compile(rf"{_DIGITS}(?=$|[-_ ])")
+_OTHER = re.compile(rf"(?:phase[-_ ]?|[A-Z]{{1,6}}-)?({_DIGITS})(?=$|[-_ ]|\.(?!\d))", re.IGNORECASE)
+_TEXT = (-1, 0, "")  # before every number
+_PARTS = re.compile(r"\d+|\D+")
+
+
+def number(name: str) -> str | None:
+    """Return the phase of a folder: `01-name` → `01`, `06.1` → `06.1`; None without a leading number."""
+    m = _NUMBER.match(name)
+    return m[0] if m else None
+
+
+def other_number(name: str) -> str | None:
+    """Return the phase of a folder with an alternative name: `phase-1`, `Phase 01`, `CK-01-auth`, `01.auth`."""
+    m = _OTHER.match(name) if number(name) is None else None
+    return m[1] if m else None
+
+
+def numbered(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return (number, folder) of every phase. An alternative name counts if no other folder has its number."""
+    folders = list(names)
+    by_number = [(n, name) for name in folders if (n := number(name)) is not None]
+    taken = {_bare(n) for n, _ in by_number}
+    others = ((n, name) for name in folders if (n := other_number(name)) is not None)
+    return [*by_number, *((n, name) for n, name in others if _bare(n) not in taken)]
+
+
+def same_phase(first: str, second: str) -> bool:
+    """Whether two spellings mean one phase; leading zeros do not count (`1` and `01`, `6.1` and `06.1`)."""
+    return _bare(first) == _bare(second)
+
+
+def _bare(phase: str) -> str:
+    bare = phase.lstrip("0")
+    return (bare if bare[:1].isdigit() else "0" + bare if len(bare) < len(phase) else bare).casefold()
+
+
+def matching_folders(names: Iterable[str], phase: str) -> list[str]:
+    """Return the folders of a phase in natural order: `1`, `01` and `01-name` for `1`.
+
+    If there is none, return those with alternative names. The caller reports none or several.
+    """
+    folders = list(names)
+    matches = [name for name in folders if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
+    if not matches:
+        matches = [name for name in folders if (n := other_number(name)) is not None and same_phase(n, phase)]
+    return sorted(matches, key=natural)
+
+
+def plan_files(names: Iterable[str]) -> list[str]:
+    """Return the plans of a folder, `*PLAN.md`, in natural order (`2-PLAN.md` before `10-PLAN.md`)."""
+    return sorted((name for name in names if name.endswith("PLAN.md") and not name.startswith(".")), key=natural)
+
+
+def natural(name: str) -> tuple[list[tuple[tuple[int, int, str], str]], str]:
+    """Return the key that sorts `2-PLAN.md` before `10-PLAN.md`."""
+    parts = [(whole_numbers.sort_key(p), "") if p[0].isdecimal() else (_TEXT, p) for p in _PARTS.findall(name)]
+    return parts, name
+
+
+# The roadmap: headings, list items and table rows
+
+_TITLED = re.compile(
+    rf"(?:\[.\]\s*)?Phase\s+({_DIGITS})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE
+)
 _BOX = re.compile(r"\[.\]\s*")
-_CELL = re.compile(rf"(?:Phase\s+)?({_NUMBER})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
+_CELL = re.compile(rf"(?:Phase\s+)?({_DIGITS})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(NamedTuple):
     """A phase of the roadmap. `line` counts from 1; it is 0 if unknown."""
 
     number: str
@@ -25,7 +88,7 @@ class Phase:
     line: int
 
 
-def read(text: str) -> tuple[Phase, ...]:
+def roadmap_phases(text: str) -> tuple[Phase, ...]:
     """Return each phase once, in the order of first mention."""
     import mistune
 
@@ -39,17 +102,17 @@ def read(text: str) -> tuple[Phase, ...]:
     return tuple(phases.values())
 
 
-def section(text: str, number: str) -> str:
+def roadmap_section(text: str, number: str) -> str:
     """Return the roadmap's section about a phase, or the item or row that names it; "" if there is none."""
-    phase = next((p for p in read(text) if same_phase(p.number, number)), None)
+    phase = next((p for p in roadmap_phases(text) if same_phase(p.number, number)), None)
     if phase is None:
         return ""
     lines = text.replace("\r\n", "\n").split("\n")
-    levels = phase_documents.levels(lines)
-    own = [n for n in levels if (m := _TEXT.match(lines[n].strip(" #"))) and same_phase(m[1], number)]
-    if own:
-        end = next((n for n in levels if n > own[0] and levels[n] <= levels[own[0]]), len(lines))
-        return "\n".join(lines[own[0] : end]).strip("\n")
+    levels, own = _phase_headings(text)
+    at = next((n for n, other in own if same_phase(other, number)), None)
+    if at is not None:
+        end = next((n for n in levels if n > at and levels[n] <= levels[at]), len(lines))
+        return "\n".join(lines[at:end]).strip("\n")
     start = phase.line - 1
     if start < 0:
         return phase.title
@@ -69,8 +132,8 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
     """
     if after:
         inserted = _behind(text, after, f"Phase {number}: {title}", goal)
-        if inserted is not None and [p.number for p in read(inserted) if p.number != number] == [
-            p.number for p in read(text)
+        if inserted is not None and [p.number for p in roadmap_phases(inserted) if p.number != number] == [
+            p.number for p in roadmap_phases(text)
         ]:
             return inserted
     levels, own = _phase_headings(text)
@@ -82,9 +145,11 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
 
 def _phase_headings(text: str) -> tuple[dict[int, int], list[tuple[int, str]]]:
     """Return the levels of all headings, and (line, number) of those that name a phase."""
+    from idumb.domain import phase_documents
+
     lines = text.replace("\r\n", "\n").split("\n")
     levels = phase_documents.levels(lines)
-    return levels, [(n, m[1]) for n in levels if (m := _TEXT.match(lines[n].strip(" #")))]
+    return levels, [(n, m[1]) for n in levels if (m := _TITLED.match(lines[n].strip(" #")))]
 
 
 def _section_of(level: int, name: str, goal: str) -> list[str]:
@@ -104,7 +169,7 @@ def _behind(text: str, after: str, name: str, goal: str) -> str | None:
             return None  # the last one: the new one ends the roadmap
         gap = [] if not lines[stop - 1].strip() else [""]
         return end.join([*lines[:stop], *gap, *_section_of(levels[at], name, goal), *lines[stop:]])
-    items = [(p.number, p.line - 1) for p in read(text) if p.line and _ITEM.match(lines[p.line - 1])]
+    items = [(p.number, p.line - 1) for p in roadmap_phases(text) if p.line and _ITEM.match(lines[p.line - 1])]
     of = [line for number, line in items if same_phase(number, after) or _is_inserted(number, after)]
     marks = _ITEM.match(lines[max(of)]) if of else None
     if marks is None:
@@ -137,7 +202,7 @@ def _numbered_titles(blocks: list[dict[str, Any]], *, listed: bool = False) -> I
 
 
 def _from_text(text: str, *, heading: bool) -> Iterator[tuple[str, str]]:
-    m = _TEXT.match(text.strip().partition("\n")[0])
+    m = _TITLED.match(text.strip().partition("\n")[0])
     if m and (heading or m[2]):
         yield m[1], _title(m[2])
 
