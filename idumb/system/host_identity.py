@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 
-from idumb.system.processes.process_tree import status
+from idumb.system.processes.process_tree import open_handle, status
 
 _WHOLE = "pid:[4026531836]"  # Linux guarantees this number: PROC_PID_INIT_INO
 _LOOK = 0.05  # seconds between two polls of something that cannot be waited for
@@ -107,11 +106,10 @@ def wait_for_end(pid: int, started: int | None, seconds: float) -> bool:
 
 @contextlib.contextmanager
 def _handle(pid: int) -> Iterator[int | None]:
-    """Return a descriptor for this process that survives reuse of its number, or None."""
+    """Yield a descriptor of this process that survives reuse of its number, or None."""
     handle: int | None = None
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            handle = os.pidfd_open(pid)
+    with contextlib.suppress(ProcessLookupError):
+        handle = open_handle(pid)
     try:
         yield handle
     finally:

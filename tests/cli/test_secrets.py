@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +304,13 @@ def test_a_run_does_not_wait_for_a_webhook_that_never_answers_and_tells_it_no_se
                 received += connection.recv(1 << 16)
     assert b"POST / HTTP/1.1" in received
     assert VALUE.encode() not in received
+
+
+def test_a_notice_that_is_still_being_sent_is_no_warning_when_a_run_ends(tmp_path: Path) -> None:
+    words = "notices.send({}, {'command': ['sleep', '1'], 'desktop': False, 'webhook': ''})"
+    code = f"from idumb.system.processes import notices; {words}"
+    ended = subprocess.run([sys.executable, "-Wdefault", "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
 
 
 def test_a_mistake_in_the_user_s_file_is_named_before_anything_runs(project: Project, home: Path) -> None:

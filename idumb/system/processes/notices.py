@@ -21,8 +21,14 @@ _SECONDS = 10
 _OSASCRIPT = ("on run argv", 'display notification (item 1 of argv) with title "idumb"', "end run")
 
 
-_sent: list[subprocess.Popen[bytes]] = []
-"""The processes that were started, until they are seen to have ended."""
+class _Sending(subprocess.Popen[bytes]):
+    """The process that sends a notice. It may outlive this one, so nothing warns of it then."""
+
+    def __del__(self) -> None: ...
+
+
+_sending: list[_Sending] = []
+"""Those that were not seen to have ended."""
 
 
 def send(notice: Mapping[str, str], ways: Mapping[str, Any]) -> None:
@@ -31,9 +37,9 @@ def send(notice: Mapping[str, str], ways: Mapping[str, Any]) -> None:
     command = [sys.executable, "-m", __name__]
     quiet = subprocess.DEVNULL
     with process_tree.spawning:  # it is no process that a builder left behind
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+        process = _Sending(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
         process_tree.running[f"notice {process.pid}"] = process.pid
-    _sent[:] = [*(one for one in _sent if one.poll() is None), process]
+    _sending[:] = [*(one for one in _sending if one.poll() is None), process]
     if process.stdin is not None:
         process.stdin.write(message)
         process.stdin.close()

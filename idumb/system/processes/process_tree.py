@@ -31,6 +31,7 @@ _COOKIE = PROCESS_COOKIE.encode()
 _PR_SET_CHILD_SUBREAPER = 36
 _ROUNDS = 50
 _SCANS = 50
+_LOOK = 0.02  # seconds between two looks at something that cannot be waited for
 _EXEC = 0.02  # seconds in which a process that executes a program has its environment again
 _GROUP, _SESSION, _THREADS = 2, 3, 17  # fields of /proc/PID/stat, counted from the state on
 
@@ -236,29 +237,61 @@ def send_group(group: int, number: int) -> bool:
     return True
 
 
+def _members(group: int) -> list[int]:
+    import psutil
+
+    pids: list[int] = []
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if os.getpgid(pid) == group:
+                pids.append(pid)
+    return pids
+
+
 def wait_gone(pids: Iterable[int], seconds: float) -> None:
-    """Return when all processes have ended, or after `seconds`."""
+    """Return when all processes have ended, or after `seconds`. Their exit codes stay for those who wait for them."""
     deadline = time.monotonic() + seconds
-    handles = _handles(pids)
+    handles: list[int] = []
+    others: list[int] = []
     try:
-        while handles and (remaining := deadline - time.monotonic()) > 0:
-            for handle in _ready(handles, remaining):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                handle = open_handle(pid)
+                others.append(pid) if handle is None else handles.append(handle)
+        while (handles or others) and (remaining := deadline - time.monotonic()) > 0:
+            for handle in _ready(handles, min(remaining, _LOOK) if others else remaining):
                 os.close(handle)
                 handles.remove(handle)
+            others = list(filter(_runs, others))
     finally:
         for handle in handles:
             os.close(handle)
 
 
-def _handles(pids: Iterable[int]) -> list[int]:
-    handles: list[int] = []
+def open_handle(pid: int) -> int | None:
+    """Return a descriptor of this process, which can be read when it has ended; None where the system has none.
+
+    Raises ProcessLookupError.
+    """
     if sys.platform == "linux":
-        for pid in pids:
-            try:
-                handles.append(os.pidfd_open(pid))
-            except OSError:  # it has ended
-                pass
-    return handles
+        try:
+            return os.pidfd_open(pid)
+        except ProcessLookupError:
+            raise
+        except OSError:  # an old kernel, or too many open files
+            pass
+    return None
+
+
+def _runs(pid: int) -> bool:
+    import psutil
+
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.AccessDenied:
+        return True
+    except psutil.Error:
+        return False
 
 
 def _ready(handles: list[int], seconds: float) -> list[int]:
@@ -304,7 +337,7 @@ def end_program(child: Program | None, cookie: str, before: frozenset[int] | Non
     if not adopt_orphans():
         end_all(PROCESS_COOKIE, cookie, grace)
         if child is not None and send_group(child.pid, _TERM):
-            wait_gone([child.pid], 0)
+            wait_gone(_members(child.pid), grace)
             send_group(child.pid, _KILL)
     elif before is None:
         end(lambda: _carriers(cookie, folder), grace)
@@ -315,8 +348,7 @@ def end_program(child: Program | None, cookie: str, before: frozenset[int] | Non
 def _end_child(child: Program, grace: float) -> None:
     try:
         send(child.tree(), _TERM)
-        if child.end >= 0:
-            _ready([child.end], grace)
+        wait_gone([child.pid], grace)
     finally:
         send(child.tree(), _KILL)
         send_group(child.pid, _KILL)

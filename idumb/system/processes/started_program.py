@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 
 from idumb.system.processes import process_tree
@@ -32,7 +31,8 @@ class Program:
         )
         self.stdout, self.stderr = self._process.stdout, self._process.stderr
         self.pid = self._process.pid
-        self.end = os.pidfd_open(self.pid) if sys.platform == "linux" else -1
+        handle = process_tree.open_handle(self.pid)
+        self.end = -1 if handle is None else handle
         self.poll, self.wait = self._process.poll, self._process.wait
 
     def tree(self) -> list[int]:

@@ -153,6 +153,49 @@ def test_a_process_may_use_its_grace_period_to_finish_its_output(tmp_path: Path)
     assert finished.output.tail.endswith(b"saved\n")
 
 
+@pytest.fixture(params=("handles", "no handles"))
+def _handles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some systems have no descriptor of a process that can be waited for."""
+    if request.param == "no handles":
+        monkeypatch.setattr(process_tree, "open_handle", lambda _: None)
+
+
+@pytest.mark.usefixtures("_handles")
+def test_the_end_of_a_process_is_waited_for_and_its_exit_code_stays() -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 0.2; exit 7"]) as process, subprocess.Popen(["sleep", "1000"]) as other:
+        process_tree.wait_gone([process.pid], 60)
+        assert not process_tree.is_alive(process.pid)
+        process_tree.wait_gone([process.pid, other.pid], 0.01)
+        assert process_tree.is_alive(other.pid)
+        assert process.wait() == 7
+        other.kill()
+
+
+@pytest.mark.usefixtures("_handles")
+def test_an_interrupted_process_has_its_grace_period(tmp_path: Path) -> None:
+    def interrupt(data: bytes) -> None:
+        if data == b"begun\n":
+            raise KeyboardInterrupt
+
+    script = "trap 'sleep 0.1; echo > saved; exit' TERM; echo begun; while :; do sleep 0.01; done"
+    with pytest.raises(KeyboardInterrupt):
+        child_process.run(
+            ["/bin/sh", "-c", script], cwd=str(tmp_path), environment=ENVIRONMENT, sink=interrupt, grace=60
+        )
+    assert (tmp_path / "saved").exists()
+
+
+def test_where_orphans_are_not_adopted_the_group_of_a_program_has_its_grace_period(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_tree, "_adopting", False)
+    monkeypatch.setattr(process_tree, "every_process", list)
+    saver = "trap 'sleep 0.1; echo > saved; exit' TERM; echo $$ > pid; while :; do sleep 0.01; done"
+    run(f'sh -c "{saver}" & while [ ! -s pid ]; do :; done'.replace("$$", "\\$\\$"), tmp_path, grace=60)
+    assert has_ended(noted(tmp_path))
+    assert (tmp_path / "saved").exists()
+
+
 def test_an_interrupt_leaves_nothing_running(tmp_path: Path) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
