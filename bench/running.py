@@ -19,7 +19,7 @@ from bench.material import Place
 from bench.measure import Effort, Figure
 from bench.starting import LIBRARIES, idumb
 from idumb.app.running import run_request
-from idumb.system.processes import process_tree
+from idumb.system import process_tree
 
 _TASKS = 24
 

@@ -16,7 +16,7 @@ import time
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.runs.sandbox import Fence
 from idumb.domain.settings import SANDBOX_BWRAP
-from idumb.system.processes import bubblewrap
+from idumb.system import programs
 
 ROUNDS = 101
 
@@ -29,7 +29,7 @@ def main() -> int:
         launchers = {"nothing": (), "an interpreter (python -I -S)": (sys.executable, "-I", "-S", "-c", "0")}
         if support.bwrap:
             launchers["bwrap"] = available.launcher(SANDBOX_BWRAP, fence)
-            launchers["no network"] = bubblewrap.without_network(bubblewrap.command(support.bwrap, {"/": True}))
+            launchers["no network"] = programs.without_network(programs.confined(support.bwrap, {"/": True}))
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in launchers}
         for _ in range(ROUNDS):
             for name, words in launchers.items():

@@ -21,7 +21,7 @@ from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.settings import Binding
-from idumb.system.processes import child_process
+from idumb.system import child_process
 
 _NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
 _WRITES = frozenset({"edit", "delete", "move"})

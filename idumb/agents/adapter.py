@@ -38,7 +38,7 @@ class Recordings(Protocol):
 
 
 def _environment(names: Iterable[str]) -> dict[str, str]:
-    from idumb.system.processes import child_process
+    from idumb.system import child_process
 
     return child_process.environment(names)
 

@@ -13,7 +13,7 @@ from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome
 from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
-from idumb.system.processes import child_process
+from idumb.system import child_process
 
 PROMPT_FILE = "{prompt_file}"
 

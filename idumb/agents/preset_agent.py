@@ -21,8 +21,8 @@ from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.settings import Binding
-from idumb.system.processes import child_process
-from idumb.system.processes.supervision import Captured
+from idumb.system import child_process
+from idumb.system.supervision import Captured
 
 _KEPT = 4 * 1024 * 1024
 _ASKED = 20.0  # seconds in which it says whether it is logged in

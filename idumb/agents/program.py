@@ -18,7 +18,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.runs.sandbox import is_below
 from idumb.domain.settings import Binding
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import child_process
+from idumb.system import child_process
 
 STATE_FILE = "IDUMB_STATE_FILE"
 HOME, OWN_HOME, USER_HOME = "home", "own", "user"

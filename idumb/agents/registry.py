@@ -94,7 +94,7 @@ def secret_variables(settings: Settings) -> dict[str, str]:
 
     These are the variables that a binding names, and other variables whose names suggest a secret.
     """
-    from idumb.system.processes import child_process
+    from idumb.system import child_process
 
     names = [name for binding in settings.bindings.values() for name in binding.environment]
     return child_process.environment([*names, *(name for name in settings.environment if _SECRET.search(name))])
@@ -120,7 +120,7 @@ def _is_certain(name: str, value: str) -> bool:
 
 def named_secret() -> dict[str, str]:
     """Do the same for the whole environment of this process, by variable names alone."""
-    from idumb.system.processes import child_process
+    from idumb.system import child_process
 
     return child_process.environment(filter(_SECRET.search, child_process.variables()))
 

@@ -11,7 +11,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import bubblewrap
+from idumb.system import programs
 
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 
@@ -75,4 +75,4 @@ def _present(places: Iterable[str]) -> tuple[str, ...]:
 
 def _real(named: Iterable[str], written: Sequence[str]) -> list[str]:
     """Return real paths, without those that lead through a link below `written`."""
-    return [real for path in named if (real := bubblewrap.real_path(path, written)) is not None]
+    return [real for path in named if (real := programs.real_path(path, written)) is not None]

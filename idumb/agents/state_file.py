@@ -19,7 +19,7 @@ from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json
 from idumb.domain.agent import FAILURES, STATES, WAITS, Claim, Usage
 from idumb.lazy_dataclass import dataclass
-from idumb.system.files import named_files
+from idumb.system import named_files
 
 MAX_BYTES = 256 * 1024
 

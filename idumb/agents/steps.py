@@ -17,7 +17,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import Step, Task
 from idumb.domain.settings import Binding
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import child_process
+from idumb.system import child_process
 
 if TYPE_CHECKING:
     from idumb.agents.sandboxed import Opened

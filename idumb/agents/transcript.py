@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING
 
 from idumb.agents import answers
-from idumb.system.files import private_folders
+from idumb.system import private_folders
 
 if TYPE_CHECKING:
     from idumb.system.redaction import Stream

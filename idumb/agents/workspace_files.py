@@ -14,8 +14,8 @@ import stat
 from collections.abc import Iterator
 from typing import Self
 
-from idumb.system.files import atomic_write, report_files
-from idumb.system.files.report_files import LinkInTheWay
+from idumb.system import atomic_write, rooted_files
+from idumb.system.rooted_files import LinkInTheWay
 
 LARGEST = 256 * 1024 * 1024  # bytes of a file that is read as a whole
 
@@ -119,7 +119,7 @@ class WorkspaceFiles:
     def _parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
         """Return a descriptor of the folder that contains `path`, and the last part of the path."""
         *parts, name = path.split("/")
-        folder = report_files.open_folder(self._root, parts, path, create=make)
+        folder = rooted_files.open_folder(self._root, parts, path, create=make)
         try:
             yield folder, name
         finally:

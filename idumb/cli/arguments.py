@@ -105,7 +105,7 @@ _LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so t
 
 def read_text(name: str, command: str) -> str:
     """Return the text of a regular file, or of standard input for `-`. Undecodable bytes become surrogates."""
-    from idumb.system.files import named_files
+    from idumb.system import named_files
 
     try:
         if name == "-":

@@ -13,7 +13,7 @@ from idumb.domain.finding import did_you_mean
 from idumb.domain.runs.run import CLOSED
 from idumb.markdown import configuration, single_settings
 from idumb.markdown.single_settings import Setting
-from idumb.system.files import atomic_write, named_files, private_folders
+from idumb.system import atomic_write, named_files, private_folders
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services

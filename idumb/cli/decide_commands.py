@@ -10,7 +10,7 @@ from idumb.app.core.result import Result
 from idumb.cli import arguments, options
 from idumb.domain.action import Answer
 from idumb.domain.runs import handoff
-from idumb.system.files import user_folders
+from idumb.system import user_folders
 
 
 @options.command("decide", person=True, opens=options.WRITES)

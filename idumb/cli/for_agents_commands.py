@@ -8,7 +8,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import options, output
-from idumb.system.files import user_folders
+from idumb.system import user_folders
 
 
 @options.command("mcp", text="run.tools")

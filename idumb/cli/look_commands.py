@@ -105,7 +105,7 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
     if not _is_page(path):
         arguments.require_free(path)
     from idumb.app.reading import report_page
-    from idumb.system.files import atomic_write
+    from idumb.system import atomic_write
     from idumb.views import page
 
     with options.services() as services:
@@ -250,7 +250,7 @@ def bundle_command(phase: str, file: str | None, key: str | None) -> Result:
     if key is not None and file is None:
         raise click.UsageError("--sign needs --file FILE.")
     from idumb.app.verify import attestation
-    from idumb.system.files import atomic_write
+    from idumb.system import atomic_write
 
     with options.services() as services:
         made = attestation.bundle(services, phase)

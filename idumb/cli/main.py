@@ -162,7 +162,7 @@ def _usage(problem: click.UsageError, argv: Sequence[str]) -> errors.UsageError:
 
 def of_system(problem: OSError) -> errors.IdumbError:
     """Return the error for one of the system. Only completed work is recorded, so the same command can continue."""
-    from idumb.system.files import file_systems, user_folders
+    from idumb.system import machine, user_folders
 
     number = problem.errno or _number(str(problem))
     code, summary, hint = _SYSTEM_ERRORS.get(number, _OTHER)
@@ -173,7 +173,7 @@ def of_system(problem: OSError) -> errors.IdumbError:
     reason = problem.strerror or str(problem)
     message = f"{summary}: {reason}" if path in reason else f"{summary}: {path}: {reason}"
     if code == "system.full":
-        message += file_systems.described(path)
+        message += machine.described(path)
     return errors.Refusal(code, message, hint=hint, details={"path": path})
 
 

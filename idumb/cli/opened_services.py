@@ -40,7 +40,7 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
     )
     container.change_setting = functools.partial(_change_setting, container)
     if sys.platform != "win32":
-        from idumb.system.processes import signals
+        from idumb.system import signals
 
         signals.keep_exit_codes()
     output.redact_by(lambda: container.redaction)
@@ -172,7 +172,7 @@ class Notifying:
         told = notice.of_event(event, asked=self._asked)
         self._asked = self._asked or event.kind == "decision.asked"
         if told is not None and told["kind"] in self._notify.on:
-            from idumb.system.processes import notices
+            from idumb.system import notices
 
             texts = {name: output.redacted(text) for name, text in told.items()}
             notices.send({**texts, "repository": self._repository}, self._notify.ways)
@@ -185,7 +185,7 @@ class Notifying:
 
 def for_people(services: Container) -> Reporter:
     """Return a live display if the terminal can draw one, else plain lines."""
-    from idumb.system.processes import child_process
+    from idumb.system import child_process
 
     variables = child_process.environment(["TERM", "CI", "TTY_COMPATIBLE"])
     capable = variables.get("TERM", "dumb") not in {"dumb", "unknown"} and variables.get("TTY_COMPATIBLE") != "0"

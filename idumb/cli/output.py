@@ -193,8 +193,7 @@ def defect(problem: BaseException) -> errors.IdumbError:
 
 
 def _report(text: str) -> str | None:
-    from idumb.system import clock
-    from idumb.system.files import atomic_write, user_folders
+    from idumb.system import atomic_write, clock, user_folders
 
     try:
         folder = os.path.join(user_folders.path(), "reports")

@@ -8,7 +8,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import arguments, options
-from idumb.system.files import user_folders
+from idumb.system import user_folders
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
@@ -52,9 +52,9 @@ def _asked(services: Services) -> Any:
 
 
 def _shipped(name: str) -> Any:
-    from idumb.system.files import shipped_files
+    from idumb.system import named_files
 
-    return shipped_files.template(f"plans/{name}.md")
+    return named_files.shipped_template(f"plans/{name}.md")
 
 
 @options.command("new", group=plan_command, opens=options.WRITES)
@@ -124,7 +124,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
     With --ask, nothing is run or written: give the prompt to any agent, and its answer to --from.
     """
     from idumb.app.planning import plan_phase
-    from idumb.system.files import shipped_files
+    from idumb.system import named_files
 
     if sum((from_template, flags["ask"], source is not None)) > 1:
         raise click.UsageError("Use only one of --template, --from and --ask.")
@@ -132,7 +132,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
         raise click.UsageError("--gaps needs a planner or --from; a template cannot fill gaps.")
     request = plan_phase.Request(
         phase,
-        template=shipped_files.template("phase-plan.md") if from_template else None,
+        template=named_files.shipped_template("phase-plan.md") if from_template else None,
         offered=None if source is None else arguments.read_text(source, "plan-phase"),
         **flags,
     )

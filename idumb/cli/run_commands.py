@@ -9,7 +9,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import arguments, options
-from idumb.system.files import user_folders
+from idumb.system import user_folders
 
 
 @options.command("execute-phase", text="run.ended")

@@ -28,9 +28,9 @@ def init_command(here: bool) -> Result:
     Without a terminal it sets up the top; with --here, this folder.
     """
     from idumb.app.upkeep import init
-    from idumb.system.files import shipped_files
+    from idumb.system import named_files
 
-    texts = {f".planning/{name}": shipped_files.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
+    texts = {f".planning/{name}": named_files.shipped_template(name) for name in ("PROJECT.md", "ROADMAP.md")}
     with options.services(initialised=False) as services:
         place = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
         current = "" if place == init.TOP else place
@@ -58,11 +58,11 @@ def install_command(host: str, scope: str, remove: bool, dry_run: bool) -> Resul
     from idumb import __version__
     from idumb.app.upkeep import install
     from idumb.composition import maintenance
-    from idumb.system.files import shipped_files
+    from idumb.system import named_files
 
     if not dry_run:
         options.require_person("idumb install")
-    texts, here = shipped_files.commands(), os.getcwd()
+    texts, here = named_files.shipped_commands(), os.getcwd()
     if scope == "project" and not remove:
         from idumb.app.worktree import preconditions
 
@@ -225,15 +225,15 @@ def schema_command(name: str | None) -> Result:
     """
     from idumb.markdown import setting_rows
     from idumb.markdown.plans import frontmatter
-    from idumb.system.files import shipped_files
+    from idumb.system import named_files
     from idumb.views import answer_schemas
 
     schemas = {"config": setting_rows.schema(), "plan": frontmatter.schema()}
-    schemas |= answer_schemas.schemas(shipped_files.pages()["answers"]) | shipped_files.schemas()
+    schemas |= answer_schemas.schemas(named_files.shipped_pages()["answers"]) | named_files.shipped_schemas()
     if name is None:
         rows = [{"name": each, "title": schema["title"]} for each, schema in schemas.items()]
         return Result({"names": [{"name": SNIPPETS, "title": "snippets of plans for VS Code"}, *rows]})
-    documents = {SNIPPETS: shipped_files.snippets(), **schemas}
+    documents = {SNIPPETS: named_files.shipped_snippets(), **schemas}
     if name not in documents:
         nearest = finding.nearest(name, documents)
         message = options.suggest(f"There is no schema {name!r}.", nearest)
@@ -248,9 +248,9 @@ def help_command(topic: str | None) -> Result:
 
     TOPIC is a page or a command. Without TOPIC, lists the pages.
     """
-    from idumb.system.files import shipped_files
+    from idumb.system import named_files
 
-    pages = shipped_files.pages()
+    pages = named_files.shipped_pages()
     if topic is None:
         first_lines = {name: text.partition("\n")[0] for name, text in pages.items()}
         topics = [{"topic": name, "title": line.removeprefix("# ")} for name, line in first_lines.items()]

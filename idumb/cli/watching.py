@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import glob
 import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -16,7 +17,7 @@ from idumb.app.reading import event_history, watch
 from idumb.app.reading.watch import Expected, Now
 from idumb.cli import output
 from idumb.composition import status_view
-from idumb.system.processes import at_work
+from idumb.system import process_tree
 from idumb.views import answer
 from idumb.views.terminal.live_progress import LiveProgress
 from idumb.views.terminal.plain_progress import PlainProgress
@@ -178,11 +179,11 @@ class Sight:
         return now
 
     def _now(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now:
-        lines = list(at_work.newest_lines(self._folder, f"{task}-{attempt}-"))
+        lines = list(_newest_lines(self._folder, f"{task}-{attempt}-"))
         counts = (_TOKENS.fullmatch(line) for line in lines)
         tokens = next((int(count[1]) for count in counts if count), None)
         line = next((line for line in lines if not _TOKENS.fullmatch(line)), "")
-        running = [] if self._pid is None else at_work.commands(self._pid)
+        running = [] if self._pid is None else process_tree.commands(self._pid)
         checks = [command for command in commands if any(command in argv for argv in running)]
         others = [argv for argv in running if not any(command in argv for command in commands)]
         if any(os.path.basename(argv[0]) != "git" for argv in others):
@@ -193,3 +194,16 @@ class Sight:
 
 
 _TOKENS = re.compile(r"(\d+) tokens so far")
+_TAIL = 4096
+
+
+def _newest_lines(folder: str, beginning: str) -> Iterator[str]:
+    """Yield the last lines, the newest first, of the newest file in a folder whose name begins so."""
+    paths = glob.glob(os.path.join(glob.escape(folder), f"{glob.escape(beginning)}*"))
+    try:
+        with open(max(paths, key=os.path.getmtime), "rb") as file:
+            file.seek(max(0, os.path.getsize(file.name) - _TAIL))
+            text = file.read(_TAIL).decode("utf-8", "replace")
+    except (OSError, ValueError):  # there is none, or it is being replaced
+        return
+    yield from (line.strip() for line in reversed(text.split("\n")) if line.strip())

@@ -8,7 +8,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import arguments, options
-from idumb.system.files import user_folders
+from idumb.system import user_folders
 
 _ELSEWHERE = {
     "resume": "idumb resume {}", "cancel": "idumb stop", "pause": "idumb stop --after-task",

@@ -25,12 +25,12 @@ from idumb.markdown import configuration, single_settings
 from idumb.store import connection
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.store.event_log import SqliteEventLog, SqliteLogFiles
+from idumb.system import user_folders
+from idumb.system.atomic_write import FileBackupStore
 from idumb.system.clock import SystemClock
-from idumb.system.files import user_folders
-from idumb.system.files.backup_store import FileBackupStore
-from idumb.system.files.named_files import LocalToolchain, NamedFiles
-from idumb.system.files.report_files import FileReports
+from idumb.system.named_files import LocalToolchain, NamedFiles
 from idumb.system.redaction import Redactor
+from idumb.system.rooted_files import FileReports
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Workspace
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from idumb.store.local_data import FileLocalData
     from idumb.store.ownership import FileOwnership
     from idumb.store.signing import SshSignatures
-    from idumb.system.processes.signals import SignalInterrupts
+    from idumb.system.signals import SignalInterrupts
     from idumb.views.documents import MarkdownDocuments
 
 
@@ -167,7 +167,7 @@ class Container:
 
     @cached_property
     def interrupts(self) -> SignalInterrupts:
-        from idumb.system.processes.signals import SignalInterrupts
+        from idumb.system.signals import SignalInterrupts
 
         return SignalInterrupts(Interrupted, self._farewell)
 

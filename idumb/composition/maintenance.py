@@ -15,7 +15,7 @@ from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check
 from idumb.domain.hosts import Host
-from idumb.system.files import host_files
+from idumb.system import rooted_files
 from idumb.system.machine import LocalMachine
 
 if TYPE_CHECKING:
@@ -58,15 +58,15 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
 def command_folder(start: str, host: Host, *, user: bool) -> Place:
     """Where a host looks for slash commands: the user's folder, or one of the repository around `start`."""
     if not user:
-        return Place(host, "project", host.project, host_files.HostFiles(project_folder.find_repository(start).root))
+        return Place(host, "project", host.project, rooted_files.HostFiles(project_folder.find_repository(start).root))
     if host.user is None:
         raise Refusal(
             "install.no-user-folder",
             f"{host.title} has no fixed folder for a user's commands.",
             hint=Action.of("install", "--host", host.name, "--project"),
         )
-    root, folder = host_files.user_root(host.variable, host.user)
-    return Place(host, "user", folder, host_files.HostFiles(root))
+    root, folder = rooted_files.user_root(host.variable, host.user)
+    return Place(host, "user", folder, rooted_files.HostFiles(root))
 
 
 def command_folders(start: str, host: Host, *, user: bool) -> tuple[Place, ...]:

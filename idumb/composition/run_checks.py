@@ -21,8 +21,7 @@ from idumb.gates.shell_command import Shell
 from idumb.git import guarded_files
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import PROOF, PROVE, Checkout
-from idumb.system import clock
-from idumb.system.processes import child_process
+from idumb.system import child_process, clock
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Workspace

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, Support, is_below
 from idumb.domain.settings import NO_NETWORK, SANDBOX_BWRAP, USER_HOME, CheckSettings
-from idumb.system.processes import bubblewrap, child_process
+from idumb.system import child_process, programs
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -37,17 +37,17 @@ class LocalSandboxes:
             places = {_SEMAPHORES: False} if named else {}
             places |= dict.fromkeys(fence.writable, True)
             places |= dict.fromkeys((*fence.read_only, *fence.guarded), False)
-            return bubblewrap.command(self.support().bwrap, places)
+            return programs.confined(self.support().bwrap, places)
         return ()
 
 
 def _support(repository: str) -> Support:
     if sys.platform != "linux":
         return Support(no_bwrap=f"idumb has no sandbox for {'macOS' if sys.platform == 'darwin' else sys.platform}")
-    program = bubblewrap.find(repository)
+    program = programs.find_bubblewrap(repository)
     if not program:
-        return Support("", "bubblewrap is not installed", bubblewrap.PACKAGE)
-    problem = _tried((*bubblewrap.command(program, {}), *_PROBE))
+        return Support("", "bubblewrap is not installed", programs.BUBBLEWRAP)
+    problem = _tried((*programs.confined(program, {}), *_PROBE))
     return Support("", f"bubblewrap does not work here: {problem}") if problem else Support(program)
 
 
@@ -91,7 +91,7 @@ class CheckSandbox:
             support = self._sandboxes.support()
             if support.no_bwrap:
                 raise OSError(f"checks.network: none needs bubblewrap, and {sandbox.description(support)}")
-            limits = bubblewrap.without_network(limits or bubblewrap.command(support.bwrap, {"/": True}))
+            limits = programs.without_network(limits or programs.confined(support.bwrap, {"/": True}))
             words.append("no network")
         return limits, ", ".join(words)
 
@@ -99,7 +99,7 @@ class CheckSandbox:
         private = os.path.dirname(variables["TMPDIR"])
         written = (self._user, *map(os.path.realpath, self._more))
         # Omit links in what builders and earlier checks wrote: they must not decide where this one writes.
-        places = (bubblewrap.real_path(path, written) for path in self._more)
+        places = (programs.real_path(path, written) for path in self._more)
         more = [place for place in places if place is not None and self._may(place)]
         extra = [place for place in more if not any(is_below(place, path) for path in self._guarded)]
         if self._settings.home == USER_HOME:

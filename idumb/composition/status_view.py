@@ -14,7 +14,7 @@ from idumb.composition import project_folder
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.store import status_view
-from idumb.system.files import user_folders
+from idumb.system import user_folders
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -93,18 +93,18 @@ def surrounding_agent(start: str) -> str | None:
     Outside any repository, only the mark in this command's own environment counts.
     """
     from idumb.store import owner_card
-    from idumb.system import caller_detection
+    from idumb.system import process_tree
 
-    own = caller_detection.own()
+    own = process_tree.own_mark()
     try:
         repository = discover.find(start)
     except Refusal:
         return own.who if own is not None else None
-    for mark in (own, *caller_detection.above()):
+    for mark in (own, *process_tree.marks_above()):
         if mark is not None and _belongs_to(repository, mark.folder):
             return mark.who
     owner = _owner(repository)
-    if owner is None or owner["standing"] == owner_card.ELSEWHERE or owner["pid"] not in caller_detection.ancestors():
+    if owner is None or owner["standing"] == owner_card.ELSEWHERE or owner["pid"] not in process_tree.ancestors():
         return None
     return f"a process that idumb {owner['command']} started"
 

@@ -57,7 +57,7 @@ def serve(scripted: Script, port: int, log: str | None, ready: Callable[[str], N
     `log` is a file that gets one JSON object per request: what was requested and answered, never a header, a query or a
     key.
     """
-    from idumb.system.processes import signals
+    from idumb.system import signals
 
     with _noting(log) as note, Server(scripted, port, note) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)

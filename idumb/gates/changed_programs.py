@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from idumb.domain.plans import commands
-from idumb.system.files.private_folders import MANIFESTS
+from idumb.system.private_folders import MANIFESTS
 
 _SYSTEM = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/sbin"})
 """Folders in which only an administrator installs programs."""

@@ -18,7 +18,7 @@ from idumb.gates import changed_programs, toolchains
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from idumb.system.files.private_folders import TemporaryFolder
+    from idumb.system.private_folders import TemporaryFolder
 
 _NAME = "idumb"
 """Of the folder in TMPDIR that has the private folders of checks."""
@@ -185,7 +185,7 @@ class CheckEnvironment:
 
         `present` are paths that git ignores and that are in `root` all the same.
         """
-        from idumb.system.files import private_folders
+        from idumb.system import private_folders
 
         private, changed = self._new_folder(), self._changed(command)
         try:
@@ -215,7 +215,7 @@ class CheckEnvironment:
     def _new_folder(self) -> str:
         """Return the path of the private folders of the next check."""
         if self._session is None:
-            from idumb.system.files import private_folders
+            from idumb.system import private_folders
 
             self._session = private_folders.TemporaryFolder(_NAME, tuple(self._inputs.inside))
         self._number += 1

@@ -16,7 +16,7 @@ from idumb.domain.proof.evidence import NOT_RUN, Evidence
 from idumb.gates import conditions
 from idumb.gates.shell_command import NO_PROOF, NOT_FOUND, Shell
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import child_process, process_tree
+from idumb.system import child_process, process_end, process_tree
 
 if TYPE_CHECKING:
     from idumb.gates.check_environment import CheckEnvironment, Conditions
@@ -245,10 +245,10 @@ class ShellChecks:
         only this process can have started any, and it adopts their orphans.
         """
         self.guard()
-        ended = process_tree.end_strays() if self._searched else None
+        ended = process_end.end_strays() if self._searched else None
         self._searched = True
-        name, folder = child_process.PLACE_COOKIE, self.proving.root if self.proving else ""
-        return process_tree.end_all(name, self._cookies[name], folder=folder) if ended is None else ended
+        name, folder = process_tree.PLACE_COOKIE, self.proving.root if self.proving else ""
+        return process_end.end_all(name, self._cookies[name], folder=folder) if ended is None else ended
 
 
 def _under(conditions: Conditions, result: Evidence) -> Evidence:

@@ -11,7 +11,7 @@ from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import python_source
-from idumb.system.files import named_files
+from idumb.system import named_files
 
 _LONGEST = 32 * 1024 * 1024
 _FILE = "a file"

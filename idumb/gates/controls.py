@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from idumb.domain import canonical_json
 from idumb.domain.proof import evidence
-from idumb.system import host_identity
-from idumb.system.processes import process_tree
+from idumb.system import process_end, process_tree
 
 if TYPE_CHECKING:
     from idumb.gates.checks import ShellChecks
@@ -90,7 +89,7 @@ class Controls:
                 self._results[command] = self._remembered[key] = made.result
 
     def _started(self, pid: int) -> None:
-        self._process = pid, host_identity.process_started(pid)
+        self._process = pid, process_tree.process_started(pid)
         if self._stopped.is_set():
             raise _StoppedError
 
@@ -107,7 +106,7 @@ class Controls:
             self._join(None)
             before, self._before = self._before, None
             if before is not None:  # what cleared its environment: beside a builder, nobody can tell whose it is
-                process_tree.end_strays(before)
+                process_end.end_strays(before)
         return dict(self._results)
 
     def _join(self, limit: float | None) -> None:
@@ -122,4 +121,4 @@ class Controls:
         process = self._process
         if process is not None:
             with contextlib.suppress(PermissionError):  # a check may become a program of another user
-                host_identity.signal_process(*process, signal.SIGKILL)
+                process_end.signal_process(*process, signal.SIGKILL)

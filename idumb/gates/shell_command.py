@@ -9,7 +9,7 @@ from idumb.domain.plans import empty_checks
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import child_process
+from idumb.system import child_process
 
 SHELL = "/bin/sh"
 NOT_FOUND = 127

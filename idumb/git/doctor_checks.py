@@ -11,8 +11,8 @@ from idumb.domain.health import Check, Symptom
 from idumb.git import git_program, guarded_files, open_repository
 from idumb.git.discover import Repository
 from idumb.lazy_dataclass import dataclass
-from idumb.system.files.backup_store import FileBackupStore
-from idumb.system.processes import process_tree
+from idumb.system import process_tree
+from idumb.system.atomic_write import FileBackupStore
 
 OLDEST = (2, 36)  # before it, git ignores `core.fsync`
 _REF = re.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")

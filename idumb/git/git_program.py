@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
 from idumb.git import discover
-from idumb.system.processes import programs
+from idumb.system import programs
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
@@ -135,9 +135,9 @@ def output(
 
 def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:
     """Run a command in a checkout, with hooks. It is over when git ends; what a hook left running can be found."""
-    from idumb.system.processes import process_tree
+    from idumb.system import process_end, process_tree
 
-    process_tree.adopt_orphans()
+    process_end.adopt_orphans()
     variables = {**variables, process_tree.PROCESS_COOKIE: f"hooks-{os.getpid()}"}
     words = [*_ALWAYS, *_DURABLE, *arguments]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -249,10 +249,10 @@ def _started(
     if threading.active_count() == 1:
         process = subprocess.Popen(command, **options)
     else:
-        from idumb.system.processes import process_tree
+        from idumb.system import process_end
 
-        running = process_tree.running
-        with process_tree.spawning:
+        running = process_end.running
+        with process_end.spawning:
             process = subprocess.Popen(command, **options)
             running[f"git {process.pid}"] = process.pid
     try:

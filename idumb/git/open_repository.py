@@ -20,7 +20,7 @@ from pygit2.enums import ObjectType, Option, RepositoryOpenFlag
 from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
-from idumb.system.files import file_systems, user_folders
+from idumb.system import machine, user_folders
 
 _FULL = 40
 _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
@@ -99,7 +99,7 @@ class CheckedRepository(pygit2.Repository):
         oid, folder = self.odb.write(kind, data), self.folders[0]
         # libgit2 sometimes reports success for an object that did not fit on the disk.
         if not os.path.exists(f"{folder}/{str(oid)[:2]}/{str(oid)[2:]}") and oid not in self.odb:
-            if file_systems.nearly_full(folder):
+            if machine.nearly_full(folder):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
             raise unreadable(str(oid))
         return oid

@@ -15,8 +15,7 @@ from typing import Any
 from idumb.domain import errors
 from idumb.git import git_program, guarded_files
 from idumb.git.discover import Repository
-from idumb.system import clock
-from idumb.system.files import file_locks
+from idumb.system import clock, private_folders
 
 INDEX, EXCLUDE = "index", "info/exclude"
 RAW = b"* -text -eol -filter -ident -working-tree-encoding\n"
@@ -123,7 +122,7 @@ class OwnFolder:
 
     def _wait_for(self, descriptor: int) -> None:
         for _ in range(_TRIES):
-            if file_locks.lock(descriptor):
+            if private_folders.lock_descriptor(descriptor):
                 return
             clock.SystemClock().pause(_PAUSE)
         git_program.refuse_pipes(self.root())

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
 from idumb.git.tree_objects import FILE, LINK, PROGRAM
-from idumb.system.files import atomic_write
+from idumb.system import atomic_write
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))

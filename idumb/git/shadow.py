@@ -24,8 +24,7 @@ from idumb.git import disk, git_program, guarded_files, own_folder
 from idumb.git import status as git_status
 from idumb.git.discover import Repository
 from idumb.git.own_folder import INDEX, OwnFolder
-from idumb.system import clock
-from idumb.system.files import private_folders
+from idumb.system import clock, private_folders
 
 NESTED = "a repository of its own"
 _UNREADABLE = "it cannot be read"

@@ -20,7 +20,7 @@ from idumb.git.discover import Repository
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
 from idumb.git.tree_objects import EMPTY_TREE, FILE, FOLDER, SUBMODULE, Rows
-from idumb.system.files import private_folders
+from idumb.system import private_folders
 
 WORKTREE, STAGED, HEAD = "worktree", "staged", "head"
 _TRIES = 10

@@ -22,8 +22,7 @@ from idumb.domain import canonical_json
 from idumb.domain.runs import project_key
 from idumb.git import disk, git_program
 from idumb.git.discover import Repository
-from idumb.system import host_identity
-from idumb.system.processes import process_tree
+from idumb.system import machine, process_tree
 
 # Temporary names that `atomic_write` uses until a file is complete.
 _OURS = re.compile(r"\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp")
@@ -70,14 +69,14 @@ def _left(place: Repository, branch: str | None, since: str) -> Iterator[str]:
 
 def _shows_processes(place: Repository) -> bool:
     """Return whether every process of the killed operation would be visible from here."""
-    if host_identity.sees_all_processes():
+    if machine.sees_all_processes():
         return True
     try:
         with open(os.path.join(place.state_dir, "owner.json"), encoding="utf-8") as stream:
             before = canonical_json.decode(stream.read()).get("namespace_before")
     except (OSError, ValueError, AttributeError):
         return False
-    return before is not None and before == host_identity.process_namespace()
+    return before is not None and before == machine.process_namespace()
 
 
 def _others(place: Repository) -> Iterator[str]:
@@ -135,4 +134,4 @@ def _private(place: Repository) -> Iterator[str]:
 
 def _is_ours(path: str) -> bool:
     match = _OURS.fullmatch(os.path.basename(path))
-    return match is not None and not host_identity.process_alive(int(match[1]))
+    return match is not None and not process_tree.process_alive(int(match[1]))

@@ -22,8 +22,7 @@ from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, guarded_files, open_repository, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.tree_objects import SUBMODULE
-from idumb.system import clock
-from idumb.system.files import private_folders
+from idumb.system import clock, private_folders
 
 _ON_A_LINE = 200
 _PAUSE, _PATIENCE = 0.1, 30.0  # seconds between two looks at a lock, and of waiting for it

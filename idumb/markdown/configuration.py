@@ -25,7 +25,7 @@ from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.record import Key, choice, is_null, list_of, section
 from idumb.markdown.syntax.source import CONFIG, POLICY, Kind, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map, is_text
-from idumb.system.files import named_files
+from idumb.system import named_files
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from idumb.app.ports.planning import DefinitionFile, ParsedPlan
 from idumb.domain.errors import InputError
 from idumb.domain.plans import workflow
 from idumb.markdown.syntax.source import Source
-from idumb.system.files import named_files, shipped_files, user_folders
+from idumb.system import named_files, user_folders
 
 REPOSITORY, USER, PROGRAM = "repository", "user", "program"
 _LARGEST = 1024 * 1024
@@ -35,7 +35,7 @@ class DefinitionFolders:
     def _folders(self) -> Iterator[tuple[str, str]]:
         yield REPOSITORY, os.path.join(self._root, workflow.DEFINITIONS)
         yield USER, os.path.join(user_folders.configuration(), "workflows")
-        shipped = shipped_files.workflows()
+        shipped = named_files.shipped_workflows()
         if shipped is not None:
             yield PROGRAM, shipped
 

@@ -15,7 +15,7 @@ from idumb.domain.finding import WARNING, Finding
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS, NumberedPhases
 from idumb.markdown import phases
-from idumb.system.files import named_files
+from idumb.system import named_files
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment

@@ -20,8 +20,7 @@ from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.record import BOOLEAN, NULLS, Key, choice, list_of, matching, section
 from idumb.markdown.syntax.source import CONFIG, Place, Source
 from idumb.markdown.syntax.tree import Node
-from idumb.system.files import user_folders
-from idumb.system.processes import child_process
+from idumb.system import child_process, user_folders
 
 Names = tuple[str, ...]
 

@@ -24,7 +24,7 @@ from idumb.domain.runs.event import ChainCheck
 from idumb.lazy_dataclass import dataclass
 from idumb.store import event_chain
 from idumb.store.event_chain import HASH, PREVIOUS, RUN, SEQ, Row
-from idumb.system.files import atomic_write, private_folders, user_folders
+from idumb.system import atomic_write, private_folders, user_folders
 
 FOLDER = "log"
 KEPT = 3

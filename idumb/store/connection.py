@@ -24,7 +24,7 @@ from idumb.domain.runs.event import GENESIS
 from idumb.store import backups, event_chain
 from idumb.store.backups import LogBackups, Newest
 from idumb.store.event_chain import Row
-from idumb.system.files import file_systems, private_folders
+from idumb.system import machine, private_folders
 
 BUSY_SECONDS = 5.0
 ATTEMPTS = 4
@@ -319,9 +319,7 @@ def _inode(path: str) -> int:
         return 0
 
 
-def refuse_network(
-    folder: str, allowed: Callable[[], bool], kind_of: Callable[[str], str] = file_systems.kind_of
-) -> None:
+def refuse_network(folder: str, allowed: Callable[[], bool], kind_of: Callable[[str], str] = machine.kind_of) -> None:
     """Refuse a folder on a network file system, unless that is `allowed`: locks and fsync may not work there."""
     kind = kind_of(folder)
     if paths.is_network_file_system(kind) and not allowed():
@@ -347,12 +345,12 @@ def _translate(path: str, error: Exception) -> StoreError:
     if isinstance(error, UnicodeDecodeError):
         return corrupt(path, "its text is unreadable")  # SQLite's own messages quote the damaged text
     if isinstance(error, OSError):
-        space_note = file_systems.described(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        space_note = machine.described(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         message = f"the event log cannot be used: {error.strerror or error}: {error.filename or path}{space_note}"
         return StoreError("store.file", message, hint=_LOOK, details={"path": path})
     code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", _FIX))
-    space_note = file_systems.described(path) if code == "store.full" else ""
-    if code == "store.file" and (space_note := file_systems.nearly_full(path)):
+    space_note = machine.described(path) if code == "store.full" else ""
+    if code == "store.file" and (space_note := machine.nearly_full(path)):
         code, _, hint = _ANSWERS[sqlite3.SQLITE_FULL]
     return StoreError(code, f"{message}: {path}: {error}{space_note}", hint=hint, details={"path": path})
 

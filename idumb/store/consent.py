@@ -14,7 +14,7 @@ from idumb.domain import canonical_json
 from idumb.domain import grant as grants
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.grant import Grant
-from idumb.system.files import atomic_write, private_folders, user_folders
+from idumb.system import atomic_write, private_folders, user_folders
 
 _GRANT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{16,64}\.json")
 _QUESTION = re.compile(r"consent\.[0-9a-f]{40,128}\.json")

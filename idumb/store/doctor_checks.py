@@ -22,7 +22,7 @@ from idumb.store import backups, connection, event_chain, event_log, owner_card,
 from idumb.store.backups import Newest
 from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
-from idumb.system.files import atomic_write
+from idumb.system import atomic_write
 
 _RESTORED = frozenset({"store.corrupt", "store.missing", "store.older", "store.failed"})
 _FIX = "idumb doctor --fix --accept-loss"

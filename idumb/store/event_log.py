@@ -33,7 +33,7 @@ from idumb.domain.runs.event import (
 from idumb.store import backups, connection, event_chain
 from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row
-from idumb.system.files import atomic_write, private_folders
+from idumb.system import atomic_write, private_folders
 from idumb.system.redaction import Redactor
 
 PAGE = 500

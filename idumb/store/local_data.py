@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from idumb.domain.errors import Refusal
 from idumb.store import backups, ownership
-from idumb.system.files import atomic_write, private_folders, user_folders
+from idumb.system import atomic_write, private_folders, user_folders
 
 UNPACKED = "unpacked"
 """The folder for files that agents unpack from their own program; all homes of a working tree share it."""

@@ -14,8 +14,7 @@ from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
-from idumb.system import host_identity
-from idumb.system.files import atomic_write, file_locks
+from idumb.system import atomic_write, machine, private_folders, process_tree
 
 RUNNING = "running"
 STOPPED = "stopped"
@@ -34,16 +33,16 @@ class OwnerLock:
         self._descriptor = descriptor
 
     def holds(self) -> bool:
-        return file_locks.is_at(self._path, self._descriptor)
+        return private_folders.is_at(self._path, self._descriptor)
 
     def release(self) -> None:
-        file_locks.release(self._descriptor)
+        private_folders.release_lock(self._descriptor)
 
 
 def take(path: str) -> OwnerLock | None:
     """Return the lock, or None while another process holds it. Raises OSError, and StoreError without locks."""
     with _refusals(path):
-        descriptor = file_locks.take(path)
+        descriptor = private_folders.take_lock(path)
     return None if descriptor is None else OwnerLock(path, descriptor)
 
 
@@ -51,7 +50,7 @@ def replace(path: str) -> OwnerLock:
     """Take the lock from its holder: put a new file, locked by this process, at the path."""
     fresh = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
     with _refusals(path):
-        descriptor = file_locks.take(fresh)
+        descriptor = private_folders.take_lock(fresh)
     assert descriptor is not None  # noqa: S101 - nobody else knows the name
     try:
         os.rename(fresh, path)
@@ -109,9 +108,9 @@ def write(path: str, command: str, since: str, fence: int | None, before: str | 
     pid = os.getpid()
     card = {
         "pid": pid,
-        "started": host_identity.process_started(pid),
-        "host": host_identity.name(),
-        "namespace": host_identity.process_namespace(),
+        "started": process_tree.process_started(pid),
+        "host": machine.name(),
+        "namespace": machine.process_namespace(),
         "namespace_before": before,
         "command": command,
         "since": since,
@@ -126,12 +125,12 @@ def standing(card: Card, path: str) -> str:
 
     In another container or on another machine, the lock tells whether there is one.
     """
-    if (card.get("host"), card.get("namespace")) != (host_identity.name(), host_identity.process_namespace()):
+    if (card.get("host"), card.get("namespace")) != (machine.name(), machine.process_namespace()):
         return DEAD if is_free(lock_of(path)) else ELSEWHERE
     pid = card.get("pid")
-    if not isinstance(pid, int) or not host_identity.process_is(pid, card.get("started")):
+    if not isinstance(pid, int) or not process_tree.process_is(pid, card.get("started")):
         return DEAD
-    return STOPPED if host_identity.process_is_stopped(pid) else RUNNING
+    return STOPPED if process_tree.process_is_stopped(pid) else RUNNING
 
 
 def lock_of(path: str) -> str:

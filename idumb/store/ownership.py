@@ -20,9 +20,7 @@ from idumb.app.ports.process import Clock, StopRequest
 from idumb.domain.errors import Refusal, StoreError
 from idumb.store import connection, owner_card
 from idumb.store.owner_card import OwnerLock
-from idumb.system import host_identity
-from idumb.system.files import atomic_write, private_folders
-from idumb.system.processes import process_tree
+from idumb.system import atomic_write, private_folders, process_end, process_tree
 
 # A program that a dead owner was about to start can keep its lock for a moment.
 PATIENCE = 1.0
@@ -122,7 +120,7 @@ class FileOwnership:
         for _ in range(int(ASKED_SECONDS * _LOOKS)):
             if self._has_released(holder):
                 return True
-            host_identity.wait_for_end(holder["pid"], holder.get("started"), 1 / _LOOKS)
+            process_end.wait_for_end(holder["pid"], holder.get("started"), 1 / _LOOKS)
         return self._has_released(holder)
 
     def end(self, holder: Mapping[str, Any]) -> None:
@@ -130,12 +128,12 @@ class FileOwnership:
         if self._has_released(holder):
             return  # its process number, and its children's, may be reused by now
         below = process_tree.descendants([holder["pid"]])[1:]
-        started = {pid: host_identity.process_started(pid) for pid in below}
+        started = {pid: process_tree.process_started(pid) for pid in below}
         self._signal(holder, signal.SIGKILL)
-        host_identity.wait_for_end(holder["pid"], holder.get("started"), _GRACE)
+        process_end.wait_for_end(holder["pid"], holder.get("started"), _GRACE)
         # git removes its locks when it is asked to end
         _send(started, signal.SIGTERM, signal.SIGCONT)
-        process_tree.wait_gone(below, _GRACE)
+        process_end.wait_gone(below, _GRACE)
         _send(started, signal.SIGKILL)
 
     def ask_to_stop_after_task(self, holder: Mapping[str, Any], by: str, why: str) -> None:
@@ -187,7 +185,7 @@ class FileOwnership:
         if self._has_released(holder):
             return False
         try:
-            return host_identity.signal_process(holder["pid"], holder.get("started"), number)
+            return process_end.signal_process(holder["pid"], holder.get("started"), number)
         except PermissionError:
             raise Refusal(
                 "stop.not-allowed",
@@ -200,7 +198,7 @@ class FileOwnership:
         card = owner_card.read(self._card)
         if any(card.get(name) != holder.get(name) for name in ("pid", "started", "since")):
             return True
-        if not host_identity.process_is(holder["pid"], holder.get("started")):
+        if not process_tree.process_is(holder["pid"], holder.get("started")):
             return True
         lock = owner_card.take(self._path)
         if lock is not None:
@@ -212,7 +210,7 @@ def _send(started: Mapping[int, int | None], *numbers: int) -> None:
     for number in numbers:
         for pid, since in started.items():
             with contextlib.suppress(PermissionError):
-                host_identity.signal_process(pid, since, number)
+                process_end.signal_process(pid, since, number)
 
 
 def _next_fence(worktree: str, command: str, since: str, lock: OwnerLock, db: sqlite3.Connection) -> int:

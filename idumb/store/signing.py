@@ -9,8 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 
 from idumb.domain.errors import Refusal
-from idumb.system.files import private_folders, user_folders
-from idumb.system.processes import child_process, programs
+from idumb.system import child_process, private_folders, programs, user_folders
 
 NAMESPACE = "idumb-approval"
 LIST = "allowed_signers"

@@ -10,8 +10,7 @@ import json
 import os
 import zlib
 
-from idumb.system import clock
-from idumb.system.files import atomic_write, private_folders
+from idumb.system import atomic_write, clock, private_folders
 
 TYPE_CHECKING = False  # `typing` is slow to import; type checkers know this name
 if TYPE_CHECKING:

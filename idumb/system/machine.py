@@ -1,13 +1,18 @@
-"""Inspects the places where idumb works: file systems, free space, owners and modes, leftover files."""
+"""The machine: its name and boot, free space, file systems, who reaches a place, and processes that were left."""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from idumb.system.files import file_systems, user_folders
-from idumb.system.processes import child_process, process_tree
+from idumb.system import process_end, process_tree, user_folders
+
+_WHOLE = "pid:[4026531836]"  # Linux guarantees this number: PROC_PID_INIT_INO
+# A failed write releases its space, so some is free again afterwards.
+_FEW_BYTES = 1 << 20
+_FEW_FILES = 64
 
 
 class LocalMachine:
@@ -29,7 +34,7 @@ class LocalMachine:
 
     def room(self, path: str) -> tuple[int, int | None]:
         """Free bytes and free inodes; None if the number of files is unlimited."""
-        free = file_systems.room(path)
+        free = room(path)
         return free.bytes, free.files
 
     def user(self) -> int:
@@ -70,7 +75,7 @@ class LocalMachine:
         return [(pid, _run_of(pid)) for pid in others if self._is_ours(pid)]
 
     def _is_ours(self, pid: int) -> bool:
-        place = process_tree.variable(pid, child_process.PLACE_COOKIE.encode())
+        place = process_tree.variable(pid, process_tree.PLACE_COOKIE.encode())
         if place is None or not process_tree.is_alive(pid):
             return False
         where = os.fsdecode(place.partition(b"@")[2])
@@ -78,8 +83,95 @@ class LocalMachine:
 
     def end(self, pid: int) -> None:
         """Kill one of `left_processes`."""
-        process_tree.end(lambda: [pid] if self._is_ours(pid) else [], 2.0)
+        process_end.end(lambda: [pid] if self._is_ours(pid) else [], 2.0)
 
 
 def _run_of(pid: int) -> str:
-    return os.fsdecode(process_tree.variable(pid, child_process.RUN_COOKIE.encode()) or b"?")
+    return os.fsdecode(process_tree.variable(pid, process_tree.RUN_COOKIE.encode()) or b"?")
+
+
+class Room(NamedTuple):
+    """What an unprivileged user can still write. `files` is None if the file system has no such limit."""
+
+    mount: str
+    bytes: int
+    files: int | None
+
+
+def room(path: str) -> Room:
+    """Return the free space of the file system that holds `path`, or would. Raises OSError."""
+    existing = _existing(os.path.abspath(path))
+    numbers = os.statvfs(existing)
+    return Room(_mount(existing), numbers.f_bavail * numbers.f_frsize, numbers.f_favail if numbers.f_files else None)
+
+
+def _existing(path: str) -> str:
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+def _mount(path: str) -> str:
+    """Return the nearest folder at which something is mounted."""
+    while not os.path.ismount(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def described(path: str) -> str:
+    """Return ` (/home has 0 bytes and 12 files free)`, to follow a message; "" if unknown."""
+    try:
+        return _words(room(path))
+    except OSError:
+        return ""
+
+
+def nearly_full(path: str) -> str:
+    """Return the same if little enough is free to explain a failed write; else ""."""
+    try:
+        free = room(path)
+    except OSError:
+        return ""
+    few = free.files is not None and free.files < _FEW_FILES
+    return _words(free) if few or free.bytes < _FEW_BYTES else ""
+
+
+def _words(free: Room) -> str:
+    files = "" if free.files is None else f" and {free.files} files"
+    return f" ({free.mount} has {free.bytes} bytes{files} free)"
+
+
+def kind_of(path: str) -> str:
+    """Return the system's name of the type of the file system that holds `path`, or would; "" if unknown."""
+    import psutil
+
+    real = f"{os.path.realpath(_existing(path))}/"
+    mounts = [(each.mountpoint, each.fstype) for each in psutil.disk_partitions(all=True)]  # the latest last
+    above = [(mount, kind) for mount, kind in reversed(mounts) if real.startswith(f"{mount.rstrip('/')}/")]
+    return max(above, key=lambda row: len(row[0]), default=("", ""))[1]
+
+
+def name() -> str:
+    return os.uname().nodename
+
+
+def boot_id() -> str | None:
+    """Return an id of the current boot; None if the system has none."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+            return stream.readline().strip()
+    except OSError:
+        return None
+
+
+def process_namespace() -> str | None:
+    """Return the namespace of process ids; None if the system has only one."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
+
+
+def sees_all_processes() -> bool:
+    """Return whether this namespace sees every process of the machine, including those in containers."""
+    return process_namespace() == _WHOLE

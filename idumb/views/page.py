@@ -22,7 +22,7 @@ from pygments.util import ClassNotFound
 from idumb.app.reading.report_page import Card, Page, Span
 from idumb.domain import outcome, wording
 from idumb.domain.runs.spending import Spent
-from idumb.system.files import shipped_files
+from idumb.system import named_files
 from idumb.views import graph, phrases
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 def render(page: Page, redact: Callable[[str], str]) -> str:
     """Return the page as HTML. `redact` removes secrets from each text."""
-    script = shipped_files.template("reports/page.js")
+    script = named_files.shipped_template("reports/page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     bars, pauses = _timeline(page.spans)
     titles = {name: redact(task.title) for name, task in page.contract.tasks.items()}
@@ -63,7 +63,7 @@ def render(page: Page, redact: Callable[[str], str]) -> str:
             graph=Markup(picture),  # noqa: S704 - it escapes its texts
             transcript_bytes=_bytes_of_each(page),
             lines=min(_MOST_LINES, _MOST_OF_ALL // max(len(page.cards), 1)),
-            style=Markup(shipped_files.template("reports/page.css")) + _styles(),  # noqa: S704 - our own
+            style=Markup(named_files.shipped_template("reports/page.css")) + _styles(),  # noqa: S704 - our own
             script=Markup(script),  # noqa: S704 - our own
             digest=digest,
         )
@@ -82,7 +82,7 @@ def _last_bytes(text: str, most: int) -> str:
 
 def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: shipped_files.template(f"reports/{name}")),
+        loader=jinja2.FunctionLoader(lambda name: named_files.shipped_template(f"reports/{name}")),
         autoescape=True,
         finalize=lambda value: redact(value) if type(value) is str else value,
         lstrip_blocks=True,

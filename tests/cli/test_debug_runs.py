@@ -10,8 +10,8 @@ import pytest
 
 from idumb.domain.runs.event import NewEvent
 from idumb.store.event_log import SqliteEventLog
+from idumb.system import user_folders
 from idumb.system.clock import SystemClock
-from idumb.system.files import user_folders
 from idumb.views.answers import monitoring
 from tests.cli.test_report_page import reviewed
 from tests.support import doctor as doctors

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from idumb.cli import main
-from idumb.system.files import file_systems
+from idumb.system import machine
 from tests.meta import source
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -160,7 +160,7 @@ def test_each_system_error_has_its_code_its_path_and_a_next_step() -> None:
 
 def test_a_full_disk_is_named_with_the_free_space(tmp_path: Path) -> None:
     explained = main.of_system(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
-    room = file_systems.room(str(tmp_path))
+    room = machine.room(str(tmp_path))
     assert f"({room.mount} has " in explained.message
 
 

@@ -308,7 +308,7 @@ def test_a_run_does_not_wait_for_a_webhook_that_never_answers_and_tells_it_no_se
 
 def test_a_notice_that_is_still_being_sent_is_no_warning_when_a_run_ends(tmp_path: Path) -> None:
     words = "notices.send({}, {'command': ['sleep', '1'], 'desktop': False, 'webhook': ''})"
-    code = f"from idumb.system.processes import notices; {words}"
+    code = f"from idumb.system import notices; {words}"
     ended = subprocess.run([sys.executable, "-Wdefault", "-c", code], capture_output=True, text=True, check=True)
     assert ended.stderr == ""
 

@@ -92,9 +92,9 @@ def test_the_programs_that_run_say_what_works_on_a_task(tmp_path: Path, monkeypa
     monkeypatch.setattr("idumb.app.reading.watch.expected_of", lambda *_: {})
     sight.expected("r")
     for programs, words in (([agent, check], "agent"), ([check], "check `pytest -q`"), ([git], "delivery"), ([], "")):
-        monkeypatch.setattr("idumb.system.processes.at_work.commands", lambda _, now=programs: now)
+        monkeypatch.setattr("idumb.system.process_tree.commands", lambda _, now=programs: now)
         assert sight.look("T1-01", len(words), ("pytest -q",)).words == words
-    monkeypatch.setattr("idumb.system.processes.at_work.commands", lambda _: [agent])
+    monkeypatch.setattr("idumb.system.process_tree.commands", lambda _: [agent])
     assert sight.look("T1-01", 1, ()) == ("agent", "edits a.py", 900)
 
 

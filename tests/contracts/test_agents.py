@@ -23,7 +23,7 @@ from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
-from idumb.system.processes import process_tree, signals
+from idumb.system import process_tree, signals
 from tests.support import preset_stand_in
 from tests.support.cases import every
 from tests.support.equipment import equipped

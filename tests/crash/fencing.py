@@ -13,7 +13,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from idumb.system import host_identity
+from idumb.system import machine, process_end, process_tree
 from tests.crash import harness
 from tests.crash.harness import Scene
 from tests.crash.killing import DURABLE
@@ -33,7 +33,7 @@ CALLS = (
     ("idumb.git.write_back", "_write"),
     ("idumb.git.write_back", "_delete"),
     ("idumb.git.checkouts.checkout", "Checkout.end"),
-    ("idumb.system.files.report_files", "FileReports.remove"),
+    ("idumb.system.rooted_files", "FileReports.remove"),
     ("idumb.agents.steps", "StepsAgent.run"),
     ("idumb.gates.checks", "ShellChecks.command"),
     ("idumb.gates.checks", "ShellChecks.end_processes"),
@@ -43,7 +43,7 @@ CALLS = (
 
 def elsewhere(_: Any) -> None:
     """Hook for the command that takes over: another machine."""
-    host_identity.name = lambda: "elsewhere"
+    machine.name = lambda: "elsewhere"
 
 
 ELSEWHERE = "tests.crash.fencing:elsewhere"
@@ -119,14 +119,14 @@ def _had_ended(project: Project) -> bool:
 
 
 def _continue(old: Started) -> None:
-    host_identity.signal_process(old.pid, host_identity.process_started(old.pid), signal.SIGCONT)
+    process_end.signal_process(old.pid, process_tree.process_started(old.pid), signal.SIGCONT)
 
 
 def stopped(pid: int) -> bool:
     """Wait until the process is stopped; false when it ended without."""
-    started = host_identity.process_started(pid)
-    while not host_identity.wait_for_end(pid, started, 0.005):
-        if host_identity.process_is_stopped(pid):
+    started = process_tree.process_started(pid)
+    while not process_end.wait_for_end(pid, started, 0.005):
+        if process_tree.process_is_stopped(pid):
             return True
     return False
 

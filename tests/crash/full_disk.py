@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from idumb.system.files import atomic_write
+from idumb.system import atomic_write
 from tests.crash import harness, scenes
 from tests.crash.programme import ENDING, TRACEBACK, CannotRun, Programme, Tally
 from tests.crash.scenes import Scene, Stage, Trial, require

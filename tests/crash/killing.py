@@ -28,7 +28,7 @@ DURABLE = (
     ("idumb.git.trees", "GitTrees.keep"),
     ("idumb.git.trees", "GitTrees.keep_blobs"),
     ("idumb.git.trees", "GitTrees.restore"),
-    ("idumb.system.files.report_files", "FileReports.write"),
+    ("idumb.system.rooted_files", "FileReports.write"),
     ("idumb.git.refs", "move"),
     ("idumb.git.refs", "delete_all"),
 )
@@ -49,8 +49,8 @@ FINE = (
     ("os", "rename"),
     ("os", "unlink"),
     ("os", "rmdir"),
-    ("idumb.system.files.atomic_write", "write"),
-    ("idumb.system.files.report_files", "FileReports.remove"),
+    ("idumb.system.atomic_write", "write"),
+    ("idumb.system.rooted_files", "FileReports.remove"),
     ("idumb.git.checkouts.checkout", "Checkout.end"),
 )
 

@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from idumb.system import host_identity as machine
-from idumb.system.processes import process_tree
-from idumb.system.processes.started_program import Program
+from idumb.system import process_end, process_tree
+from idumb.system.child_process import Program
 from tests.crash import escapes
 from tests.crash.programme import LEFT_PROCESS, CannotRun, Programme, Tally
 from tests.support import project as projects
@@ -159,7 +158,7 @@ def _environment(place: Path) -> dict[str, str]:
 def planted(fault: str) -> None:
     """Hook: end only the process group, and search for no other process."""
     assert fault == "only the group", fault
-    process_tree.adopt_orphans = lambda: False
+    process_end.adopt_orphans = lambda: False
     process_tree.descendants = lambda roots: [*roots]
     process_tree.carrying = lambda *_: []
     setattr(Program, "tree", lambda program: [program.pid])  # noqa: B010 - mypy forbids to assign a method
@@ -200,8 +199,8 @@ def _judge(begun: Begun, tally: Tally) -> None:
     with tally.case(f"{case}: others", LEFT_PROCESS):
         unknown = pids.get(escapes.UNKNOWN, ()) if case.end == KILL else ()
         assert [line for pid, line in _strangers(place, pids) if pid not in unknown] == []
-    process_tree.send([pid for group in pids.values() for pid in group], signal.SIGKILL)
-    process_tree.send([pid for pid, _ in _strangers(place, pids)], signal.SIGKILL)
+    process_end.send([pid for group in pids.values() for pid in group], signal.SIGKILL)
+    process_end.send([pid for pid, _ in _strangers(place, pids)], signal.SIGKILL)
 
 
 def _wait_for_door(door: int, pid: int) -> bool:
@@ -219,7 +218,7 @@ def _noted(place: Path) -> dict[str, list[int]]:
         for line in (place / "pids").read_text(encoding="utf-8").splitlines():
             name, pid, began = line.rsplit(" ", 2)
             # another process may have this number by now
-            if machine.process_started(int(pid)) in {int(began), None}:
+            if process_tree.process_started(int(pid)) in {int(began), None}:
                 pids.setdefault(name, []).append(int(pid))
             else:
                 pids.setdefault(name, [])
@@ -231,10 +230,10 @@ def _moving(place: Path, pids: dict[str, list[int]]) -> list[int]:
     group = re.search(rf"^{escapes.MOVING} (\d+) ", (place / "pids").read_text(encoding="utf-8"), re.MULTILINE)
     if group is None:
         return []
-    process_tree.send_group(int(group[1]), signal.SIGSTOP)
+    process_end.send_group(int(group[1]), signal.SIGSTOP)
     statuses = {entry: process_tree.status(int(entry)) for entry in filter(str.isdecimal, os.listdir("/proc"))}
     group_members = {int(pid): fields for pid, fields in statuses.items() if fields and fields[2] == group[1].encode()}
-    process_tree.send_group(int(group[1]), signal.SIGKILL)
+    process_end.send_group(int(group[1]), signal.SIGKILL)
     return [pid for pid, fields in group_members.items() if fields[0] not in {b"Z", b"X"}]
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 from idumb.agents.transcript import Transcript
-from idumb.system.processes.supervision import HEAD, MARGIN, TAIL, Capture, Captured
 from idumb.system.redaction import Redactor
+from idumb.system.supervision import HEAD, MARGIN, TAIL, Capture, Captured
 from tests.crash.programme import Programme, Tally
 from tests.support import project as projects
 from tests.support import warm

@@ -17,7 +17,7 @@ from idumb.gates import changed_programs
 from idumb.gates.check_environment import CheckEnvironment
 from idumb.gates.checks import ShellChecks
 from idumb.git.trees import GitTrees
-from idumb.system.processes import process_tree
+from idumb.system import process_end
 
 
 class Guard(NamedTuple):
@@ -59,12 +59,12 @@ def _processes_live() -> None:
 
     def end_program(child: Any, *_: Any) -> tuple[()]:
         if child is not None and child.poll() is None:
-            process_tree.send_group(child.pid, signal.SIGKILL)
+            process_end.send_group(child.pid, signal.SIGKILL)
         return ()
 
     for owner, name, value in (
-        (process_tree, "end_program", end_program),
-        (process_tree, "end_strays", _nothing),
+        (process_end, "end_program", end_program),
+        (process_end, "end_strays", _nothing),
         (ShellChecks, "end_processes", _nothing),
     ):
         setattr(owner, name, value)

@@ -24,11 +24,10 @@ _SEE = (
     "app/reading/watch.py",
     "views/terminal/board.py",
     "markdown/single_settings.py",
-    "system/processes/at_work.py",
     "cli/watching.py",
     "domain/notice.py",
     "cli/configuring.py",
-    "system/processes/notices.py",
+    "system/notices.py",
 )
 """What shows runs to others: pages, live boards, notices."""
 

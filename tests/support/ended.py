@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from idumb.system.processes import process_tree
+from idumb.system import process_end, process_tree
 
 
 def has_ended(pid: int, within: float = 30) -> bool:
     """Wait for the end of a process; return False if it is still alive after so many seconds."""
-    process_tree.wait_gone([pid], within)
+    process_end.wait_gone([pid], within)
     return not process_tree.is_alive(pid)

@@ -95,7 +95,7 @@ class GitSandbox:
     @property
     def clones(self) -> Path:
         """Where idumb makes checkouts of it."""
-        from idumb.system.files import user_folders
+        from idumb.system import user_folders
 
         return Path(user_folders.checkouts()[0], user_folders.repository_id(str(self.common_dir))[:16])
 

@@ -8,13 +8,13 @@ from typing import Any
 import jsonschema
 import referencing
 
-from idumb.system.files import shipped_files
+from idumb.system import named_files
 from idumb.views import answer_schemas
 
 
 @cache
 def every() -> dict[str, Any]:
-    return answer_schemas.schemas(shipped_files.pages()["answers"]) | shipped_files.schemas()
+    return answer_schemas.schemas(named_files.shipped_pages()["answers"]) | named_files.shipped_schemas()
 
 
 def published(name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.settings import NO_POLICY, Policy, narrow
 from idumb.markdown import configuration
 from idumb.markdown.plans import steps
-from idumb.system.files import user_folders
+from idumb.system import user_folders
 from tests.support.cases import every
 
 
@@ -117,7 +117,7 @@ def test_an_explicitly_named_policy_file_must_exist(tmp_path: Path) -> None:
 def test_the_variable_adds_a_policy_file_and_removes_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """R-LOCK-5."""
     assert user_folders.system_wide() == ((user_folders.SYSTEM_WIDE, False),)
-    monkeypatch.setenv(user_folders.VARIABLE, str(tmp_path / "mine.yaml"))
+    monkeypatch.setenv(user_folders.POLICY, str(tmp_path / "mine.yaml"))
     assert user_folders.system_wide() == (
         (user_folders.SYSTEM_WIDE, False),
         (str(tmp_path / "mine.yaml"), True),

@@ -12,7 +12,7 @@ from idumb.domain.hosts import Host
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from idumb.system.files.host_files import HostFiles
+    from idumb.system.rooted_files import HostFiles
 
 CREATE = "create"
 UPDATE = "update"

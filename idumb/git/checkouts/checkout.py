@@ -27,9 +27,7 @@ from idumb.git.discover import Repository
 from idumb.git.own_folder import INDEX
 from idumb.git.tree_objects import PROGRAM
 from idumb.git.trees import CheckoutTrees, GitTrees
-from idumb.system import clock
-from idumb.system.files import private_folders
-from idumb.system.processes import child_process, process_tree
+from idumb.system import child_process, clock, private_folders, process_end, process_tree
 
 BUILD, PROOF, PROVE = "build", "proof", "prove"
 """The uses of a checkout: PROVE for the checks of a stranger."""
@@ -348,7 +346,7 @@ class Checkout:
             return
         if (run := _RUN.search(ref)) is not None:
             cookies = child_process.run_cookies(run[1], self._home)
-            process_tree.end_all(child_process.PLACE_COOKIE, cookies[child_process.PLACE_COOKIE], folder=self.top)
+            process_end.end_all(process_tree.PLACE_COOKIE, cookies[process_tree.PLACE_COOKIE], folder=self.top)
         if self._folder.is_same:
             self._folder.accept()
             self.trees.snapshot(_kept_as(ref), "what a killed attempt left")

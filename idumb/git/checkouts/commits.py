@@ -19,7 +19,7 @@ from idumb.git.checkouts import user_git
 from idumb.git.checkouts.checkout import Checkout
 from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE, OwnFolder
-from idumb.system.files import file_systems, private_folders
+from idumb.system import machine, private_folders
 
 _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction")
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -50,7 +50,7 @@ class Commits:
             signs = settings.get("commit.gpgsign", "").lower() in _TRUE
             made = self._plain(tree, head, message, signs=signs)
         if made.commit is None and not made.by_hook:
-            words = made.words + file_systems.nearly_full(self._place.common_dir)
+            words = made.words + machine.nearly_full(self._place.common_dir)
             return dataclasses.replace(made, words=words)
         return made
 

@@ -20,7 +20,7 @@ from idumb.git.checkouts.user_git import VisibleGit
 from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE, RAW
 from idumb.git.trees import GitTrees
-from idumb.system.files import atomic_write, private_folders
+from idumb.system import atomic_write, private_folders
 
 _COPY, _ATTRIBUTES = "work", "info/attributes"
 
@@ -92,11 +92,11 @@ def copy_of(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[
     """Make a copy with this HEAD and all files that are not ignored; `also` are ignored files to include."""
     clear_copies(user)
     top = os.path.join(places.prepare(user), places.COPIES)
-    folder, lock = private_folders.lock(top)
+    folder, lock = private_folders.lock_folder(top)
     try:
         yield _copied(user, head, folder, also)
     finally:
-        private_folders.unlock(folder, lock)
+        private_folders.unlock_folder(folder, lock)
         for empty in (top, *places.own_above(user)):
             private_folders.remove_empty(empty)
 

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 
 from idumb.domain import errors
 from idumb.git.discover import Repository
-from idumb.system import clock, host_identity
-from idumb.system.files import atomic_write, file_locks, private_folders, user_folders
+from idumb.system import atomic_write, clock, machine, private_folders, user_folders
 
 MOST = 4
 """Pairs of checkouts of one repository."""
@@ -82,7 +81,7 @@ def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iter
     private_folders.make(_state(user), root=user.common_dir)
     for number in range(1, MOST + 1):
         path = os.path.join(_state(user), f"{number}.lock")
-        lock = file_locks.take(path)
+        lock = private_folders.take_lock(path)
         if lock is None:
             held(_read(path))
             continue
@@ -236,7 +235,7 @@ class Folder:
         except OSError:
             return ""
         kind = "" if stat.S_ISDIR(status.st_mode) else "no-folder-"
-        return f"{kind}{status.st_ino} {host_identity.boot_id() or ''}\n{self.path}"
+        return f"{kind}{status.st_ino} {machine.boot_id() or ''}\n{self.path}"
 
 
 def _state(user: Repository) -> str:

@@ -24,8 +24,7 @@ from idumb.git.checkouts import relocated, untracked
 from idumb.git.checkouts.relocated import Environments
 from idumb.git.checkouts.untracked import Facts, Manifest
 from idumb.git.discover import Repository
-from idumb.system import clock
-from idumb.system.files import atomic_write, private_folders
+from idumb.system import atomic_write, clock, private_folders
 
 _INCLUDE = ".worktreeinclude"
 _ASIDE, _RECORD, _RULES = "aside", "provided.json", "provided.rules"

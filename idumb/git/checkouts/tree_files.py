@@ -22,7 +22,7 @@ from idumb.git.checkouts.places import Odd
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.git.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
-from idumb.system.files import private_folders
+from idumb.system import private_folders
 
 ATTRIBUTES = ".gitattributes"
 SHOWN = "shown"

@@ -23,8 +23,7 @@ from idumb.git import path_state
 from idumb.git.checkouts import relocated
 from idumb.git.checkouts.user_git import GIT
 from idumb.lazy_dataclass import dataclass
-from idumb.system import clock
-from idumb.system.files import atomic_write, private_folders
+from idumb.system import atomic_write, clock, private_folders
 
 _DONE = "prepared.json"
 Facts = tuple[int, ...]

@@ -24,7 +24,7 @@ from idumb.domain import paths
 from idumb.git import discover, guarded_files, open_repository, own_folder, path_state
 from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE
-from idumb.system.files import private_folders
+from idumb.system import private_folders
 
 if TYPE_CHECKING:
     import pygit2

@@ -199,7 +199,7 @@ def _readable(stream: TextIO, seconds: float) -> bool:
 
 def at_terminal(armed: Armed, timeout: Timeout, shown: Callable[[str], str]) -> Terminal | Nobody:
     """Return the terminal of this process if standard input and error are one; otherwise `Nobody`."""
-    from idumb.system.files import user_folders
+    from idumb.system import user_folders
 
     try:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):

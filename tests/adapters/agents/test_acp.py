@@ -17,7 +17,7 @@ from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
-from idumb.system.processes import process_tree
+from idumb.system import process_tree
 from tests.support import acp_agent
 from tests.support.cases import every
 from tests.support.equipment import equipped

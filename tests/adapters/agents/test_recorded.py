@@ -13,8 +13,8 @@ from idumb.agents.answers import Report
 from idumb.agents.known_agent import Preset
 from idumb.domain import agent, outcome
 from idumb.domain.settings import Binding
-from idumb.system.processes.child_process import Finished
-from idumb.system.processes.supervision import Captured
+from idumb.system.child_process import Finished
+from idumb.system.supervision import Captured
 from tests.support.cases import every
 from tests.support.equipment import equipped
 

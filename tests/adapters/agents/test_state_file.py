@@ -16,7 +16,7 @@ from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim, capabilities
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
-from idumb.system.processes import supervision
+from idumb.system import supervision
 from tests.support import preset_stand_in
 from tests.support.cases import every
 from tests.support.equipment import equipped

@@ -18,7 +18,7 @@ from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.gates.shell_command import Shell
-from idumb.system.files import private_folders
+from idumb.system import private_folders
 from tests.support.cases import every
 
 ALLOWED = ("PATH", "HOME", "TMPDIR")

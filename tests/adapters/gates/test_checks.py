@@ -22,7 +22,7 @@ from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
 from idumb.gates.shell_command import Shell
-from idumb.system.processes import process_tree
+from idumb.system import process_tree
 from tests.support.cases import every
 from tests.support.patience import patient
 

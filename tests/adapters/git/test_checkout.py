@@ -575,12 +575,12 @@ def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbo
 def test_without_room_for_the_tree_nothing_is_written(
     sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from idumb.system.files import file_systems
+    from idumb.system import machine
 
     sandbox.write("a.txt", "a\n")
     sandbox.commit()
     checkout = proof()
-    monkeypatch.setattr(file_systems, "room", lambda _: file_systems.Room("/", 4095, None))
+    monkeypatch.setattr(machine, "room", lambda _: machine.Room("/", 4095, None))
     with pytest.raises(Refusal, match="4096 bytes") as refused:
         show(checkout, sandbox)
     assert refused.value.code == "system.full"

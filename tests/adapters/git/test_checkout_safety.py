@@ -18,7 +18,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import BUILD, Checkout
-from idumb.system import clock, host_identity
+from idumb.system import clock, machine
 from tests.support.checkouts import close, create, names, opened, show, shown, tree
 from tests.support.gitrepo import GitSandbox
 
@@ -187,7 +187,7 @@ def test_after_a_restart_of_the_machine_every_file_is_written_again(
     checkout = create(repository, BUILD)
     os.link(show(checkout, repository) / "a.txt", tmp_path / "before")
     close(checkout)
-    monkeypatch.setattr(host_identity, "boot_id", lambda: "another")
+    monkeypatch.setattr(machine, "boot_id", lambda: "another")
     checkout = create(repository, BUILD)
     assert not os.path.samefile(show(checkout, repository) / "a.txt", tmp_path / "before")
     assert names(Path(checkout.top).parent) == [Path(checkout.top).name, "repository"]

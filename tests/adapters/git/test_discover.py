@@ -12,8 +12,7 @@ import pytest
 
 from idumb.domain import errors
 from idumb.git import discover, stale_locks
-from idumb.system import host_identity
-from idumb.system.processes import process_tree
+from idumb.system import machine, process_tree
 from tests.support.gitrepo import GitSandbox
 
 
@@ -77,7 +76,7 @@ OURS, OTHERS = "pid:[1]", "pid:[2]"
 @pytest.fixture
 def lock(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lock of git, seen from inside a container in which no git runs."""
-    monkeypatch.setattr(host_identity, "process_namespace", lambda: OURS)
+    monkeypatch.setattr(machine, "process_namespace", lambda: OURS)
     monkeypatch.setattr(process_tree, "may_be_at_work", lambda *_: False)
     sandbox.commit()
     lock_file = sandbox.git_dir / "index.lock"

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from idumb.git import git_program
-from idumb.system.processes import child_process, process_tree
+from idumb.system import child_process, process_end
 from tests.support.gitrepo import GitSandbox
 
 
@@ -43,7 +43,7 @@ def test_a_git_program_inside_the_repository_is_skipped(sandbox: GitSandbox, mon
     assert git_program.path().startswith("/")
 
 
-@pytest.mark.skipif(not process_tree.adopt_orphans(), reason="only Linux lets idumb end what a program left")
+@pytest.mark.skipif(not process_end.adopt_orphans(), reason="only Linux lets idumb end what a program left")
 def test_a_program_that_ends_in_another_thread_does_not_end_git(sandbox: GitSandbox) -> None:
     """F30, R-RUN-8: git would seem to have succeeded without output, and a scan would be of no files."""
     started, over = sandbox.root / "started", sandbox.root / "over"

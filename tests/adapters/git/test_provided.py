@@ -18,8 +18,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts import provided, untracked
 from idumb.git.checkouts.provided import Provided
-from idumb.system import clock
-from idumb.system.files import file_systems, private_folders
+from idumb.system import clock, machine, private_folders
 from tests.support.gitrepo import GitSandbox
 
 _PLENTY = 1 << 30
@@ -406,7 +405,7 @@ def test_the_limit_refuses_before_the_first_byte(checkout: Checkout) -> None:
 
 
 def test_a_full_disk_refuses_before_the_first_byte(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_systems, "room", lambda _: file_systems.Room("/", 2 * 4096 - 1, None))
+    monkeypatch.setattr(machine, "room", lambda _: machine.Room("/", 2 * 4096 - 1, None))
     with pytest.raises(Refusal, match="Not enough disk space"):
         checkout.bring()
     assert list(checkout.root.iterdir()) == []

@@ -16,7 +16,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.grant import APPROVE, Grant
 from idumb.store.consent import FileConsentStore
 from idumb.store.signing import SshSignatures
-from idumb.system.files import user_folders
+from idumb.system import user_folders
 from tests.support.cases import every
 
 HASH = "a" * 64

@@ -13,8 +13,8 @@ from idumb.domain import grant as grants
 from idumb.domain.errors import Refusal
 from idumb.domain.grant import Grant
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
-from idumb.system.files import user_folders
-from idumb.system.files.user_folders import repository_id
+from idumb.system import user_folders
+from idumb.system.user_folders import repository_id
 from tests.support.cases import every
 
 HASH = "a" * 64

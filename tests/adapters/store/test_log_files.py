@@ -13,7 +13,7 @@ from idumb.domain.errors import IdumbError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import backups
 from idumb.store.event_log import SqliteLogFiles
-from idumb.system.files import atomic_write
+from idumb.system import atomic_write
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.cases import every
 

@@ -18,9 +18,7 @@ import pytest
 
 from idumb.domain.errors import Refusal
 from idumb.store import connection, owner_card, ownership
-from idumb.system import host_identity
-from idumb.system.files import file_locks
-from idumb.system.processes import process_tree
+from idumb.system import machine, private_folders, process_end, process_tree
 from tests.adapters.store.opened import OpenedLog, code_of
 from tests.meta import source
 from tests.support.cases import every
@@ -95,7 +93,7 @@ def test_after_a_killed_owner_the_next_one_gets_a_higher_token_at_once(
     assert opened.owner.holder() is None
     assert opened.owner.acquire("next") == 2
     card = json.loads((tmp_path / "idumb/worktrees/main/owner.json").read_text())
-    assert (card["pid"], card["namespace_before"]) == (os.getpid(), host_identity.process_namespace())
+    assert (card["pid"], card["namespace_before"]) == (os.getpid(), machine.process_namespace())
 
 
 def test_of_many_simultaneous_starts_exactly_one_becomes_the_owner(tmp_path: Path) -> None:
@@ -227,8 +225,8 @@ def test_a_lock_inherited_by_a_child_of_a_dead_owner_is_taken_over(
     card = {
         "pid": 2**22 + 1,
         "started": 1,
-        "host": host_identity.name(),
-        "namespace": host_identity.process_namespace(),
+        "host": machine.name(),
+        "namespace": machine.process_namespace(),
         "command": "dead",
     }
     (tmp_path / "idumb/worktrees/main/owner.json").write_text(json.dumps(card))
@@ -286,14 +284,14 @@ def test_a_lock_file_that_is_replaced_before_it_is_locked_is_not_the_lock(
 ) -> None:
     path = str(tmp_path / "lock")
     winners: list[owner_card.OwnerLock] = []
-    lock = file_locks.lock
+    lock = private_folders.lock_descriptor
 
     def late(descriptor: int) -> bool:
         monkeypatch.undo()
         winners.append(owner_card.replace(path))
         return lock(descriptor)
 
-    monkeypatch.setattr(file_locks, "lock", late)
+    monkeypatch.setattr(private_folders, "lock_descriptor", late)
     assert owner_card.take(path) is None
     assert [winner.holds() for winner in winners] == [True]
 
@@ -301,12 +299,12 @@ def test_a_lock_file_that_is_replaced_before_it_is_locked_is_not_the_lock(
 def test_only_the_exact_process_is_signalled(holder: subprocess.Popen[str]) -> None:
     """A reused process id belongs to another process."""
     assert first_line(holder) == "1"
-    started = host_identity.process_started(holder.pid)
+    started = process_tree.process_started(holder.pid)
     assert started is not None
-    assert not host_identity.signal_process(holder.pid, started + 1, signal.SIGKILL)
-    assert host_identity.process_is(holder.pid, started)
-    assert host_identity.signal_process(holder.pid, started, signal.SIGKILL)
-    assert host_identity.wait_for_end(holder.pid, started, 30)
+    assert not process_end.signal_process(holder.pid, started + 1, signal.SIGKILL)
+    assert process_tree.process_is(holder.pid, started)
+    assert process_end.signal_process(holder.pid, started, signal.SIGKILL)
+    assert process_end.wait_for_end(holder.pid, started, 30)
 
 
 def test_children_of_a_process_that_is_not_the_owner_are_not_ended(tmp_path: Path) -> None:
@@ -320,7 +318,7 @@ def test_children_of_a_process_that_is_not_the_owner_are_not_ended(tmp_path: Pat
         child = int(first_line(stranger))
         opened.owner.end({**card, "fence": fence, "pid": stranger.pid, "standing": "running"})
         alive = (
-            host_identity.process_is(stranger.pid, host_identity.process_started(stranger.pid)),
+            process_tree.process_is(stranger.pid, process_tree.process_started(stranger.pid)),
             process_tree.is_alive(child),  # a killed child is a zombie until its parent notices
         )
         os.killpg(stranger.pid, signal.SIGKILL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.system.processes.child_process import Finished
+from idumb.system.child_process import Finished
 from tests.support.cases import every
 
 NONE: Any = None

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.files import atomic_write, private_folders, user_folders
-from idumb.system.files.report_files import FileReports, LinkInTheWay
+from idumb.system import atomic_write, private_folders, user_folders
+from idumb.system.rooted_files import FileReports, LinkInTheWay
 from tests.meta import source
 from tests.support.cases import every
 
@@ -70,7 +70,7 @@ def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path) -> None:
 
 WRITE_FOR_EVER = """
 import sys
-from idumb.system.files import atomic_write, private_folders
+from idumb.system import atomic_write, private_folders
 print("started", flush=True)
 while True:
     for letter in (b"a", b"b"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.processes import bubblewrap
+from idumb.system import programs
 from tests.support.cases import every
 
 
@@ -39,11 +39,11 @@ def top(tmp_path: Path) -> Path:
     ],
 )
 def test_a_link_counts_only_where_no_program_could_have_made_it(path: str, real: str | None, top: Path) -> None:
-    found = bubblewrap.real_path(f"{top}/{path}", [f"{top}/work"])
+    found = programs.real_path(f"{top}/{path}", [f"{top}/work"])
     assert found == (None if real is None else str(top / real))
 
 
 def test_a_link_at_a_place_with_a_similar_name_counts(top: Path) -> None:
     (top / "work-2").mkdir()
     (top / "work-2/mine").symlink_to(top / "home")
-    assert bubblewrap.real_path(f"{top}/work-2/mine", [f"{top}/work"]) == str(top / "home")
+    assert programs.real_path(f"{top}/work-2/mine", [f"{top}/work"]) == str(top / "home")

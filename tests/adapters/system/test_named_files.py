@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.system import clock
-from idumb.system.files.named_files import NamedFiles
+from idumb.system.named_files import NamedFiles
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.files import named_files
+from idumb.system import named_files
 
 
 def test_no_more_bytes_are_read_than_requested(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.files import private_folders
+from idumb.system import private_folders
 
 NAME = "idumb-test-place"
 Place = Callable[[Path], str]
@@ -87,16 +87,16 @@ def test_a_name_whose_folder_cannot_be_removed_is_skipped_and_kept_for_a_later_c
 ) -> None:
     """A check may leave files of another user there, or mount something."""
     top = str(tmp_path / "top")
-    folder, descriptor = private_folders.lock(top)
+    folder, descriptor = private_folders.lock_folder(top)
     os.mkdir(folder)
     os.close(descriptor)  # as if the process was killed
     with monkeypatch.context() as patch:
         patch.setattr(private_folders, "remove_tree", lambda _: None)
         assert [private_folders.remove(path) for path in private_folders.abandoned(top)] == [False]
-        other, descriptor = private_folders.lock(top)
+        other, descriptor = private_folders.lock_folder(top)
         assert other != folder
         assert not os.path.lexists(other)
-        private_folders.unlock(other, descriptor)
+        private_folders.unlock_folder(other, descriptor)
     assert [private_folders.remove(path) for path in private_folders.abandoned(top)] == [True]
     assert os.listdir(top) == []
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from idumb.system.processes import child_process, process_tree, supervision
+from idumb.system import child_process, process_end, process_tree, supervision
 from tests.support.cases import every
 from tests.support.ended import has_ended
 from tests.support.patience import patient
@@ -157,15 +157,15 @@ def test_a_process_may_use_its_grace_period_to_finish_its_output(tmp_path: Path)
 def _handles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some systems have no descriptor of a process that can be waited for."""
     if request.param == "no handles":
-        monkeypatch.setattr(process_tree, "open_handle", lambda _: None)
+        monkeypatch.setattr(process_end, "open_handle", lambda _: None)
 
 
 @pytest.mark.usefixtures("_handles")
 def test_the_end_of_a_process_is_waited_for_and_its_exit_code_stays() -> None:
     with subprocess.Popen(["sh", "-c", "sleep 0.2; exit 7"]) as process, subprocess.Popen(["sleep", "1000"]) as other:
-        process_tree.wait_gone([process.pid], 60)
+        process_end.wait_gone([process.pid], 60)
         assert not process_tree.is_alive(process.pid)
-        process_tree.wait_gone([process.pid, other.pid], 0.01)
+        process_end.wait_gone([process.pid, other.pid], 0.01)
         assert process_tree.is_alive(other.pid)
         assert process.wait() == 7
         other.kill()
@@ -188,7 +188,7 @@ def test_an_interrupted_process_has_its_grace_period(tmp_path: Path) -> None:
 def test_where_orphans_are_not_adopted_the_group_of_a_program_has_its_grace_period(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_tree, "_adopting", False)
+    monkeypatch.setattr(process_end, "_adopting", False)
     monkeypatch.setattr(process_tree, "every_process", list)
     saver = "trap 'sleep 0.1; echo > saved; exit' TERM; echo $$ > pid; while :; do sleep 0.01; done"
     run(f'sh -c "{saver}" & while [ ! -s pid ]; do :; done'.replace("$$", "\\$\\$"), tmp_path, grace=60)
@@ -234,8 +234,8 @@ def test_an_interrupt_at_the_start_leaves_nothing_running(tmp_path: Path, monkey
 
 INTERRUPTED_START = """
 import os, signal, sys
-from idumb.system.processes import child_process, process_tree
-from idumb.system.processes.signals import SignalInterrupts
+from idumb.system import child_process, process_end, process_tree
+from idumb.system.signals import SignalInterrupts
 
 class Interrupted(Exception):
     def __init__(self, number): super().__init__(number)
@@ -297,8 +297,8 @@ def test_a_later_process_finds_a_daemon_without_environment_by_its_folder(tmp_pa
     daemon = subprocess.Popen(["env", "-i", "sh", "-c", script], cwd=tmp_path / "work", start_new_session=True)
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         pass
-    assert process_tree.end_all("IDUMB_PLACE", "no such run", folder=str(tmp_path / "other")) == ()
-    assert process_tree.end_all("IDUMB_PLACE", "no such run", folder=str(tmp_path / "work")) == (daemon.pid,)
+    assert process_end.end_all("IDUMB_PLACE", "no such run", folder=str(tmp_path / "other")) == ()
+    assert process_end.end_all("IDUMB_PLACE", "no such run", folder=str(tmp_path / "work")) == (daemon.pid,)
     assert daemon.wait() == -signal.SIGTERM
 
 
@@ -306,7 +306,7 @@ def test_a_later_process_finds_a_daemon_without_environment_by_its_folder(tmp_pa
 def test_large_output_needs_little_memory(tmp_path: Path) -> None:
     """F60: 100 MB pass through; the kept part is bounded, and the digest covers everything."""
     program = (
-        "import sys; from idumb.system.processes import child_process\n"
+        "import sys; from idumb.system import child_process\n"
         "argv = ['/bin/sh', '-c', 'head -c 100000000 /dev/zero']\n"
         "f = child_process.run(argv, cwd='/', environment={'PATH': sys.argv[1]})\n"
         "o = f.output; kept = len(o.begin) + len(o.end)\n"
@@ -365,8 +365,8 @@ def test_all_output_is_passed_on(tmp_path: Path, size: int) -> None:
 def test_our_own_children_are_not_orphans(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "1000"]) as own:
         run("true", tmp_path)
-        assert own.pid not in process_tree._strays("", frozenset())
-        assert process_tree.end_strays() in {(), None}
+        assert own.pid not in process_end._strays("", frozenset())
+        assert process_end.end_strays() in {(), None}
         assert own.poll() is None
         own.kill()
 
@@ -404,7 +404,7 @@ def test_a_process_whose_main_thread_ended_is_alive_and_detected() -> None:
         "import ctypes, threading; threading.Thread(target=threading.Event().wait).start();"
         " print(flush=True); ctypes.CDLL(None).pthread_exit(None)"
     )
-    environment = {**ENVIRONMENT, child_process.RUN_COOKIE: name}
+    environment = {**ENVIRONMENT, process_tree.RUN_COOKIE: name}
     argv = [sys.executable, "-I", "-c", program]
     with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, start_new_session=True) as orphan:
         assert orphan.stdout is not None
@@ -412,7 +412,7 @@ def test_a_process_whose_main_thread_ended_is_alive_and_detected() -> None:
         while (process_tree.status(orphan.pid) or [b""])[0] != b"Z":
             pass
         assert process_tree.is_alive(orphan.pid)
-        assert process_tree.end_all(child_process.RUN_COOKIE, name) == (orphan.pid,)
+        assert process_end.end_all(process_tree.RUN_COOKIE, name) == (orphan.pid,)
         orphan.wait()
         assert not process_tree.is_alive(orphan.pid)
 
@@ -420,9 +420,9 @@ def test_a_process_whose_main_thread_ended_is_alive_and_detected() -> None:
 @LINUX_ONLY
 def test_ending_the_processes_of_a_run_spares_the_caller_and_its_parents() -> None:
     name = f"run-{os.urandom(8).hex()}"
-    program = f"from idumb.system.processes import process_tree; print(process_tree.end_all('IDUMB_RUN', '{name}'))"
+    program = f"from idumb.system import process_end; print(process_end.end_all('IDUMB_RUN', '{name}'))"
     root = str(Path(__file__).parents[3])
-    environment = {**ENVIRONMENT, "PYTHONPATH": root, child_process.RUN_COOKIE: name, "PROGRAM": program}
+    environment = {**ENVIRONMENT, "PYTHONPATH": root, process_tree.RUN_COOKIE: name, "PROGRAM": program}
     done = subprocess.run(
         ["/bin/sh", "-c", f'{sys.executable} -c "$PROGRAM"; echo parent lives'],
         env=environment,
@@ -438,7 +438,7 @@ def test_an_agent_ends_with_an_idumb_that_is_killed(tmp_path: Path) -> None:
     """Nobody would pay for what it does until the next command."""
     script = "echo $$ > pid; exec sleep 1000"
     code = (
-        "import sys; from idumb.system.processes import child_process;"
+        "import sys; from idumb.system import child_process;"
         " child_process.run(['/bin/sh', '-c', sys.argv[1]], cwd=sys.argv[2], environment={}, agent=True)"
     )
     with subprocess.Popen([sys.executable, "-c", code, script, str(tmp_path)], cwd=Path(__file__).parents[3]) as host:

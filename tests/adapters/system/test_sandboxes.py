@@ -15,7 +15,7 @@ from idumb.composition import sandboxes
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.runs.sandbox import DETECTION, Fence
 from idumb.domain.settings import SANDBOX_BWRAP
-from idumb.system.processes import bubblewrap
+from idumb.system import programs
 
 USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 """A user without capabilities, who still owns the files of the test."""
@@ -217,19 +217,19 @@ def test_a_bubblewrap_that_tasks_or_others_could_have_written_is_ignored(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    assert bubblewrap.find("") == os.path.realpath(program)
-    assert bubblewrap.find(str(tmp_path / "repo")) == ""
+    assert programs.find_bubblewrap("") == os.path.realpath(program)
+    assert programs.find_bubblewrap(str(tmp_path / "repo")) == ""
     program.chmod(0o775)
-    assert bubblewrap.find("") == ""
+    assert programs.find_bubblewrap("") == ""
     assert sandboxes.LocalSandboxes(str(tmp_path)).support().add == "bubblewrap"
 
 
 LISTED = """import subprocess, sys
 from idumb.composition.sandboxes import LocalSandboxes
-from idumb.system.processes import bubblewrap
+from idumb.system import programs
 def networks():
     joined = ["nsenter", f"--net=/proc/{sys.argv[1]}/ns/net", "readlink", "/proc/self/ns/net"]
-    alone = bubblewrap.without_network(bubblewrap.command(LocalSandboxes().support().bwrap, {"/": True}))
+    alone = programs.without_network(programs.confined(LocalSandboxes().support().bwrap, {"/": True}))
     return subprocess.run([*alone, *joined], capture_output=True, text=True).stdout
 print(networks() or "none")
 """

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.processes import child_process, stalls
-from idumb.system.processes.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Sample
-from idumb.system.processes.supervision import TimeLimits
+from idumb.system import child_process, stalls
+from idumb.system.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Sample, TimeLimits
 from tests.support.cases import every
 
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.processes import child_process, signals, supervision
-from idumb.system.processes.signals import SignalInterrupts
-from idumb.system.processes.stalls import EXTERNAL, IDLE, WALL
+from idumb.system import child_process, signals, supervision
+from idumb.system.signals import SignalInterrupts
+from idumb.system.stalls import EXTERNAL, IDLE, WALL
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 

@@ -1,9 +1,14 @@
-"""Writes files whole or not at all: to a temporary name, then renamed into place. Folders are opened without links."""
+"""Writes files whole or not at all: to a temporary name, then renamed into place. Folders are opened without links.
+
+Bytes that are about to be replaced can be kept.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+
+from idumb.system import private_folders
 
 TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
@@ -155,3 +160,53 @@ def _fill(folder: int, name: str, data: bytes, *, durable: bool, mode: int | Non
 def _discard(folder: int, name: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(name, dir_fd=folder)
+
+
+class FileBackupStore:
+    """Keeps replaced files in idumb's folder in the git folder. Identical content is stored once."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def keep(self, kind: str, name: str, data: bytes) -> str:
+        """Store `data` durably and return its path. `name` is relative, with `/`."""
+        if os.path.isabs(name) or ".." in name.split("/"):
+            raise ValueError(f"not a name below a folder: {name}")
+        target = os.path.join(self._folder, kind, *name.split("/"))
+        private_folders.make(os.path.dirname(target))
+        for number in range(1, 10_000):
+            path = target if number == 1 else f"{target}~{number}"
+            if not os.path.lexists(path):
+                write(path, data, mode=0o600)
+                _sync_above(path, self._folder)
+                return path
+            if _is(path, data):
+                return path
+        raise FileExistsError(target)
+
+    def put(self, kind: str, path: str) -> str:
+        """Move a file or folder here, within one file system, and return its new path."""
+        folder = os.path.join(self._folder, kind)
+        private_folders.make(folder)
+        name = os.path.join(folder, os.path.basename(path))
+        target = free_name(name, first=name)
+        os.rename(path, target)
+        sync_folder(folder)
+        return target
+
+
+def _is(path: str, data: bytes) -> bool:
+    from idumb.system import named_files  # `idumb status` loads this module
+
+    try:
+        return named_files.read(path, len(data) + 1, links=False) == data
+    except OSError:
+        return False
+
+
+def _sync_above(path: str, top: str) -> None:
+    """Force the entries of new folders to disk."""
+    folder = os.path.dirname(os.path.dirname(path))
+    while len(folder) >= len(top):
+        sync_folder(folder)
+        folder = os.path.dirname(folder)

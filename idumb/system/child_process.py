@@ -12,25 +12,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import launcher, process_tree, signals, stalls, supervision
-from idumb.system.processes.duplex_pipe import Talk, Talking
-from idumb.system.processes.process_tree import GRACE, PROCESS_COOKIE
-from idumb.system.processes.supervision import (
-    Captured,
-    Sink,
-    Supervisor,
-    TimeLimits,
-    Watch,
-)
-
-if TYPE_CHECKING:
-    from idumb.system.processes.started_program import Program
-
-RUN_COOKIE = "IDUMB_RUN"
-PLACE_COOKIE = "IDUMB_PLACE"
+from idumb.system import launcher, process_end, process_tree, signals, stalls, supervision
+from idumb.system.process_end import GRACE
+from idumb.system.process_tree import PLACE_COOKIE, PROCESS_COOKIE, RUN_COOKIE
+from idumb.system.stalls import TimeLimits
+from idumb.system.supervision import Captured, Sink, Supervisor, Talk, Talking, Watch
 
 _SIGNALLED = 128  # a shell adds the number of the signal that ended its last program
 _NOT_STARTED = frozenset({126, 127})
@@ -127,7 +115,7 @@ def run(
     same time.
     """
     started = time.monotonic()
-    before = frozenset(process_tree.children()) if process_tree.adopt_orphans() else frozenset()
+    before = frozenset(process_tree.children()) if process_end.adopt_orphans() else frozenset()
     cookie = os.urandom(12).hex()
     child: Program | None = None
     supervisor: Supervisor | None = None
@@ -145,17 +133,17 @@ def run(
                 talking,
                 watch,
                 TimeLimits(started, timeout, idle_timeout, agent=agent),
-                (lambda: None) if beside else functools.partial(process_tree.reap, cookie, before),
+                (lambda: None) if beside else functools.partial(process_end.reap, cookie, before),
             )
         if beside is not None:
             beside(child.pid)
         over = supervisor.until_over(child.tree)
         if not over:
-            process_tree.send(child.tree(), signal.SIGTERM)
+            process_end.send(child.tree(), signal.SIGTERM)
         if not over or talking is not None:
             supervisor.until_exit(time.monotonic() + grace)
     finally:
-        process_tree.end_program(child, cookie, None if beside else before, grace, os.path.realpath(cwd))
+        process_end.end_program(child, cookie, None if beside else before, grace, os.path.realpath(cwd))
         if supervisor is not None:
             supervisor.close()
         if talking is not None:
@@ -200,12 +188,48 @@ def _started(
     *,
     separate: bool,
 ) -> Program:
-    from idumb.system.processes.started_program import Program  # `subprocess` is slow to import
-
-    with _opened(stdin) as source, process_tree.spawning:
+    with _opened(stdin) as source, process_end.spawning:
         child = Program(argv, cwd, environment, source, separate=separate)
-        process_tree.running[cookie] = child.pid
+        process_end.running[cookie] = child.pid
     return child
+
+
+class Program:
+    """A program that was started, the leader of a session of its own. OSError if it cannot be started.
+
+    `end` is a descriptor that can be read when it has ended, -1 where the system has none. `stderr` is None if it
+    shares standard output.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], cwd: str, environment: Mapping[str, str], stdin: int, *, separate: bool
+    ) -> None:
+        import subprocess  # it is slow to import
+
+        self._process = subprocess.Popen(
+            [*argv],
+            bufsize=0,
+            cwd=cwd,
+            env=environment,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if separate else subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.stdout, self.stderr = self._process.stdout, self._process.stderr
+        self.pid = self._process.pid
+        handle = process_end.open_handle(self.pid)
+        self.end = -1 if handle is None else handle
+        self.poll, self.wait = self._process.poll, self._process.wait
+
+    def tree(self) -> list[int]:
+        """Return the program and its descendants. Some systems show no descendants."""
+        return process_tree.descendants([self.pid])
+
+    def close(self) -> None:
+        """Call this after the end."""
+        if self.end >= 0:
+            os.close(self.end)
 
 
 @contextlib.contextmanager

@@ -8,19 +8,16 @@ from __future__ import annotations
 import os
 import sys
 
-from idumb.system.files import private_folders
+from idumb.system import private_folders
 
-CHECKOUTS = "IDUMB_CHECKOUTS"
+CHECKOUTS, POLICY = "IDUMB_CHECKOUTS", "IDUMB_TOOL_POLICY"
+"""Variables of the environment."""
+SYSTEM_WIDE = "/etc/idumb/policy/tools.yaml"
 
 
 def path() -> str:
     """Return `$XDG_STATE_HOME/idumb`, else `~/.local/state/idumb`. A relative XDG_STATE_HOME is ignored."""
     return os.path.join(_base("XDG_STATE_HOME", ".local", "state"), "idumb")
-
-
-def _base(variable: str, *default: str) -> str:
-    base = os.environ.get(variable, "")
-    return base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), *default)
 
 
 def checkouts() -> tuple[str, bool]:
@@ -34,6 +31,11 @@ def checkouts() -> tuple[str, bool]:
         return chosen.rstrip("/") or "/", True
     default = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "state")
     return os.path.join(_base("XDG_STATE_HOME", *default), "idumb-checkouts"), False
+
+
+def _base(variable: str, *default: str) -> str:
+    base = os.environ.get(variable, "")
+    return base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), *default)
 
 
 def repository_id(common_dir: str, project: str = "") -> str:
@@ -68,18 +70,12 @@ def problem(*parts: str) -> str | None:
     return None
 
 
-SYSTEM_WIDE = "/etc/idumb/policy/tools.yaml"
-
-
-VARIABLE = "IDUMB_TOOL_POLICY"
-
-
 def system_wide() -> tuple[tuple[str, bool], ...]:
     """Return paths, each with whether the file must exist. The variable adds a file, so it can only restrict.
 
     A missing file that was named explicitly must not count as an absent policy.
     """
-    added_path = os.environ.get(VARIABLE, "")
+    added_path = os.environ.get(POLICY, "")
     return ((SYSTEM_WIDE, False), *(((os.path.abspath(added_path), True),) if added_path else ()))
 
 

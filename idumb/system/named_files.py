@@ -1,6 +1,7 @@
-"""Reads files that commands name, attempts depend on or programs write, and detects whether they may have changed.
+"""Reads files that commands name, attempts depend on or programs write, and those that ship with idumb.
 
-A read never blocks, whatever is at the path.
+A read never blocks, whatever is at the path. Templates, slash commands and pages are in the package of a wheel, else
+next to it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from idumb.system import clock
-from idumb.system.files import shipped_files
 
 ROLES = ("builder", "validator")
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BLOCK = 1 << 20
 _LONGEST = 4096
 
@@ -32,12 +34,12 @@ class LocalToolchain:
 
     def files(self) -> tuple[str, ...]:
         """Absolute paths of the files that `template` and `versions` depend on."""
-        templates = (shipped_files.place(_template(role)) for role in ROLES)
+        templates = (_shipped_place(_template(role)) for role in ROLES)
         return tuple(path for path in (self._git(), *templates) if path is not None)
 
     def template(self, name: str) -> str:
         """The text of a shipped prompt template; "" if there is none."""
-        return shipped_files.template(_template(name)) if shipped_files.place(_template(name)) else ""
+        return shipped_template(_template(name)) if _shipped_place(_template(name)) else ""
 
     def versions(self) -> Mapping[str, str]:
         """Program name to version text."""
@@ -148,3 +150,68 @@ def read(path: str, most: int, *, links: bool = True) -> bytes:
         raise OSError(errno.EINVAL, "it is a pipe, a socket or a device", path)
     with open(descriptor, "rb") as stream:
         return stream.read(most)
+
+
+def _folder(name: str) -> str:
+    """Return the folder of this name in the package of a wheel, else the one next to the package."""
+    packed = os.path.join(_PACKAGE, f"_{name}")
+    return packed if os.path.isdir(packed) else os.path.join(os.path.dirname(_PACKAGE), name)
+
+
+def shipped_template(name: str) -> str:
+    """Return the text of `templates/<name>`. Raises FileNotFoundError if the installation lacks it."""
+    path = _shipped_place(name)
+    if path is None:
+        raise FileNotFoundError(2, "This installation of idumb lacks a template", name)
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def _shipped_place(name: str) -> str | None:
+    """Return the path of `templates/<name>`; None if the installation lacks it."""
+    path = os.path.join(_folder("templates"), name)
+    return path if os.path.exists(path) else None
+
+
+def shipped_commands() -> dict[str, str]:
+    """Return the text of every slash command by name. Raises FileNotFoundError if the installation lacks them."""
+    return _texts(_folder("commands"), "slash commands")
+
+
+def shipped_pages() -> dict[str, str]:
+    """Return the text of every page of `idumb help` by name.
+
+    Raises FileNotFoundError if the installation lacks them.
+    """
+    return _texts(_folder("docs"), "help pages")
+
+
+def shipped_schemas() -> dict[str, Any]:
+    """Return every JSON Schema by name. Raises FileNotFoundError if the installation lacks them."""
+    import json
+
+    return {name: json.loads(text) for name, text in _texts(f"{_folder('docs')}/schemas", "schemas", ".json").items()}
+
+
+def shipped_snippets() -> dict[str, Any]:
+    """Return the snippets for VS Code by name."""
+    import json
+
+    loaded: dict[str, Any] = json.loads(shipped_template("vscode/idumb.code-snippets"))
+    return loaded
+
+
+def shipped_workflows() -> str | None:
+    """Return the folder of the workflows that ship with idumb; None if the installation lacks it."""
+    return _shipped_place("workflows")
+
+
+def _texts(folder: str, content: str, ending: str = ".md") -> dict[str, str]:
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(2, f"This installation of idumb lacks its {content}", os.path.basename(folder))
+    texts = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(ending) and name != "README.md":
+            with open(os.path.join(folder, name), encoding="utf-8") as stream:
+                texts[name.removesuffix(ending)] = stream.read()
+    return texts

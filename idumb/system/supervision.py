@@ -1,4 +1,4 @@
-"""Supervises a running program: captures its output and enforces its time limits.
+"""Supervises a running program: captures its output, talks with it and enforces its time limits.
 
 All output is hashed, a part is kept, and everything is passed on as it arrives. Only the first and last pieces are in
 memory, whatever the size. The program's end counts, not the end of its output: a daemon may hold that open for ever.
@@ -6,20 +6,20 @@ memory, whatever the size. The program's end counts, not the end of its output: 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Protocol
 
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import signals, stalls
+from idumb.system import signals
 
 if TYPE_CHECKING:
     import select
 
-    from idumb.system.processes.duplex_pipe import Talking
-    from idumb.system.processes.started_program import Program
-
+    from idumb.system.child_process import Program
+    from idumb.system.stalls import TimeLimits
 HEAD = 8 * 1024
 TAIL = 24 * 1024
 
@@ -131,63 +131,62 @@ def captures(child: Program, sink: Sink | None, talking: Talking | None) -> list
     return [*made, Capture(child.stderr, sink)] if child.stderr else made
 
 
-class TimeLimits:
-    """`expired` is the limit that expired, "" for none, and `cause` why it did.
+class Talk(Protocol):
+    """idumb's side of a dialogue: sends `begin`, then a reply to each piece received; nothing once it is `over`."""
 
-    Moments are on the monotonic clock, spans in seconds; None means no limit.
-    """
+    @property
+    def over(self) -> bool: ...
 
-    def __init__(self, started: float, timeout: float | None, idle_timeout: float | None, *, agent: bool) -> None:
-        self.expired = ""
-        self.cause = stalls.Cause()
-        self._deadline = None if timeout is None else started + timeout
-        self._idle = idle_timeout
-        self._worked = started
-        self._agent = agent
-        self._waits = False
-        spans = [span for span in (timeout, idle_timeout) if span is not None]
-        self._window = min(stalls.WINDOW, min(spans, default=0.0) / 2)
-        self._before: stalls.Sample | None = None
+    def begin(self) -> bytes: ...
 
-    def report(self, *, spoke: bool, waits: bool) -> None:
-        """Record the process's own report: new content, or that it is waiting.
+    def heard(self, data: bytes) -> bytes: ...
 
-        Neither counts as silence. Waiting does not extend the total limit.
-        """
-        self._waits = waits
-        if spoke or waits:
-            self._worked = time.monotonic()
 
-    def next_look(self, heard: float | None) -> float | None:
-        """Return when to call `look`; `heard` is when the process last printed something, or None."""
-        over = self._over(heard)
-        if over is None:
-            return None
-        return over if self._is_fresh(over) else over - self._window
+class Talking:
+    """Transports a dialogue. `reader` is the read end of a pipe for the process; the starter closes it."""
 
-    def look(self, heard: float | None, pids: Sequence[int]) -> bool:
-        """Return whether a limit has expired. Called earlier, it records what the processes have used so far."""
-        over = self._over(heard)
-        if over is None or not self._is_fresh(over):
-            self._before = stalls.sample(pids)
-            return False
-        limit = stalls.WALL if over == self._deadline else stalls.IDLE
-        busy = stalls.works(self._before, stalls.sample(pids))
-        if limit == stalls.IDLE and busy is not False:  # silence is no stall if the system does not show what it does
-            self._worked = time.monotonic()
-            return False
-        silence = None if heard is None else time.monotonic() - heard
-        self.expired = limit
-        self.cause = stalls.of_limit(limit, busy=busy, agent=self._agent, silence=silence, says_it_waits=self._waits)
-        return True
+    def __init__(self, talk: Talk) -> None:
+        self.reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._talk = talk
+        self._waiting = bytearray(talk.begin())
+        self._registered = False
 
-    def _over(self, heard: float | None) -> float | None:
-        quiet = None if self._idle is None or self._waits else max(heard or 0.0, self._worked) + self._idle
-        moments = [moment for moment in (self._deadline, quiet) if moment is not None]
-        return min(moments, default=None)
+    def tap(self, data: bytes) -> None:
+        """Receive bytes from the process."""
+        if not self._talk.over:
+            self._waiting += self._talk.heard(data)
 
-    def _is_fresh(self, over: float) -> bool:
-        return self._before is not None and self._before.at >= over - self._window
+    def is_over(self, poll: select.poll) -> bool:
+        """Send pending bytes. Return whether all were sent."""
+        self._flush()
+        if bool(self._waiting) != self._registered and self._writer >= 0:
+            import select
+
+            poll.register(self._writer, select.POLLOUT) if self._waiting else poll.unregister(self._writer)
+            self._registered = bool(self._waiting)
+        if self._talk.over and not self._waiting:
+            self.close()
+            return True
+        return False
+
+    def owns(self, handle: int) -> bool:
+        return handle == self._writer
+
+    def _flush(self) -> None:
+        try:
+            while self._waiting and self._writer >= 0:
+                del self._waiting[: os.write(self._writer, self._waiting[:65536])]
+        except BlockingIOError:
+            pass
+        except OSError:  # it no longer reads; its exit code shows why
+            self._waiting.clear()
+
+    def close(self) -> None:
+        if self._writer >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._writer)
+            self._writer = -1
 
 
 class Watch(Protocol):

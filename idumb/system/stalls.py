@@ -1,12 +1,12 @@
-"""Why work was stopped or killed, as far as it could be observed. Words always accompany a cause.
+"""The limits of time of a program, and why work was stopped or killed, as far as it could be observed.
 
-CPU use comes from psutil, which knows it on every system that idumb supports.
+Words always accompany a cause. CPU use comes from psutil, which knows it on every system that idumb supports.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from idumb.lazy_dataclass import dataclass
 
@@ -29,6 +29,65 @@ class Cause:
 
     kind: str | None = None
     words: str = ""
+
+
+class TimeLimits:
+    """`expired` is the limit that expired, "" for none, and `cause` why it did.
+
+    Moments are on the monotonic clock, spans in seconds; None means no limit.
+    """
+
+    def __init__(self, started: float, timeout: float | None, idle_timeout: float | None, *, agent: bool) -> None:
+        self.expired = ""
+        self.cause = Cause()
+        self._deadline = None if timeout is None else started + timeout
+        self._idle = idle_timeout
+        self._worked = started
+        self._agent = agent
+        self._waits = False
+        spans = [span for span in (timeout, idle_timeout) if span is not None]
+        self._window = min(WINDOW, min(spans, default=0.0) / 2)
+        self._before: Sample | None = None
+
+    def report(self, *, spoke: bool, waits: bool) -> None:
+        """Record the process's own report: new content, or that it is waiting.
+
+        Neither counts as silence. Waiting does not extend the total limit.
+        """
+        self._waits = waits
+        if spoke or waits:
+            self._worked = time.monotonic()
+
+    def next_look(self, heard: float | None) -> float | None:
+        """Return when to call `look`; `heard` is when the process last printed something, or None."""
+        over = self._over(heard)
+        if over is None:
+            return None
+        return over if self._is_fresh(over) else over - self._window
+
+    def look(self, heard: float | None, pids: Sequence[int]) -> bool:
+        """Return whether a limit has expired. Called earlier, it records what the processes have used so far."""
+        over = self._over(heard)
+        if over is None or not self._is_fresh(over):
+            self._before = sample(pids)
+            return False
+        limit = WALL if over == self._deadline else IDLE
+        busy = works(self._before, sample(pids))
+        if limit == IDLE and busy is not False:  # silence is no stall if the system does not show what it does
+            self._worked = time.monotonic()
+            return False
+        silence = None if heard is None else time.monotonic() - heard
+        self.expired = limit
+        self.cause = of_limit(limit, busy=busy, agent=self._agent, silence=silence, says_it_waits=self._waits)
+        return True
+
+    def _over(self, heard: float | None) -> float | None:
+        quiet = None if self._idle is None or self._waits else max(heard or 0.0, self._worked) + self._idle
+        moments = [moment for moment in (self._deadline, quiet) if moment is not None]
+        return min(moments, default=None)
+
+    def _is_fresh(self, over: float) -> bool:
+        return self._before is not None and self._before.at >= over - self._window
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,15 +96,15 @@ class SignalInterrupts:
 
     def _leave(self, number: int) -> None:
         """Kill everything that was started, and this process, without cleanup."""
-        from idumb.system.processes import process_tree
+        from idumb.system import process_end, process_tree
 
         for caught in CAUGHT:
             signal.signal(caught, signal.SIG_IGN)
         with contextlib.suppress(Exception):
             started = process_tree.descendants([os.getpid()])[1:]
-            process_tree.send(started, signal.SIGTERM)  # git removes its locks
-            process_tree.wait_gone(started, _GRACE)
-            process_tree.send(process_tree.descendants([os.getpid()])[1:], signal.SIGKILL)
+            process_end.send(started, signal.SIGTERM)  # git removes its locks
+            process_end.wait_gone(started, _GRACE)
+            process_end.send(process_tree.descendants([os.getpid()])[1:], signal.SIGKILL)
         with contextlib.suppress(Exception):
             self._say(number)
         os._exit(128 + number)

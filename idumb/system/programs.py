@@ -1,4 +1,4 @@
-"""Runs a program for which everything is read-only except given places, by bubblewrap.
+"""Programs of the user: found on PATH and never in a repository, and confined by bubblewrap to given places.
 
 Links lead to such a place only if no program in a sandbox can have made them.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from idumb.system.processes import programs
-
-PACKAGE = "bubblewrap"
+BUBBLEWRAP = "bubblewrap"
+"""The name of its package."""
 _MOST_LINKS = 40  # as many as the kernel follows
 
 _READ_ONLY, _WRITABLE = ("--ro-bind", "/", "/", "--dev", "/dev"), ("--dev-bind", "/", "/")
@@ -22,18 +21,31 @@ _KEPT_BY_ROOT = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", 
 """Capabilities with which root can neither mount nor reach another process."""
 
 
-def find(repository: str) -> str:
+def outside(name: str, root: str | None) -> Iterator[str]:
+    """Yield the programs of this name in the absolute folders of PATH that are not in `root` and do not lead there.
+
+    Every program is below `/`; questions that concern no working tree are asked there.
+    """
+    top = os.path.realpath(root) if root else os.sep
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        program = os.path.join(folder, name)
+        is_inside = top != os.sep and os.path.realpath(program).startswith(top + os.sep)
+        if os.path.isabs(folder) and not is_inside and os.path.isfile(program) and os.access(program, os.X_OK):
+            yield program
+
+
+def find_bubblewrap(repository: str) -> str:
     """Return the real path of bubblewrap on PATH; "" if there is none, or if others or tasks could have written it."""
     # In a user namespace, the owner of the system has another number than 0.
     owners = {0, os.geteuid(), os.stat("/").st_uid}
-    for program in programs.outside("bwrap", repository):
+    for program in outside("bwrap", repository):
         status = os.stat(program)
         if status.st_uid in owners and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return os.path.realpath(program)
     return ""
 
 
-def command(program: str, places: Mapping[str, bool]) -> tuple[str, ...]:
+def confined(program: str, places: Mapping[str, bool]) -> tuple[str, ...]:
     """Return what to write before the arguments of a program.
 
     `places` tells for absolute real paths whether the program may write there; a deeper one overrides those above it.
@@ -50,7 +62,7 @@ def command(program: str, places: Mapping[str, bool]) -> tuple[str, ...]:
 
 
 def without_network(words: Sequence[str]) -> tuple[str, ...]:
-    """Return what `command` returned, for a program that is to have no network."""
+    """Return what `confined` returned, for a program that is to have no network."""
     return (words[0], "--unshare-net", *words[1:])
 
 

@@ -1,7 +1,7 @@
 """Private folders: only this user has access. Where temporary ones may be, their locks, and how they are removed.
 
 A temporary folder has a lock that ends with its process: it distinguishes a folder in use from one that a killed
-process left.
+process left. Locks are taken by filelock, on descriptors of ours.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-
-from idumb.system.files import file_locks
 
 MANIFESTS = (
     ".git",
@@ -38,6 +36,7 @@ MANIFESTS = (
 """Node, Python, Go, Cargo and others search every parent folder for these."""
 _LOCK = ".lock"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPENED = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHORT = 64
 """Bytes of a path in which programs can create sockets: theirs may have 104, and tests add folders and names."""
 
@@ -135,15 +134,15 @@ class TemporaryFolder:
         top = place(short, avoid)
         for folder in abandoned(top):
             remove(folder)
-        self.path, self._lock = lock(top)
+        self.path, self._lock = lock_folder(top)
         os.mkdir(self.path, 0o700)
 
     def close(self) -> None:
-        unlock(self.path, self._lock)
+        unlock_folder(self.path, self._lock)
         remove_empty(os.path.dirname(self.path))
 
 
-def lock(top: str) -> tuple[str, int]:
+def lock_folder(top: str) -> tuple[str, int]:
     """Lock a free name: the lock comes before the folder and goes after it. Return the folder and the lock.
 
     Nothing is at the folder. A name is skipped if what a killed process left there cannot be removed.
@@ -153,7 +152,7 @@ def lock(top: str) -> tuple[str, int]:
     while True:
         number += 1
         folder = os.path.join(top, str(number))
-        descriptor = file_locks.take(folder + _LOCK)
+        descriptor = take_lock(folder + _LOCK)
         if descriptor is not None and try_to_remove(folder):
             return folder, descriptor
         if descriptor is not None:
@@ -161,7 +160,7 @@ def lock(top: str) -> tuple[str, int]:
         make(top)  # another process removes it when it is empty
 
 
-def unlock(folder: str, descriptor: int) -> None:
+def unlock_folder(folder: str, descriptor: int) -> None:
     """Remove a folder, then its lock."""
     try:
         remove(folder)
@@ -177,7 +176,7 @@ def abandoned(top: str) -> Iterator[str]:
         return
     held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
     for name in sorted(name for name in held | set(names) if name.isdecimal()):
-        descriptor = file_locks.take(os.path.join(top, name + _LOCK), create=False) if name in held else None
+        descriptor = take_lock(os.path.join(top, name + _LOCK), create=False) if name in held else None
         if name in held and descriptor is None:
             continue
         try:
@@ -185,6 +184,54 @@ def abandoned(top: str) -> Iterator[str]:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
+
+
+def take_lock(path: str, *, create: bool = True) -> int | None:
+    """Return the descriptor of the locked file; None if another process has the lock, or there is no file.
+
+    Raises OSError, also if the file system has no locks.
+    """
+    while True:
+        try:
+            descriptor = os.open(path, _OPENED | (os.O_CREAT if create else 0), 0o600)
+        except FileNotFoundError:
+            if create:
+                raise
+            return None
+        try:
+            if lock_descriptor(descriptor) and is_at(path, descriptor):
+                return descriptor
+            is_held = is_at(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if is_held:
+            return None  # otherwise it was replaced or removed between opening and locking
+
+
+def lock_descriptor(descriptor: int) -> bool:
+    """Lock an open file; return False if another process has the lock."""
+    import filelock  # it takes as long as a small command
+
+    return filelock.lock_descriptor(descriptor, blocking=False)
+
+
+def release_lock(descriptor: int) -> None:
+    """Unlock explicitly, and close: a program may have inherited the descriptor by mistake."""
+    import filelock
+
+    with contextlib.suppress(OSError):
+        filelock.unlock_descriptor(descriptor)
+    os.close(descriptor)
+
+
+def is_at(path: str, descriptor: int) -> bool:
+    """Return whether the open file is the one at the path."""
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
+    except OSError:
+        return False
 
 
 def remove(folder: str) -> bool:
@@ -263,10 +310,12 @@ def _unlink(name: str, at: int) -> None:
 
 def require_no_mounts(folder: str) -> None:
     """Raise OSError if something is mounted at a folder or below it, as far as the system tells."""
-    from idumb.system.files import file_systems  # `idumb status` loads this module
+    import psutil
 
     top = os.path.realpath(folder)
-    found = [place for place, _ in file_systems.mounts() if f"{place}/".startswith(f"{top}/")]
+    found = [
+        each.mountpoint for each in psutil.disk_partitions(all=True) if f"{each.mountpoint}/".startswith(f"{top}/")
+    ]
     if found:
         words = "something is mounted here, so idumb does not remove it; unmount it"
         raise OSError(errno.EBUSY, words, found[0])

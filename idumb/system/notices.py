@@ -1,6 +1,6 @@
 """Sends notices from a process of its own, so that no run waits for a slow receiver.
 
-python -m idumb.system.processes.notices < MESSAGE
+python -m idumb.system.notices < MESSAGE
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.system.processes import process_tree
+from idumb.system import process_end
 
 _PAUSES = (1, 5, 25)
 """Seconds before each further try of a webhook."""
@@ -36,9 +36,9 @@ def send(notice: Mapping[str, str], ways: Mapping[str, Any]) -> None:
     message = json.dumps({"notice": dict(notice), "ways": dict(ways)}).encode()
     command = [sys.executable, "-m", __name__]
     quiet = subprocess.DEVNULL
-    with process_tree.spawning:  # it is no process that a builder left behind
+    with process_end.spawning:  # it is no process that a builder left behind
         process = _Sending(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
-        process_tree.running[f"notice {process.pid}"] = process.pid
+        process_end.running[f"notice {process.pid}"] = process.pid
     _sending[:] = [*(one for one in _sending if one.poll() is None), process]
     if process.stdin is not None:
         process.stdin.write(message)

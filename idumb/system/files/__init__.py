@@ -1,1 +1,0 @@
-"""Files and folders outside git: atomic writes, reports, the user's own folders."""

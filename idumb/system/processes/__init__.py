@@ -1,1 +1,0 @@
-"""Starts, watches, limits, captures and ends processes."""
