@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from idumb.system import clock
+from idumb.system import clock, named_files
 from idumb.system.named_files import NamedFiles
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
@@ -111,3 +112,28 @@ def test_a_link_to_a_folder_beside_the_root_whose_name_begins_alike_leads_outsid
 
 def test_a_path_with_tens_of_thousands_of_parts_is_behind_no_link(files: NamedFiles) -> None:
     assert files.links(["plain/missing" + "/a" * 30_000]) == {}
+
+
+def test_no_more_bytes_are_read_than_requested_and_a_link_is_followed_if_it_may_be(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    (tmp_path / "b").symlink_to("a")
+    assert named_files.read(str(tmp_path / "a"), 3) == b"123"
+    assert named_files.read(str(tmp_path / "a"), 9, links=False) == b"12345"
+    assert named_files.read(str(tmp_path / "b"), 9) == b"12345"
+    with pytest.raises(OSError, match="symbolic links"):
+        named_files.read(str(tmp_path / "b"), 9, links=False)
+    with pytest.raises(FileNotFoundError):
+        named_files.read(str(tmp_path / "none"), 9)
+
+
+def test_a_pipe_a_device_and_a_folder_are_refused_at_once_and_are_not_kept_open(tmp_path: Path) -> None:
+    """F21: the pipe has no writer, so that opening it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(OSError, match="a pipe, a socket or a device"):
+            named_files.read(str(place), 9)
+    with pytest.raises(IsADirectoryError):
+        named_files.read(str(tmp_path), 9)
+    if sys.platform == "linux":  # it lists open files
+        held = {os.path.realpath(f"/proc/self/fd/{handle}") for handle in os.listdir("/proc/self/fd")}
+        assert not held & {str(tmp_path), str(tmp_path / "pipe"), "/dev/zero"}

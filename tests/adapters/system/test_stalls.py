@@ -1,4 +1,4 @@
-"""The causes of stalled work: the table, and the same causes with real processes (R-RUN-8, F37, S19)."""
+"""Causes of stalled work and crashes: the table, and the same with real processes (R-RUN-8, R-ADAPT-2, F37, S19)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from idumb.system import child_process, stalls
+from idumb.system import child_process, signals, stalls, supervision
+from idumb.system.child_process import Finished
+from idumb.system.signals import SignalInterrupts
 from idumb.system.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Sample, TimeLimits
 from tests.support.cases import every
 
@@ -73,9 +77,8 @@ def test_a_signal_that_idumb_did_not_send_indicates_a_limit(number: int, words: 
     assert words in stall.words
 
 
-@every("number", [0, 1, 15, 11, -128])
-def test_other_ends_have_no_cause(number: int) -> None:
-    assert stalls.of_signal(number) == stalls.Cause()
+def test_other_ends_have_no_cause() -> None:
+    assert {stalls.of_signal(number) for number in (0, 1, 15, 11, -128)} == {stalls.Cause()}
 
 
 def run(
@@ -85,6 +88,7 @@ def run(
     timeout: float | None = None,
     idle: float | None = None,
     agent: bool = False,
+    watch: Says | None = None,
     limits: dict[str, int] | None = None,
 ) -> child_process.Finished:
     return child_process.run(
@@ -93,7 +97,8 @@ def run(
         environment=ENVIRONMENT,
         timeout=timeout,
         idle_timeout=idle,
-        agent=agent,
+        agent=agent or watch is not None,
+        watch=watch,
         limits=limits,
         grace=0.2,
     )
@@ -190,3 +195,109 @@ def test_silence_is_no_stall_where_the_system_shows_no_use(tmp_path: Path, monke
     monkeypatch.setattr(stalls, "sample", lambda _: Sample(time.monotonic(), None, runs=False))
     finished = run("sleep 1", tmp_path, timeout=20.0, idle=0.2)
     assert (finished.exit_code, finished.timed_out) == (0, False)
+
+
+NONE: Any = None
+
+
+@every(
+    "code, signal, timed_out, crashed",
+    [
+        (None, 9, False, True),
+        (None, 11, False, True),
+        (126, None, False, True),
+        (127, None, False, True),
+        (None, 9, True, False),
+        (1, None, False, False),
+        (2, None, False, False),
+        (137, None, False, False),
+    ],
+)
+def test_a_process_crashed_if_a_signal_ended_it_or_it_never_started(
+    code: int | None, signal: int | None, *, timed_out: bool, crashed: bool
+) -> None:
+    """137 is the code of a program that reports the signal of another; it ended by itself."""
+    assert Finished(code, signal, timed_out, NONE, None, 0.0).crashed == crashed
+
+
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+
+
+class Says:
+    """A `Watch` that returns the given results one by one, and the last one repeatedly."""
+
+    def __init__(self, *looks: tuple[bool, bool], then: Callable[[], object] = lambda: None) -> None:
+        self._looks: Iterator[tuple[bool, bool]] = iter(looks)
+        self._then = then
+        self._now = (False, False)
+        self.count = 0
+
+    @property
+    def waits(self) -> bool:
+        return self._now[1]
+
+    def look(self) -> bool:
+        self._now = next(self._looks, self._now)
+        self.count += 1
+        self._then()
+        return self._now[0]
+
+
+@pytest.fixture
+def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "_EVERY", 0.02)
+
+
+@pytest.mark.usefixtures("frequent_looks")
+def test_an_agent_that_waits_for_a_person_has_its_whole_time_and_is_not_stalled(tmp_path: Path) -> None:
+    finished = run("exec sleep 1000", tmp_path, watch=Says((True, True)), timeout=0.5, idle=0.2)
+    assert (finished.limit, finished.cause) == (WALL, EXTERNAL)
+    assert "reports that it is waiting" in finished.words()
+
+
+@pytest.mark.usefixtures("frequent_looks")
+def test_an_agent_with_new_output_is_not_silent(tmp_path: Path) -> None:
+    finished = run("exec sleep 1000", tmp_path, watch=Says((True, False)), timeout=0.5, idle=0.2)
+    assert finished.limit == WALL
+    assert "says" not in finished.words()
+
+
+@pytest.mark.usefixtures("frequent_looks")
+def test_silence_counts_from_the_end_of_a_wait(tmp_path: Path) -> None:
+    watch = Says(*[(False, True)] * 25, (False, False))
+    finished = run("exec sleep 1000", tmp_path, watch=watch, timeout=1000, idle=0.2)
+    assert finished.limit == IDLE
+    assert watch.count > 25
+    assert "says" not in finished.words()
+
+
+def test_the_number_of_checks_depends_on_time_and_not_on_output(tmp_path: Path) -> None:
+    """Each line turns to the process; none of them is a reason to look."""
+    watch = Says()
+    finished = run("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done", tmp_path, watch=watch)
+    assert finished.output.size > 100_000
+    assert watch.count <= finished.seconds / 0.5
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_a_check_completes_when_a_signal_arrives(tmp_path: Path) -> None:
+    """A started write of the file is completed, and the next process can read it."""
+    done: list[int] = []
+
+    def come() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        done.append(1)
+
+    before = {number: signal.getsignal(number) for number in signals.CAUGHT}
+    interrupts = SignalInterrupts(lambda _: Interrupted())
+    try:
+        interrupts.install()
+        with pytest.raises(Interrupted), interrupts.armed():
+            run("exec sleep 1000", tmp_path, watch=Says(then=come), timeout=30)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert done == [1]
