@@ -7,13 +7,12 @@ only the phase of the session.
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import json
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Any
+from typing import Any
 
 from idumb import __version__
 from idumb.app.core import actions
@@ -24,6 +23,7 @@ from idumb.lazy_dataclass import dataclass
 Answer = dict[str, Any]
 Way = dict[str, Any]
 Run = Callable[..., Awaitable[Answer]]
+Tool = Callable[..., Awaitable[Answer]]
 
 INSTRUCTIONS = (
     "idumb executes plans that are contracts. Begin a session on a phase, take the next task, do exactly that work in"
@@ -179,10 +179,27 @@ class Session:
         return answer
 
     @property
-    def tools(self) -> list[Callable[..., Awaitable[Answer]]]:
-        """The public methods."""
+    def tools(self) -> dict[str, Tool]:
+        """The public methods, by name."""
         names = (name for name, each in vars(Session).items() if inspect.iscoroutinefunction(each))
-        return [getattr(self, name) for name in names if not name.startswith("_")]
+        return {name: getattr(self, name) for name in names if not name.startswith("_")}
+
+
+async def called(session: Session, name: str, given: Mapping[str, Any]) -> Answer:
+    """Call a tool as a client asked for it. What no tool can take is refused, with the right call."""
+    if name not in session.tools:
+        message = f"There is no tool {name}. The tools are {', '.join(session.tools)}."
+        return _refused("mcp", "session.no-tool", message, [_tool("status")])
+    tool, told = session.tools[name], {word: value for word, value in given.items() if value is not None}
+    wanted = inspect.signature(tool).parameters
+    wrong = [f"it has no argument {word!r}" for word in told if word not in wanted]
+    wrong += [f"{word} is a text" for word, value in told.items() if isinstance(value, bool | list | dict)]
+    least = {word: word.upper() for word, each in wanted.items() if each.default is each.empty}
+    wrong += [f"it needs {word}" for word in least if word not in told]
+    if wrong:
+        call = _tool(name, {**least, **{word: told[word] for word in wanted if isinstance(told.get(word), str)}})
+        return _refused("mcp", "session.bad-call", f"{name} was not called: {'; '.join(wrong)}.", [call])
+    return await tool(**{word: v if isinstance(v, str) else json.dumps(v) for word, v in told.items()})
 
 
 def _still_open(attempt: Answer, command: str = "next") -> Answer:
@@ -195,9 +212,9 @@ def _not_begun(command: str) -> Answer:
     return _refused(command, "session.none", "No session has begun.", [_tool("begin_session")])
 
 
-def _tool(name: str) -> Way:
+def _tool(name: str, arguments: Mapping[str, str] | None = None) -> Way:
     """Return a next step that only a tool can do."""
-    return {"command": None, "tool": {"name": name, "arguments": {}}}
+    return {"command": None, "tool": {"name": name, "arguments": dict(arguments or {})}}
 
 
 def _names(ways: Sequence[Way], tool: str) -> bool:
@@ -251,44 +268,48 @@ async def run(*argv: str) -> Answer:
 
 def listed() -> list[dict[str, str]]:
     """Return the name and the first line of each tool."""
-    return [{"name": _name(t), "about": (t.__doc__ or "").partition("\n")[0]} for t in Session(run).tools]
+    return [
+        {"name": name, "about": (tool.__doc__ or "").partition("\n")[0]} for name, tool in Session(run).tools.items()
+    ]
 
 
-def _name(tool: Callable[..., Awaitable[Answer]]) -> str:
-    return str(getattr(tool, "__name__", ""))
+def _schema(tool: Tool) -> dict[str, Any]:
+    parameters = inspect.signature(tool).parameters
+    needed = [word for word, each in parameters.items() if each.default is each.empty]
+    return {"type": "object", "properties": {word: {"type": "string"} for word in parameters}, "required": needed}
 
 
 def serve() -> None:
     """Serve until standard input ends. Refuses (`mcp.not-installed`) without the extra."""
     try:
-        from mcp.server import MCPServer
+        from mcp import types
+        from mcp.server import Server
+        from mcp.server.stdio import stdio_server
     except ImportError as missing:
         raise Refusal(
             "mcp.not-installed",
             "The library for the Model Context Protocol is not installed.",
             hint="pip install 'idumb[mcp]'",
         ) from missing
-    from mcp.types import CallToolResult, TextContent
-    from pydantic import BeforeValidator
+    session = Session(run)
 
-    as_text = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else json.dumps(value))]
+    async def tools(*_: object) -> types.ListToolsResult:
+        rows = [
+            types.Tool(name=name, description=inspect.getdoc(tool), input_schema=_schema(tool))
+            for name, tool in session.tools.items()
+        ]
+        return types.ListToolsResult(tools=rows)
 
-    def protocol_tool(tool: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[CallToolResult]]:
-        """Wrap a tool so that an answer that is not `ok` is an error of the protocol too."""
+    async def call(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        """An answer that is not `ok` is an error of the protocol too."""
+        answer = await called(session, asked.name, asked.arguments or {})
+        text = types.TextContent(type="text", text=json.dumps(answer))
+        return types.CallToolResult(content=[text], structured_content=answer, is_error=not answer["ok"])
 
-        @functools.wraps(tool)
-        async def call(**arguments: Any) -> CallToolResult:
-            answer = await tool(**arguments)
-            text = TextContent(type="text", text=json.dumps(answer))
-            return CallToolResult(content=[text], structured_content=answer, is_error=not answer["ok"])
+    server = Server("idumb", instructions=INSTRUCTIONS, version=__version__, on_list_tools=tools, on_call_tool=call)
 
-        signature = inspect.signature(tool)
-        texts = [each.replace(annotation=as_text) for each in signature.parameters.values()]
-        call.__dict__["__signature__"] = signature.replace(parameters=texts, return_annotation=CallToolResult)
-        call.__annotations__ = {**dict.fromkeys(signature.parameters, as_text), "return": CallToolResult}
-        return call
+    async def speak() -> None:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
 
-    server = MCPServer("idumb", instructions=INSTRUCTIONS, version=__version__)
-    for tool in Session(run).tools:
-        server.add_tool(protocol_tool(tool))
-    server.run("stdio")
+    asyncio.run(speak())

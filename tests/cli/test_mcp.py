@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import inspect
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
@@ -139,30 +140,77 @@ def test_the_official_client_works_through_a_task(prepared: Prepared) -> None:
             assert (await call("submit_task", task="T1-01"))["data"]["accepted"]
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert set(tools["retry_task"].input_schema["properties"]) == {"task"}
+            assert (await call("retry_task"))["error"]["code"] == "session.bad-call"
 
     asyncio.run(speak())
 
 
+BAD_CALLS: tuple[tuple[str, dict[str, Any], str, dict[str, str]], ...] = (
+    ("begin_session", {}, "it needs phase", {"phase": "PHASE"}),
+    ("begin_session", {"phase": None}, "it needs phase", {"phase": "PHASE"}),
+    ("begin_session", {"phaze": "1"}, "it has no argument 'phaze'; it needs phase", {"phase": "PHASE"}),
+    ("begin_session", {"phase": ["1"], "by": "me"}, "phase is a text", {"phase": "PHASE", "by": "me"}),
+    ("give_up_task", {"task": "T1-01", "why": True}, "why is a text", {"task": "T1-01", "why": "WHY"}),
+    ("status", {"verbose": 1}, "it has no argument 'verbose'", {}),
+)
+
+
+def test_a_call_that_no_tool_can_take_is_refused_in_idumb_s_own_form_with_the_right_call() -> None:
+    """R-OPS-6."""
+    session = mcp_tools.Session(mcp_tools.run)
+    for name, given, why, right in BAD_CALLS:
+        answer = asyncio.run(mcp_tools.called(session, name, given))
+        ANSWER.validate(answer)
+        assert answer["error"]["message"] == f"{name} was not called: {why}."
+        assert answer["ways"] == [{"command": None, "tool": {"name": name, "arguments": right}}]
+    answer = asyncio.run(mcp_tools.called(session, "sing", {}))
+    ANSWER.validate(answer)
+    assert (answer["error"]["code"], tools_of(answer)) == ("session.no-tool", ["status"])
+
+
+def test_a_number_is_taken_as_text_and_null_as_nothing() -> None:
+    said: list[tuple[str, ...]] = []
+
+    async def run(*argv: str) -> dict[str, Any]:
+        said.append(argv)
+        return {"ok": False, "data": {}, "error": None}
+
+    asyncio.run(mcp_tools.called(mcp_tools.Session(run), "begin_session", {"phase": 6.2, "by": None}))
+    assert said == [("next", "--", "6.2")]
+
+
 def test_a_refusal_is_an_error_of_the_protocol_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-OPS-6: with a stand-in for the library, whose import takes two seconds; the test above has the library."""
-    tools: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}
+    handlers: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}
 
-    class Server(SimpleNamespace):
-        def add_tool(self, tool: Callable[..., Coroutine[Any, Any, Any]]) -> None:
-            tools[tool.__name__] = tool
+    class Server:
+        def __init__(self, *_: str, **given: Any) -> None:
+            handlers.update(given)
+
+        async def run(self, *_: object) -> None: ...
+
+        def create_initialization_options(self) -> None: ...
 
     async def run(*_: str) -> dict[str, Any]:
         return {"ok": True, "data": {}, "error": None}
 
-    types = SimpleNamespace(CallToolResult=SimpleNamespace, TextContent=SimpleNamespace)
-    server = SimpleNamespace(MCPServer=lambda *_, **__: Server(run=lambda _: None))
-    for name, module in {"mcp": SimpleNamespace(), "mcp.server": server, "mcp.types": types}.items():
+    names = ("Tool", "ListToolsResult", "CallToolResult", "TextContent")
+    library = SimpleNamespace(types=SimpleNamespace(**dict.fromkeys(names, SimpleNamespace)))
+    stdio = SimpleNamespace(stdio_server=contextlib.asynccontextmanager(_streams))
+    modules = {"mcp": library, "mcp.server": SimpleNamespace(Server=Server), "mcp.server.stdio": stdio}
+    for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(mcp_tools, "run", run)
     mcp_tools.serve()
-    refused, answered = asyncio.run(tools["next_task"]()), asyncio.run(tools["status"]())
+    assert [tool.name for tool in asyncio.run(handlers["on_list_tools"]()).tools] == TOOLS
+    asked = [SimpleNamespace(name=name, arguments=None) for name in ("next_task", "status")]
+    refused, answered = (asyncio.run(handlers["on_call_tool"](None, each)) for each in asked)
     assert (refused.is_error, refused.structured_content["error"]["code"]) == (True, "session.none")
     assert (answered.is_error, json.loads(answered.content[0].text)["ok"]) == (False, True)
+
+
+async def _streams() -> AsyncIterator[tuple[None, None]]:
+    yield None, None
 
 
 def test_without_the_extra_the_error_names_the_install_command(
@@ -273,9 +321,8 @@ def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
         return {"ok": True, "data": data, "ways": [], "error": None}
 
     session = mcp_tools.Session(run)
-    for tool in (session.begin_session, *session.tools):
-        parameters = [name for name in inspect.signature(tool).parameters if name != "self"]
-        asyncio.run(tool(**dict.fromkeys(parameters, "--approve=x")))  # type: ignore[arg-type]
+    for tool in (session.begin_session, *session.tools.values()):
+        asyncio.run(tool(**dict.fromkeys(inspect.signature(tool).parameters, "--approve=x")))  # type: ignore[arg-type]
     assert {argv[0] for argv in outputs}.isdisjoint(PERSONS)
     given = [word for argv in outputs for word in argv[1 : argv.index("--") if "--" in argv else None]]
     allowed = {"--by", "--say", "--why", "--guidance", "--retry", "--diff", "workspace", "bundle"}

@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 7_305,
     "app, use cases": 8_320,
     "composition": 703,
-    "cli, views": 4_451,
+    "cli, views": 4_469,
     "see and steer": 2_151,
     "git": 4_438,
     "store": 1_777,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 170,
 }
 FILES = 429
-TESTS = 67_248
+TESTS = 67_295
 
 
 def test_no_room_is_above_its_budget() -> None:
