@@ -131,13 +131,16 @@ def test_a_task_that_failed_for_good_leaves_a_question_unless_plan_or_mode_decid
     assert not asked(ended(), replace(TASK, on_failure="block"))
     assert not asked(ended(outcome.TIMED_OUT), replace(TASK, on_timeout="fail"))
     assert asked(ended(outcome.TIMED_OUT), replace(TASK, on_timeout="retry"))
+    assert asked(ended(), replace(TASK, on_timeout="fail"))
 
 
 def test_the_run_halts_in_strict_mode_and_after_failures_in_a_row() -> None:
     """R-RUN-5."""
     limit = Settings(run=RunSettings(halt_after=2))
     assert moved(ended(), max_attempts=1, settings=limit).says == ""
-    assert moved(ended(), max_attempts=1, settings=limit, failures=1).says.startswith("2 tasks failed in a row")
+    for before in (1, 2):
+        says = moved(ended(), max_attempts=1, settings=limit, failures=before).says
+        assert says.startswith(f"{before + 1} tasks failed in a row")
     assert moved(ended(), mode=STRICT).says == "T1-01 failed: AC-1 failed"
 
 
@@ -152,6 +155,18 @@ def test_the_plan_says_what_follows_a_timeout_except_in_strict_mode() -> None:
     for says, kind in (("skip", action.SKIP), ("fail", action.FAIL), ("retry", action.START)):
         assert moved(ended(outcome.TIMED_OUT), replace(TASK, on_timeout=says)).kind == kind
     assert moved(ended(outcome.TIMED_OUT), mode=STRICT).kind == action.FAIL
+    assert moved(ended(attempts=3), replace(TASK, on_timeout="skip")).kind == action.FAIL
+
+
+@every("adapter, choice, kind", [
+    (agent.HUMAN, "no", action.FAIL),
+    (agent.HUMAN, "yes", action.START),
+    ("claude", "no", action.START),
+    (agent.STEPS, "no", action.START),
+])  # fmt: skip
+def test_a_person_who_refused_a_task_gets_no_further_attempt(adapter: str, choice: str, kind: str) -> None:
+    question = questions.work(replace(TASK, kind="human-verify"), 1)
+    assert moved(ended(adapter=adapter), answers=[(question, choice)]).kind == kind
 
 
 # Questions and their answers
@@ -225,6 +240,19 @@ def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_
 ) -> None:
     move = moved(STRAYED, strays=("b",), **given)
     assert (move.kind, move.says != "") == (action.FAIL, True)
+
+
+def test_a_failed_task_that_a_person_retries_begins_to_count_again() -> None:
+    question = question_of("failure")
+    move = moved(waiting(question.id), ASKS, answers=[(question, "retry")])
+    assert (move.kind, move.keeps_attempts) == (action.RESET, False)
+
+
+@every("mode, says", [(GUIDED, ""), (STRICT, "T1-01 failed: AC-1 failed")])
+def test_a_task_that_a_person_lets_fail_halts_only_a_strict_run(mode: str, says: str) -> None:
+    question = question_of("failure")
+    move = moved(waiting(question.id), ASKS, mode=mode, answers=[(question, "fail")])
+    assert (move.kind, move.says) == (action.FAIL, says)
 
 
 def test_a_plan_that_says_block_asks_nobody_about_a_precondition() -> None:
