@@ -24,7 +24,7 @@ from idumb.app.ports.repository import RepositoryState
 from idumb.app.reading import next_task
 from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
-from idumb.app.running.run_request import Request
+from idumb.app.running.admission import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import kept_work, preconditions, rewritten
 from idumb.domain import agent, errors, outcome, paths, wording

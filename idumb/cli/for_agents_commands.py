@@ -50,7 +50,7 @@ def start_command(services: options.Container, task: str, by: str | None, retry:
     starts.
     """
     from idumb.app import editor
-    from idumb.app.running.run_request import Request
+    from idumb.app.running.admission import Request
 
     return editor.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
 
@@ -65,7 +65,7 @@ def take_command(services: options.Container, task: str, by: str | None, **flags
     changed stays as you have it. Correct the work, then `idumb submit` judges it; `idumb give-up` takes it out again.
     """
     from idumb.app import editor
-    from idumb.app.running.run_request import Request
+    from idumb.app.running.admission import Request
 
     return editor.take(services, task, by or user_folders.user_name(), Request("", **flags))
 
@@ -84,7 +84,7 @@ def submit_command(services: options.Container, task: str, say: str, **flags: An
     with 0 if the task is accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
     """
     from idumb.app import editor
-    from idumb.app.running.run_request import Request
+    from idumb.app.running.admission import Request
 
     return editor.submit(services, task, Request("", **flags), say)
 

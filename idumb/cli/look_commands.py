@@ -189,9 +189,9 @@ def log_command(
     phase = phase or of_phase
     with options.services(initialised=False) as services:
         if workflow is not None:
-            from idumb.app.workflows import definitions
+            from idumb.app import workflows
 
-            newest = definitions.status(services, workflow).data["runs"][-1]["phase"]
+            newest = workflows.status(services, workflow).data["runs"][-1]["phase"]
             phase = phase or newest
         if not follow:
             return event_history.list_events(services, phase=phase, **filters)

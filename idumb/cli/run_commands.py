@@ -39,7 +39,7 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
         with options.services() as services:
             return next_task.prepare(services, arguments.phase_id(phase, services.root))
     from idumb.app.running import dry_run, execute_phase, resume
-    from idumb.app.running.run_request import Request
+    from idumb.app.running.admission import Request
 
     with options.services(progress=True) as services:
         request = Request(arguments.phase_id(phase, services.root), **flags)
@@ -70,13 +70,13 @@ def resume_command(
     something outside it, such as a service that a check needs; with --retry-failed, tasks without work are built.
     """
     from idumb.app.running import ended_run
-    from idumb.app.running.run_request import Request
 
-    request = Request(arguments.phase_id(phase, services.root), command="resume", **flags)
-    if not (judge or guidance) and (nothing := ended_run.answer(services, request.phase, judged=request.verify)):
+    phase = arguments.phase_id(phase, services.root)
+    if not (judge or guidance) and (nothing := ended_run.answer(services, phase, judged=flags["verify"])):
         return nothing
-    from idumb.app.running import resume  # it loads the engine
+    from idumb.app.running import admission, resume  # they load the engine
 
+    request = admission.Request(phase, command="resume", **flags)
     again = resume.Retry(retry_failed, judge=judge, guidance=guidance.strip(), who=user_folders.user_name())
     return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
@@ -98,7 +98,7 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
     With --dry-run, everything runs in a copy of the working tree, under the same approval.
     """
     from idumb.app.running import dry_run, execute_phase
-    from idumb.app.running.run_request import Request
+    from idumb.app.running.admission import Request
 
     path = arguments.step_plan_path(file, services.root)
     phase = arguments.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
@@ -127,7 +127,7 @@ def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], *
     which files changed.
     """
     from idumb.app.running import execute_phase, resume
-    from idumb.app.running.run_request import Request
+    from idumb.app.running.admission import Request
     from idumb.domain.plans import new_task
     from idumb.domain.plans.new_task import QuickRequest
 

@@ -34,36 +34,36 @@ workflow_command = options.Group(
 @options.command("list", group=workflow_command, opens=options.ANYWHERE)
 def list_workflows_command(services: options.Container) -> Result:
     """List the workflows that can run here."""
-    from idumb.app.workflows import definitions
+    from idumb.app import workflows
 
-    return definitions.listing(services)
+    return workflows.listing(services)
 
 
 @options.command("show", group=workflow_command, opens=options.ANYWHERE)
 @click.argument("name")
 def show_command(services: options.Container, name: str) -> Result:
     """Show a workflow with its inputs and steps."""
-    from idumb.app.workflows import definitions
+    from idumb.app import workflows
 
-    return definitions.show(services, name)
+    return workflows.show(services, name)
 
 
 @options.command("check", group=workflow_command, opens=options.ANYWHERE)
 @click.argument("name")
 def check_command(services: options.Container, name: str) -> Result:
     """Check a workflow and print every finding."""
-    from idumb.app.workflows import definitions
+    from idumb.app import workflows
 
-    return definitions.check(services, name)
+    return workflows.check(services, name)
 
 
 @options.command("status", group=workflow_command, opens=options.READS)
 @click.argument("name", required=False)
 def status_command(services: options.Container, name: str | None) -> Result:
     """Show the runs of a workflow, the run of a phase, or all runs."""
-    from idumb.app.workflows import definitions
+    from idumb.app import workflows
 
-    return definitions.status(services, name)
+    return workflows.status(services, name)
 
 
 @options.command("run", group=workflow_command, text="run.ended")
@@ -80,12 +80,12 @@ def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags:
     """
     if not (name or source):
         raise click.UsageError("Name a workflow, or --from HANDOFF.")
+    from idumb.app import workflows
     from idumb.app.running import resume
-    from idumb.app.running.run_request import Request
-    from idumb.app.workflows import start
+    from idumb.app.running.admission import Request
 
     given = arguments.pairs("--input", inputs)
     with options.services(progress=True) as services:
         request = Request("", command="workflow", **flags)
-        result = start.run(services, name, given, request, source=source, who=user_folders.user_name())
+        result = workflows.run(services, name, given, request, source=source, who=user_folders.user_name())
         return resume.ask_and_resume(services, request, result)

@@ -1,4 +1,4 @@
-"""What a run must satisfy before it starts or continues. Nothing is changed here."""
+"""What a command that runs tasks asks for, and what must hold before its run starts or continues. Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from idumb.app.contract import carried_tasks, contract_versions, loading, plan_c
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
-from idumb.app.running.run_request import Request
 from idumb.app.verify import outside_work
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, wording
@@ -18,6 +17,31 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import COMPLETED, RunState
+from idumb.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `execute-phase`; None means that the configuration decides.
+
+    With `in_place`, only a person works, in the user's own tree, so that no checkout is needed.
+    """
+
+    phase: str
+    approve: tuple[str, ...] = ()
+    mode: str | None = None
+    max_attempts: int | None = None
+    on_deviation: str | None = None
+    verify: bool = True
+    force: bool = False
+    branch: str | None = None
+    accept_git: tuple[str, ...] = ()
+    approval: str | None = None
+    deterministic: bool = False
+    accept_changed: bool = False
+    command: str = "execute-phase"
+    rehearsal: bool = False
+    in_place: bool = False
 
 
 def admit(services: Services, request: Request) -> Contract:

@@ -15,8 +15,8 @@ from idumb.app.core import questions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.running import resume, task_overrides
+from idumb.app.running.admission import Request
 from idumb.app.running.resume import Retry
-from idumb.app.running.run_request import Request
 from idumb.domain import failures, outcome, wording
 from idumb.domain.action import REASON, Action
 from idumb.domain.errors import InputError, Refusal

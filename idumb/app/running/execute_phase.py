@@ -9,7 +9,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
-from idumb.app.running.run_request import Request
+from idumb.app.running.admission import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import finding

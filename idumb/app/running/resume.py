@@ -12,7 +12,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.review import ask_consent
 from idumb.app.running import ended_run
-from idumb.app.running.run_request import Request
+from idumb.app.running.admission import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome

@@ -16,7 +16,7 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
 from idumb.app.engine import moves, runner
 from idumb.app.running import admission
-from idumb.app.running.run_request import Request
+from idumb.app.running.admission import Request
 from idumb.app.session import failure_report, next_steps, operation, remember
 from idumb.app.verify import phase_evidence, verify_work
 from idumb.app.worktree import final_state, preconditions, rewritten, task_base

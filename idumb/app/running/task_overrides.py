@@ -13,7 +13,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.running import run_lifecycle
-from idumb.app.running.run_request import Request
+from idumb.app.running.admission import Request
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.worktree import exposed_secrets, kept_work, preconditions, rewritten
 from idumb.domain import outcome, paths, wording

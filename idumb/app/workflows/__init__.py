@@ -1,1 +1,0 @@
-"""Workflows: their definitions, the start of a run, and the state of runs."""
