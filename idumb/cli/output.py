@@ -119,8 +119,7 @@ def as_line(value: Mapping[str, Any]) -> str:
 
 def shown(text: str) -> str:
     """Return text for a terminal, without known secrets and with harmful characters as escapes."""
-    text = _redactors[0]().redact(text) if _redactors else text
-    return escaping.show(text)
+    return escaping.show(redacted(text))
 
 
 def write(stream: Any, text: str) -> None:

@@ -142,9 +142,8 @@ def _refusal(data: Data, width: int | None) -> str:
         body.pop()
         hidden += 1
     more = [f"  and {hidden} more (--json has all)"] if hidden else []
-    findings = [line for item in data["findings"] for line in phrases.finding(item)]
     lines = [*head, *body, *more, *advice]
-    return phrases.whole([*findings, *(lines if width is None else _wrapped(lines, width))])
+    return phrases.whole([*phrases.findings(data["findings"]), *(lines if width is None else _wrapped(lines, width))])
 
 
 def _height(lines: Sequence[str], width: int) -> int:

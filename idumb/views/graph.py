@@ -101,13 +101,13 @@ def _branch(contract: Contract, condition: str, task_id: str) -> str:
 
 
 def _node(node: str, task_id: str, title: str, status: str | None) -> str:
-    label = f"{label_text(task_id)}: {label_text(phrases.clip(markup.one_line(title), _LABEL_WIDTH))}"
+    label = f"{_label_text(task_id)}: {_label_text(phrases.clip(markup.one_line(title), _LABEL_WIDTH))}"
     if status is None:
         return f'    {node}["{label}"]'
     return f'    {node}["{label}<br/>{status}"]:::{status}'
 
 
-def label_text(text: str) -> str:
+def _label_text(text: str) -> str:
     """Return foreign text for a quoted label, with quotes, tags, directives and Markdown escaped."""
     return markup.one_line(text).translate(_ENTITIES)
 

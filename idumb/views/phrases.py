@@ -19,15 +19,16 @@ _WIDTH = 160
 _RULE = "-" * 72
 _FEW = 5  # subjects on one line
 _CONFLICTS = 6  # files whose commands are shown
-_DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "fix"))  # shown label, JSON key
 
 
-def finding(row: Data) -> list[str]:
-    """Return `path:line: severity: message [code]`, then what was found, what is accepted, and the fix."""
-    place = f"{row['path']}:{row['line']}"
-    lines = [f"{place}: {row['severity']}: {row['message']} [{row['code']}]"]
-    details = [(label, str(row[key])) for label, key in _DETAILS if row.get(key)]
-    return lines + [f"    {label + ':':<9} {clip(text, _WIDTH)}" for label, text in details]
+def findings(rows: Iterable[Data]) -> list[str]:
+    """Return of each `path:line: severity: message [code]`, then what was found, what is accepted, and the fix."""
+    lines: list[str] = []
+    for row in rows:
+        lines.append(f"{row['path']}:{row['line']}: {row['severity']}: {row['message']} [{row['code']}]")
+        details = (name for name in ("found", "accepted", "fix") if row.get(name))
+        lines += [f"    {name + ':':<9} {clip(str(row[name]), _WIDTH)}" for name in details]
+    return lines
 
 
 def uncommitted(data: Data) -> list[str]:
@@ -44,6 +45,11 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ", widest: int = sys
     """Return rows as lines, padding each cell to its column, at most to the `widest`, except the last."""
     widths = [min(widest, max(map(len, column))) for column in zip(*rows, strict=True)]
     return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def table(heading: str, rows: Sequence[Sequence[str]], widest: int = sys.maxsize) -> list[str]:
+    """Return an empty line, the heading and the rows; nothing without rows."""
+    return ["", heading, *columns(rows, widest=widest)] if rows else []
 
 
 def outline(data: Data, indent: str = "  ") -> list[str]:

@@ -70,7 +70,7 @@ def list_letters(data: phrases.Data) -> phrases.Lines:
         )
         for letter in data["dead_letters"]
     ]
-    return [*phrases.columns(rows, ""), *phrases.commands({"next": ["idumb dlq show ID"]})]
+    return [*phrases.columns(rows, ""), "Next: idumb dlq show ID"]
 
 
 def show_letter(data: phrases.Data) -> phrases.Lines:

@@ -23,8 +23,10 @@ def watch(data: phrases.Data) -> phrases.Lines:
 
 
 def everything(data: phrases.Data) -> phrases.Lines:
-    events = ["", "Newest events:", *phrases.columns(look.events(data["events"]))] if data["events"] else []
-    return [*status.status(data["status"]).splitlines(), *events]
+    return [
+        *status.status(data["status"]).splitlines(),
+        *phrases.table("Newest events:", look.events(data["events"])),
+    ]
 
 
 def metrics(data: phrases.Data) -> phrases.Lines:

@@ -12,7 +12,7 @@ def plan_phase(data: phrases.Data) -> phrases.Lines:
     """Return findings and objections to the last draft, and the path of the plan or the draft."""
     if data.get("prompt"):
         return ["Nothing was run or written.", *phrases.ruled(data["prompt"])]
-    lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
+    lines = phrases.findings(data["findings"])
     lines += [f"plan-checker: {text}" for text in data["objections"]]
     lines += [""] if lines else []
     rounds = f" in {phrases.counted(data['rounds'], 'round')}" if data["rounds"] else ""
@@ -25,7 +25,7 @@ def plan_phase(data: phrases.Data) -> phrases.Lines:
 
 def new(data: phrases.Data) -> phrases.Lines:
     """Return the findings, and the written plan with its new tasks."""
-    lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
+    lines = phrases.findings(data["findings"])
     if data["written"]:
         lines.append(f"Wrote {wording.listed(data['tasks'])} to {data['path']}.")
     return lines
@@ -111,7 +111,7 @@ def verbose(data: phrases.Data) -> phrases.Lines:
 
 
 def _findings(data: phrases.Data) -> list[str]:
-    lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
+    lines = phrases.findings(data["findings"])
     lines += [""] if lines else []
     lines.append(f"Phase {data['phase']}: {_tasks(data)}{_summed(data)}.")
     return [*lines, *(f"  {line}" for line in phrases.uncommitted(data))]

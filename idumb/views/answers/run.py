@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from idumb.domain import outcome, wording
 from idumb.domain.settings import REPORTS_NONE
@@ -189,8 +189,8 @@ def _rehearsed(data: phrases.Data) -> str:
     lines = [f"Dry run of phase {data['phase']}: {_ENDS.get(data['outcome'], data['outcome'])}. Nothing was changed."]
     lines += [f"Reason: {data['reason']}"] if data.get("reason") else []
     lines += ["", "Tasks:", *phrases.columns([_rehearsed_task(row) for row in rehearsal["tasks"]])]
-    lines += _part("Not rehearsed:", [(row["task"], row["why"]) for row in rehearsal["not_rehearsed"]])
-    lines += _part("Would commit:", [(row["task"], row["subject"]) for row in rehearsal["would_commit"]])
+    lines += phrases.table("Not rehearsed:", [(row["task"], row["why"]) for row in rehearsal["not_rehearsed"]])
+    lines += phrases.table("Would commit:", [(row["task"], row["subject"]) for row in rehearsal["would_commit"]])
     record = data.get("verification")
     lines += ["", phrases.verification(record), *phrases.weaker(record)] if record else []
     if not rehearsal["files"]:
@@ -199,16 +199,12 @@ def _rehearsed(data: phrases.Data) -> str:
         (file["change"], file["path"], phrases.line_counts(file["added"], file["removed"]))
         for file in rehearsal["files"]
     ]
-    lines += _part(f"{phrases.counted(len(rows), 'file')} would change:", rows)
+    lines += phrases.table(f"{phrases.counted(len(rows), 'file')} would change:", rows)
     return phrases.whole([*lines, *phrases.commands(data), ""]) + str(rehearsal["diff"])
 
 
 def _rehearsed_task(row: phrases.Data) -> tuple[str, ...]:
     return (row["id"], row["status"], phrases.clip(row["title"], 50), phrases.clip(row["why"], 70))
-
-
-def _part(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    return ["", heading, *phrases.columns(rows)] if rows else []
 
 
 def _prepared(data: phrases.Data) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from idumb.system import escaping
@@ -97,8 +97,8 @@ def upcoming(view: Mapping[str, Any]) -> str:
     if row is None:
         return _ended(lines)
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
-    lines += _listed("Can run now:", [(t["id"], t["title"]) for t in row["next"]])
-    lines += _listed("Not yet:", [(t["id"], t["title"], phrases.why(t)) for t in row["others"]])
+    lines += phrases.table("Can run now:", [(t["id"], t["title"]) for t in row["next"]], _WIDEST)
+    lines += phrases.table("Not yet:", [(t["id"], t["title"], phrases.why(t)) for t in row["others"]], _WIDEST)
     held = _blocked(row)
     lines += ["", "Blocked:", *held] if held else []
     if row["more"]:
@@ -123,10 +123,6 @@ def _closing(view: Mapping[str, Any]) -> list[str]:
     if following["command"] is None:
         return [f"Next: {following['why']}"]
     return [f"Next: {following['command']}  ({following['why']})"]
-
-
-def _listed(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    return ["", heading, *phrases.columns(rows, widest=_WIDEST)] if rows else []
 
 
 def _ended(lines: list[str]) -> str:

@@ -12,7 +12,7 @@ def list_workflows(data: phrases.Data) -> phrases.Lines:
         for row in data["workflows"]
     ]
     lines = phrases.columns(rows, "") if rows else ["There are no workflows."]
-    return [*lines, *phrases.commands({"next": ["idumb workflow show NAME"]})]
+    return [*lines, "Next: idumb workflow show NAME"]
 
 
 def _note(row: phrases.Data) -> str:
@@ -31,8 +31,7 @@ def show(data: phrases.Data) -> phrases.Lines:
         lines += ["", f"{phase['title']}:"]
         lines += [line for step in phase["steps"] for line in _step(step)]
     required = [f"--input {v['name']}=VALUE" for v in data["inputs"] if "default" not in v]
-    command = " ".join(["idumb workflow run", data["name"], *required])
-    return [*lines, *phrases.commands({"next": [command]})]
+    return [*lines, " ".join(["Next: idumb workflow run", data["name"], *required])]
 
 
 def _input(value: phrases.Data) -> str:
@@ -54,15 +53,14 @@ def _step(step: phrases.Data) -> list[str]:
 
 
 def check(data: phrases.Data) -> phrases.Lines:
-    lines = [line for item in data["findings"] for line in phrases.finding(item)]
     warnings = len(data["findings"]) - data["errors"]
     counts = f"{phrases.counted(data['errors'], 'error')}, {phrases.counted(warnings, 'warning')}"
-    return [*lines, f"{data['path']}: {counts}"]
+    return [*phrases.findings(data["findings"]), f"{data['path']}: {counts}"]
 
 
 def status(data: phrases.Data) -> phrases.Lines:
     if not data["runs"]:
-        return ["No workflow has run here.", *phrases.commands({"next": ["idumb workflow list"]})]
+        return ["No workflow has run here.", "Next: idumb workflow list"]
     lines: list[str] = []
     for row in data["runs"]:
         pinned = {"same": "", "changed": ", the definition changed since", "gone": ", the definition is gone"}
