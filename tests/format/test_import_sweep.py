@@ -243,6 +243,13 @@ def test_subtasks_wait_for_what_their_parent_needs_and_ids_are_compared_as_texts
     ]
 
 
+def test_a_key_of_a_json_task_that_states_what_the_tool_does_not_know_is_listed() -> None:
+    sub = {"id": 1, "title": "S", "parentId": 7}
+    task = {"id": 7, "title": "A", "blockedBy": [1], "dependsOn": [], "completed": True, "createdAt": "x"}
+    plan = read("tasks.json", lists({**task, "subtasks": [sub]}))
+    assert [why for _, _, why in plan.unread] == ["blockedBy of 7: 1", "completed of 7: true"]
+
+
 def test_packages_wait_for_what_their_sections_name_and_for_nothing_else() -> None:
     text = (
         "# W\n\n## Work Package WP01: A\n\n- [x] T001 a\n\n### Dependencies\n\n- None (WP02 builds on this).\n\n"

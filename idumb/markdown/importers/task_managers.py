@@ -124,6 +124,7 @@ BACKLOG = Format("backlog", forms.bare_id, _is_backlog, _backlog)
 _DONE = frozenset({"done", "completed"})
 _LEFT_OUT = frozenset({"cancelled", "deferred"})
 _STATES = _DONE | _LEFT_OUT | {"pending", "in-progress", "blocked", "review"}
+_READ = ("status", "dependencies", "subtasks")
 _PRIORITIES = {"critical": "critical", "high": "high", "low": "low"}
 
 
@@ -180,6 +181,10 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
     status = (text(row, "status") or "pending").casefold().replace("_", "-")
     if status not in _STATES:
         file.note(line, f"the status {text(row, 'status')} of {id}")
+    for key, value in row.pairs:
+        said = ", ".join(texts(value))
+        if key.value not in _READ and any(forms.in_front_matter(f"{key.value}: {said}")) and said != parent:
+            file.note(file.line_at(key.start), f"{key.value} of {id}: {said}")
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
     return SourceTask(
         id, text(row, "title") or id, details, status in _DONE,
