@@ -13,11 +13,10 @@ from idumb.app.core import run_lookup
 from idumb.domain.settings import CONTROL_OFF
 from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment, Inputs
-from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
 from idumb.gates.controls import Controls
 from idumb.gates.proving import Proving
-from idumb.gates.shell_command import Shell
+from idumb.gates.shell_command import Hints, Shell
 from idumb.git import guarded_files
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import PROOF, PROVE, Checkout

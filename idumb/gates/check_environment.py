@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from idumb.domain import canonical_json
 from idumb.domain.runs.sandbox import is_below
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
-from idumb.gates import changed_programs, toolchains
+from idumb.gates import toolchains
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class CheckEnvironment:
             return ()
         files = toolchains.configuration(self.kept)
         base = self.kept.get("PYTHONUSERBASE", "")
-        return changed_programs.names(command, self.folders("")[0], files, self._inputs.above, self._inputs.since, base)
+        return toolchains.changed(command, self.folders("")[0], files, self._inputs.above, self._inputs.since, base)
 
     def _new_folder(self) -> str:
         """Return the path of the private folders of the next check."""

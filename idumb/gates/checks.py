@@ -13,16 +13,17 @@ from idumb.domain import canonical_json, wording
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import NOT_RUN, Evidence
-from idumb.gates import conditions
+from idumb.gates import conditions, shell_command
+from idumb.gates.proving import prepared_by, require_prepared
 from idumb.gates.shell_command import NO_PROOF, NOT_FOUND, Shell
 from idumb.lazy_dataclass import dataclass
 from idumb.system import child_process, process_end, process_tree
 
 if TYPE_CHECKING:
     from idumb.gates.check_environment import CheckEnvironment, Conditions
-    from idumb.gates.check_words import Hints
     from idumb.gates.controls import Controls
     from idumb.gates.proving import Proving, Sandbox
+    from idumb.gates.shell_command import Hints
 
 _MOST_OF_COMMAND = 40
 """Characters of a command in a reason that a report lists."""
@@ -120,13 +121,11 @@ class ShellChecks:
         tree = made.tree
         if tree is None or self.proving is None:
             return made
-        from idumb.gates import check_words
-
-        made = check_words.with_extras(made, self.proving)
+        made = shell_command.with_extras(made, self.proving)
         if os.path.dirname(root) in made.output:  # people know paths of their own
-            made = dataclasses.replace(made, output=check_words.with_own_paths(made.output, root))
+            made = dataclasses.replace(made, output=shell_command.with_own_paths(made.output, root))
         if made.result in evidence.BROKEN and self.hints is not None:
-            made = check_words.with_hints(made, self.hints.of(made, environment, self.proving))
+            made = shell_command.with_hints(made, self.hints.of(made, environment, self.proving))
         if changed := self.proving.restore():
             made = self._with_changed(made, changed, tree)
         return dataclasses.replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
@@ -138,10 +137,9 @@ class ShellChecks:
         do later checks, which may use what it made of the changed files.
         """
         from idumb.domain.plans import run_files
-        from idumb.gates import check_words
 
         command = made.command or ""
-        made = check_words.with_changed(made, changed)
+        made = shell_command.with_changed(made, changed)
         if made.passed and (run_files.rewritten(command, changed) or any(self.is_work(tree, path) for path in changed)):
             return dataclasses.replace(made, result=evidence.FAILED)
         line = wording.one_line(command)
@@ -164,16 +162,14 @@ class ShellChecks:
         return proving.root, variables, (*proving.provided, *proving.prepared)
 
     def _prepare_tree(self, proving: Proving, variables: Mapping[str, str]) -> None:
-        from idumb.gates import preparation
-
         if not self._prepare_identity:
             programs = self.private.variables_of("", proving.root) if self.private is not None else self._environment
-            self._prepare_identity = preparation.identity(self.prepare, programs)
+            self._prepare_identity = prepared_by(self.prepare, programs)
 
         def run() -> None:
             for command in self.prepare:
                 self.note(f"Installing what checks need: {command}")
-                preparation.require(self._installed(command, proving.root, variables))
+                require_prepared(self._installed(command, proving.root, variables))
 
         proving.prepare(self._prepare_identity, run)
 

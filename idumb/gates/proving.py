@@ -1,9 +1,24 @@
-"""What checks need of the working tree that shows a tree, and of the sandbox around them."""
+"""What checks need of the working tree that shows a tree, of the sandbox around them, and of `checkout.prepare`.
+
+The commands of `checkout.prepare` install what checks need.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+from idumb.domain.errors import Refusal
+from idumb.domain.proof.evidence import Evidence
+from idumb.gates import toolchains
+
+CODE = "checkout.prepare"
+_OWN = frozenset({"HOME", "TMPDIR", "TMP", "TEMP", "PYTHONPYCACHEPREFIX"})
+"""Variables that differ for each command."""
+_MOST_OUTPUT = 2000
 
 
 class Proving(Protocol):
@@ -47,3 +62,48 @@ class Sandbox(Protocol):
 
     def limited(self, root: str, variables: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
         """Return the arguments before those of a check in `root`, and the level in words."""
+
+
+def prepared_by(commands: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return what decides the result besides the files of the tree: the commands, and the toolchain that they use."""
+    import shutil  # it loads all compressors
+
+    names = {word for command in commands for word in _words(command) if "/" not in word}
+    programs = {name: shutil.which(name, path=environment.get("PATH", os.defpath)) for name in sorted(names)}
+    facts = [
+        list(commands),
+        {name: value for name, value in sorted(environment.items()) if name not in _OWN},
+        {name: _facts(path) for name, path in programs.items() if path is not None},
+        [_facts(path) for path in toolchains.configuration(environment)],
+    ]
+    return json.dumps(facts)
+
+
+def require_prepared(result: Evidence) -> None:
+    """Refuse, with code `checkout.prepare`, if a command of `checkout.prepare` failed."""
+    if result.passed:
+        return
+    output = result.output.strip()[-_MOST_OUTPUT:]
+    how = f"exit {result.exit_code}" if result.exit_code is not None else result.result
+    raise Refusal(
+        CODE,
+        f"No check could run, because `{result.command}` (checkout.prepare) failed: {how}\n{output}",
+        hint="Correct checkout.prepare in .idumb/config.yaml, or the files that it reads, then run the command again. "
+        "If it needs your HOME, set checks.home to user",
+        details={"command": result.command, "output": output},
+    )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+def _facts(path: str) -> list[object]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return [path]
+    return [os.path.realpath(path), status.st_size, status.st_mtime_ns]

@@ -1,20 +1,29 @@
-"""The gates of stages `step` and `post`, in the order of the table. A gate is loaded only if it concerns the change."""
+"""The gates of stages `step` and `post`, in the order of the table. A gate is loaded only if it concerns the change.
+
+A built-in gate runs within its time: the deadline is compared before each file that it reads, because what runs in this
+process cannot be stopped halfway. Whatever goes wrong inside it is a value: evidence that is no pass.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
+from idumb.domain.errors import IdumbError
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import gate_table
-from idumb.domain.proof.gate import NEVER, Deadline, Inputs, Judged
+from idumb.domain.proof import evidence, gate_table
+from idumb.domain.proof.evidence import GATE, Evidence
+from idumb.domain.proof.gate import NEVER, Deadline, Inputs, Judged, OutOfTimeError
 from idumb.domain.proof.symbols import Definitions
-from idumb.gates import bounded
 
 Judge = Callable[[Inputs], Judged | None]
+_Given = ParamSpec("_Given")
+_Returned = TypeVar("_Returned")
 
 
 class StepGate(NamedTuple):
@@ -47,15 +56,15 @@ class StepGates:
         judged = [(gate.name, self._judged(gate, inputs)) for gate in GATES if gate.applies(inputs)]
         for name in inputs.asked:
             if name not in gate_table.KNOWN and _runs(name, inputs):
-                from idumb.gates.project import own
+                from idumb.gates import own_gate
 
-                judged.append((name, own.judge(name, inputs)))
+                judged.append((name, own_gate.judge(name, inputs)))
         return [(name, result) for name, result in judged if result is not None]
 
     def _judged(self, gate: StepGate, inputs: Inputs) -> Judged | None:
         limits_commands = gate.name in gate_table.WITH_COMMANDS
         deadline = NEVER if limits_commands else Deadline.after(inputs.seconds(gate.name), self._now)
-        return bounded.judge(gate.name, gate.load, inputs, deadline)
+        return _bounded(gate.name, gate.load, inputs, deadline)
 
     def can_read(self, path: str) -> bool:
         """Return whether the symbols of a file can be found, by its name."""
@@ -66,6 +75,64 @@ class StepGates:
         from idumb.gates import python_source
 
         return python_source.definitions(path, data)
+
+
+def _bounded(
+    name: str, load: Callable[[], Callable[[Inputs], Judged | None]], inputs: Inputs, deadline: Deadline
+) -> Judged | None:
+    """Return what the gate that `load` returns says, or evidence that it had no time, or has an error at a file.
+
+    Raises only an interruption, or what the repository or a command refused.
+    """
+    sides = ((change.path, entry) for change in inputs.changes for entry in (change.old, change.new))
+    paths: dict[object, str] = {entry: path for path, entry in sides if entry is not None}
+    judged = ""
+
+    def timed(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
+        def call(*given: _Given.args, **named: _Given.kwargs) -> _Returned:
+            nonlocal judged
+            file: object = given[0]
+            judged = file if isinstance(file, str) else paths.get(file, judged)
+            if deadline.passed:
+                words = f"not judged within {deadline.seconds:.0f}s. Split the task, or set `timeout` of the gate"
+                raise OutOfTimeError(words)
+            return function(*given, **named)
+
+        return call
+
+    try:
+        return load()(
+            dataclasses.replace(inputs, read=timed(inputs.read), entry=timed(inputs.entry), before=timed(inputs.before))
+        )
+    except OutOfTimeError as expired:
+        return _no_pass(name, evidence.TIMED_OUT, f"{judged} was {expired}")
+    except IdumbError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - whatever is wrong in a gate, the work must not be lost to it
+        return _no_pass(name, evidence.ERRORED, _words(name, problem, judged))
+
+
+def _words(name: str, problem: Exception, path: str) -> str:
+    """Return what a report about the error must have, and how to continue without the gate."""
+    frame = traceback.extract_tb(problem.__traceback__)[-1]
+    module = "/".join(frame.filename.split("/")[-2:])
+    at = f", when it judged {path}" if path else ""
+    return (
+        f"an error in the gate, not in the work{at}: {type(problem).__name__}: {problem} ({module}:{frame.lineno})."
+        f" Report this line and the file to the authors of idumb. {_without(name)}"
+    )
+
+
+def _without(name: str) -> str:
+    row = gate_table.of_name(name)
+    if row is not None and row.lowest == 0:
+        return f"Until it is fixed, `gates: {{{row.name}: {{level: 0}}}}` continues without the gate."
+    return "Until it is fixed, omit the gate from the configuration."
+
+
+def _no_pass(name: str, result: str, words: str) -> Judged:
+    row = gate_table.of_name(name)
+    return Judged(proofs=(Evidence(f"{GATE}{name}", name if row is None else row.summary, result, output=words),))
 
 
 def _runs(name: str, inputs: Inputs) -> bool:
@@ -92,11 +159,11 @@ def _asked_or_strict(name: str, inputs: Inputs) -> bool:
 
 
 GATES: tuple[StepGate, ...] = (
-    StepGate(gate_table.NON_GOALS, _has_non_goals, "non_goals"),
+    StepGate(gate_table.NON_GOALS, _has_non_goals, "limits", "non_goals"),
     StepGate(gate_table.SYNTAX, _has_parsed_files, "syntax"),
-    StepGate(gate_table.TYPES, partial(_runs, gate_table.TYPES), "project.checkers", "types"),
-    StepGate(gate_table.LINT, partial(_runs, gate_table.LINT), "project.checkers", "lint"),
-    StepGate(gate_table.SIZE, _has_limits, "size"),
+    StepGate(gate_table.TYPES, partial(_runs, gate_table.TYPES), "checkers", "types"),
+    StepGate(gate_table.LINT, partial(_runs, gate_table.LINT), "checkers", "lint"),
+    StepGate(gate_table.SIZE, _has_limits, "limits", "size"),
     StepGate(gate_table.SPECIFICATION, partial(_asked_or_strict, gate_table.SPECIFICATION), "specification"),
     StepGate(gate_table.DESIGN, partial(_asked_or_strict, gate_table.DESIGN), "design"),
     StepGate(gate_table.CHANGE_CLASS, lambda inputs: inputs.task.change is not None, "change_class"),

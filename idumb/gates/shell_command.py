@@ -1,21 +1,36 @@
-"""Runs one command string with `/bin/sh -c` and says what its end proves."""
+"""Runs one command string with `/bin/sh -c`, and says what its end proves.
+
+Besides its output, the evidence says what a check had besides the tree, what it changed or may need.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from idumb.domain import paths, project_files, wording
 from idumb.domain.plans import empty_checks
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.settings import USER_HOME, CheckoutSettings, CheckSettings
 from idumb.lazy_dataclass import dataclass
 from idumb.system import child_process
+
+if TYPE_CHECKING:
+    from idumb.gates.proving import Proving
 
 SHELL = "/bin/sh"
 NOT_FOUND = 127
 _NOT_STARTED = {126: "execute", NOT_FOUND: "find"}
 NO_PROOF = ("precondition", "setup", "rollback of ")
 """Subjects of commands that prepare or undo work and prove nothing about it."""
+_HOME = ("~/", "$HOME", "${HOME")
+_TMPDIR = ("$TMPDIR", "${TMPDIR")
+_LACKING = ("not found", "cannot find", "could not find", "cannot resolve", "could not resolve", "no module named")
+_MISSING = (*_LACKING, "no such file", "does not exist", "cannot open")
+_NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +99,112 @@ def _judged(asked: Evidence, finished: child_process.Finished, output: str) -> t
         is_invariant = "invariant" in asked.subject.split(" ")
         return evidence.UNPROVEN if is_invariant else evidence.FAILED, no_tests
     return evidence.PASSED, finished.words()
+
+
+class Hint(NamedTuple):
+    """What a failed check may need: a `sentence` for its output, and the same in short."""
+
+    sentence: str
+    may_need: str
+
+
+class Hints(NamedTuple):
+    """What is known when a check fails: the configuration, and the `ignored` paths of the user's working tree."""
+
+    checks: CheckSettings = CheckSettings()
+    checkout: CheckoutSettings = CheckoutSettings()
+    ignored: Callable[[], Iterable[str]] = tuple
+
+    def of(self, made: Evidence, environment: Mapping[str, str], proving: Proving) -> Iterator[Hint]:
+        """Yield what the check may need, because its command or output names it; `environment` is its own."""
+        yield from (Hint(words, words) for words in proving.missing)
+        home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
+        is_private = bool(home) and os.path.dirname(home) == os.path.dirname(temporary)
+        if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
+            line = project_files.adding("checks", self.checks, {"home": USER_HOME})
+            yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
+        if _has(made.command or "", _TMPDIR) or _lacks(made.output, temporary):
+            fix = "let the check make the file itself"
+            words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
+            yield Hint(words, f"a file in your TMPDIR: {fix}")
+        if named := _named(made, [*self._absent(proving.root)]):
+            line = project_files.adding("checkout", self.checkout, {"provide": named})
+            names, verb = wording.listed(named), "is" if len(named) == 1 else "are"
+            fix = f"commit it if it is work, or {line}"
+            yield Hint(
+                f"git ignores {names}, which {verb} not in the tree. If this check needs it, {fix}", f"{names}: {fix}"
+            )
+
+    def _absent(self, root: str) -> Iterator[str]:
+        """Yield the user's ignored paths that are not in the tree of the check."""
+        for name in self.ignored():
+            path = name.rstrip("/")
+            if path.rpartition("/")[2] in _NEVER or paths.matches_any(name, paths.OWN_FILES):
+                continue
+            if not os.path.lexists(os.path.join(root, path)):
+                yield path
+
+
+def _lacks(output: str, folder: str) -> bool:
+    """Return whether a line says that something in a folder is missing; pytest names its own folders in TMPDIR."""
+    return any(f"{folder}/" in line and _has(line.lower(), _MISSING) for line in output.splitlines())
+
+
+def _has(text: str, parts: Iterable[str]) -> bool:
+    return any(part in text for part in parts)
+
+
+def _named(made: Evidence, absent: Sequence[str]) -> list[str]:
+    """Return the paths that a failed check names; tools name a missing package or program, not its folder."""
+    words = f"{made.command}\n{made.output}"
+    named = [path for path in absent if _names(words, path)]
+    if named or not (made.result == evidence.ERRORED or _has(made.output.lower(), _LACKING)):
+        return named
+    return [path for path in absent if path.rpartition("/")[2] in project_files.FOLDERS]
+
+
+def _names(words: str, path: str) -> bool:
+    """Return whether words name a path as a whole, or a folder by its last name."""
+    parts = "".join(c if c.isalnum() or c in "./_-" else " " for c in words).split()
+    last = path.rpartition("/")[2]
+    return any(part == path or part.startswith((f"{path}/", f"{path}.", f"{last}/")) for part in parts)
+
+
+def with_hints(made: Evidence, hints: Iterable[Hint]) -> Evidence:
+    """Return evidence with hints below its output."""
+    given = tuple(hints)
+    if not given:
+        return made
+    lines = "".join(f"\n[{hint.sentence}]" for hint in given)
+    output = f"{made.output.rstrip()}{lines}".lstrip()
+    return dataclasses.replace(made, output=output, may_need="; ".join(hint.may_need for hint in given))
+
+
+def with_extras(made: Evidence, proving: Proving) -> Evidence:
+    """Return evidence that names what the check had besides the tree."""
+    weaker, locations = [*made.weaker], [*made.locations]
+    if provided := proving.provided:
+        weaker.append(f"may use {wording.listed(provided)}, which the commit does not hold (checkout.provide)")
+    if cached := proving.cached:
+        weaker.append(f"may use {wording.listed(cached)}, which checks of earlier tasks left (checkout.cache)")
+    if prepared := proving.prepared:
+        locations.append(f"{wording.listed(prepared)} <- checkout.prepare")
+    return dataclasses.replace(made, weaker=tuple(weaker), locations=tuple(locations))
+
+
+def with_changed(made: Evidence, changed: Sequence[str]) -> Evidence:
+    """Return evidence that names the files of the tree that the check changed."""
+    note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
+    return dataclasses.replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))
+
+
+def with_own_paths(output: str, root: str) -> str:
+    """Return output that names the working tree `root` and what is beside it as a reader in his own tree would."""
+    beside = os.path.dirname(root)
+    if beside not in output:
+        return output
+    first, *others = output.replace(f"{root}/", "").split(root)
+    for part in others:
+        is_longer = part[:1].isalnum() or part[:1] in {"_", ".", "-"}  # another folder, whose name begins alike
+        first += f"{root if is_longer else '.'}{part}"
+    return first.replace(f"{beside}/", "../")

@@ -1,12 +1,19 @@
-"""Where toolchains keep their data, so that a check with a private home still finds them.
+"""Where toolchains keep their data, so that a check with a private home finds them, and which programs changed.
 
 Other programs find theirs only if the configuration passes a variable (`environment`) or the home (`checks.home`).
+Programs and packages outside the tree that changed since a run began may be a builder's. Only the times at which files
+changed are compared, which no program can set back without changing the machine's clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+from idumb.domain.plans import commands
+from idumb.system.private_folders import MANIFESTS
 
 BASES: Mapping[str, tuple[str, str]] = {
     "{cache}": ("XDG_CACHE_HOME", ".cache"),
@@ -61,6 +68,13 @@ TOOLCHAINS: tuple[Toolchain, ...] = (
 TRUSTED = "MISE_TRUSTED_CONFIG_PATHS"
 """mise trusts configuration files by their path, and the tree in which a check runs has another one."""
 
+_SYSTEM = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/sbin"})
+"""Folders in which only an administrator installs programs."""
+_ABOVE = (*(name for name in MANIFESTS if name != ".git"), ".cargo/config.toml")
+"""What tools search for in every folder above the tree, and what decides what they run or load then."""
+_MOST = 20
+"""A package manager may install hundreds of programs."""
+
 VARIABLES: tuple[str, ...] = (
     *(variable for variable, _ in BASES.values()),
     *(row.variable for row in TOOLCHAINS),
@@ -105,3 +119,50 @@ def _place(name: str, home: str, environment: Mapping[str, str]) -> str:
             base = environment.get(variable, "")
             return (base if base.startswith("/") else f"{home}/{default}") + name[len(prefix) :]
     return f"{home}/{name}"
+
+
+def changed(
+    command: str, search_path: Sequence[str], files: Iterable[str], above: Iterable[str], since: int, base: str = ""
+) -> tuple[str, ...]:
+    """Return the paths that can decide what `command` runs and that changed after `since`, in nanoseconds.
+
+    These are programs in `search_path`, the packages of its Python and of the folder `base`, programs that the command
+    names by a whole path, `files`, and manifests in the folders `above` the tree.
+    """
+    own = (word for word in commands.read(command).programs if word.startswith("/"))
+    manifests = (f"{folder}/{name}" for folder in above for name in _ABOVE)
+    paths = itertools.chain(own, _programs(search_path, since), _packages(search_path, base), files, manifests)
+    paths_that_changed = dict.fromkeys(path for path in paths if _changed_at(path) > since)
+    return tuple(paths_that_changed)[:_MOST]
+
+
+def _programs(search_path: Sequence[str], since: int) -> Iterator[str]:
+    for folder in search_path:
+        if folder not in _SYSTEM:
+            paths = [f"{folder}/{name}" for name in _list(folder)]
+            yield from [folder] if os.path.islink(folder) else ()
+            yield from (p for p in paths if _changed_at(p) > since and os.path.isfile(p) and os.access(p, os.X_OK))
+
+
+def _packages(search_path: Sequence[str], base: str) -> Iterator[str]:
+    """Yield the folders of packages of the interpreters on PATH, and those below `base`."""
+    programs = (os.path.realpath(f"{folder}/python3") for folder in search_path if folder not in _SYSTEM)
+    prefixes = (os.path.dirname(os.path.dirname(program)) for program in programs if os.path.exists(program))
+    for prefix in (*prefixes, *([base] if base else ())):
+        names_in = _list(f"{prefix}/lib")
+        yield from (f"{prefix}/lib/{name}/site-packages" for name in names_in if name.startswith("python3"))
+
+
+def _list(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _changed_at(path: str) -> int:
+    """Return when a path, or what it leads to, last changed, in nanoseconds; 0 if it leads nowhere."""
+    try:
+        return max(os.lstat(path).st_ctime_ns, os.stat(path).st_ctime_ns)
+    except OSError:
+        return 0

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idumb.gates.project import own
+from idumb.gates import own_gate
 from tests.docs.test_own_adapter import fenced
 from tests.meta import source
 from tests.support import project as projects
@@ -36,7 +36,7 @@ def test_the_example_gate_of_the_page_judges_a_task(
 ) -> None:
     """R-GATE-5. Without the lines in the configuration, the same task passes."""
     install(tmp_path)
-    monkeypatch.setattr(own, "PYTHON", f"PYTHONPATH={tmp_path}:{source.ROOT} {sys.executable}")
+    monkeypatch.setattr(own_gate, "PYTHON", f"PYTHONPATH={tmp_path}:{source.ROOT} {sys.executable}")
     project = projects.create(sandbox, files={"tools/check-licences": "#!/bin/sh\nexit 1\n"})
     (project.folder / "tools/check-licences").chmod(0o755)
     project.repo.git("commit", "-qam", "executable")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from idumb.app.attempt import measure
 from idumb.app.verify import verdict
 from idumb.domain.plans import empty_checks
-from idumb.gates import changed_programs
+from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment
 from idumb.gates.checks import ShellChecks
 from idumb.git.trees import GitTrees
@@ -96,12 +96,12 @@ GUARDS: tuple[Guard, ...] = (
         "an older program on PATH",
         _replace(CheckEnvironment, "folders", _folders_of_user),
     ),
-    Guard("programs are compared", "home", "a program in ~/bin", _replace(changed_programs, "_programs", _nothing)),
+    Guard("programs are compared", "home", "a program in ~/bin", _replace(toolchains, "_programs", _nothing)),
     Guard(
         "the folders above are compared",
         "outside",
         "a module of Node in the home",
-        _replace(changed_programs, "_ABOVE", ()),
+        _replace(toolchains, "_ABOVE", ()),
     ),
     Guard(
         "a check must run a test",

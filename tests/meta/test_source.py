@@ -26,8 +26,7 @@ FORBIDDEN = {
 WITH_A_REASON = {
     # A cache that is beside the hooks git would run: who can write it needs no other way in.
     # A private file for the process that is started next: who can write it could as well change idumb itself.
-    "idumb/gates/project/own.py": {"pickle"},
-    "idumb/gates/project/entry_point.py": {"pickle"},
+    "idumb/gates/own_gate.py": {"pickle"},
     # Through a pair of sockets between idumb and a process that it started; no other process has them.
     # A hint that a person may follow; idumb itself never does.
     "idumb/app/worktree/task_base.py": {"the stash"},

@@ -15,8 +15,7 @@ import idumb
 from idumb.domain.proof import evidence, gate_table, project_checkers
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import GateSettings
-from idumb.gates.project import entry_point
-from idumb.gates.project import own as project_gates
+from idumb.gates import own_gate
 from tests.support import changes
 from tests.support.cases import every
 
@@ -222,7 +221,7 @@ def by_entry_point(
     monkeypatch: pytest.MonkeyPatch, house: Path, name: str, after: Mapping[str, str], *, timed_out: bool = False
 ) -> Evidence | None:
     monkeypatch.setattr(
-        project_gates, "PYTHON", f"PYTHONPATH={house / 'installed'}:{Path(idumb.__file__).parents[1]} {sys.executable}"
+        own_gate, "PYTHON", f"PYTHONPATH={house / 'installed'}:{Path(idumb.__file__).parents[1]} {sys.executable}"
     )
 
     def run(gate: str, command: str, *, before: bool) -> Evidence:
@@ -313,4 +312,4 @@ def test_an_entry_point_of_the_working_tree_is_none_of_the_installed_environment
 
 def test_without_a_gate_in_the_configuration_nothing_runs() -> None:
     assert changes.judge(changes.inputs({"a.rb": "1"}, {"a.rb": "2"})) == {}
-    assert entry_point.GROUP == "idumb.gates"
+    assert own_gate.GROUP == "idumb.gates"

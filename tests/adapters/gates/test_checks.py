@@ -19,9 +19,8 @@ from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import USER_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
-from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
-from idumb.gates.shell_command import Shell
+from idumb.gates.shell_command import Hints, Shell
 from idumb.system import process_tree
 from tests.support.cases import every
 from tests.support.patience import patient

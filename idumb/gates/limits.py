@@ -1,13 +1,18 @@
-"""The gate `non-goals`: no path and no symbol of a non-goal changes, whatever else the task declares."""
+"""The gates `non-goals` and `size`: a change stays within what the plan allows, whatever else the task declares.
+
+`non-goals`: no path and no symbol of a non-goal changes. `size`: the limits of the task, or of its plan.
+"""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from idumb.domain import paths, wording
-from idumb.domain.plans.plan import NonGoal
-from idumb.domain.proof.gate import Inputs, Judged, Violation
+from idumb.domain.plans.plan import Limits, NonGoal
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.gate import Inputs, Judged, LineCounts, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.domain.proof.symbols import Definitions
 from idumb.gates import python_source
@@ -15,7 +20,7 @@ from idumb.gates import python_source
 _LONGEST = 4 * 1024 * 1024
 
 
-def judge(inputs: Inputs) -> Judged:
+def non_goals(inputs: Inputs) -> Judged:
     """Return what changed; formatting counts as a change, because the plan says that nothing changes there."""
     goals = [goal for goal in inputs.plan.non_goals if goal.paths or goal.symbols]
     wrong = [violation for change in inputs.changes for violation in _of_paths(change, goals)]
@@ -78,3 +83,43 @@ def _definitions(inputs: Inputs, change: Change, *, old: bool) -> Definitions | 
         return {}
     data = inputs.read(entry, _LONGEST)
     return None if data is None else python_source.definitions(change.path, data)
+
+
+def size(inputs: Inputs) -> Judged | None:
+    """Return one evidence per limit. Binary files count as files but not as lines."""
+    limits = inputs.task.limits or inputs.plan.limits
+    proofs = () if limits is None else check(limits, inputs.changes, inputs.line_counts())
+    return Judged(proofs=proofs) if proofs else None
+
+
+def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
+    """Return one evidence per declared limit."""
+    proofs: list[Evidence] = []
+    if limits.files is not None:
+        proofs.append(_at_most("limit files", "files", len(changes), limits.files))
+    if limits.lines is not None:
+        proofs.append(_at_most("limit lines", "lines", changed_lines(changes, line_counts), limits.lines))
+    if limits.paths:
+        proofs.append(_inside(limits.paths, changes))
+    return tuple(proofs)
+
+
+def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
+    """Return the number of lines added and removed in the changed files."""
+    counted = (line_counts.get(change.path, (None, None)) for change in changes)
+    return sum((added or 0) + (removed or 0) for added, removed in counted)
+
+
+def _at_most(subject: str, unit: str, count: int, allowed: int) -> Evidence:
+    result = evidence.PASSED if count <= allowed else evidence.FAILED
+    return Evidence(subject, f"at most {allowed} {unit} change", result, output=f"{count} {unit} changed")
+
+
+def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
+    strays = [change.path for change in changes if not paths.matches_any(change.path, allowed)]
+    return Evidence(
+        "limit paths",
+        f"only {', '.join(allowed)} may change",
+        evidence.FAILED if strays else evidence.PASSED,
+        output=f"outside: {wording.listed(strays)}" if strays else f"all {len(changes)} changed paths are allowed",
+    )
