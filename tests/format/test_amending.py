@@ -1,4 +1,4 @@
-"""Amendments are written in every notation, in the right place or not at all."""
+"""Amendments are written in every notation, in the right place or not at all; every other byte of a plan stays."""
 
 from __future__ import annotations
 
@@ -154,3 +154,30 @@ def test_a_very_long_answer_is_truncated_so_that_its_line_fits_into_a_plan() -> 
     data = (HEAD + FORMS["inline"]).encode()
     amended = amendment_writer.amend(data, "case.md", [Amendment(amendment.DECIDE, "x", "*" * 200_000)])
     assert len(amended) < len(data) + 3 * amendment_writer.MOST
+
+
+def test_a_plan_is_written_back_byte_for_byte() -> None:
+    """R-PLAN-1."""
+    read = {name: golden.parsed(name) for name in golden.NAMES}
+    texts = {n: p.text for n, p in read.items() if not any(f.code == "plan.not-utf-8" for f in p.findings)}
+    assert [name for name, text in texts.items() if text.encode() != golden.data(name)] == []
+    assert len(texts) > 350
+
+
+def test_every_span_is_on_its_line_and_inside_its_task() -> None:
+    spans = [
+        (f"{name}, {task.id}, {field}", golden.parsed(name).text, task.span, span)
+        for name, plan in golden.plans().items()
+        for task in plan.tasks
+        for field, span in task.spans.items()
+    ]
+    assert [place for place, _, task, span in spans if not (task and task.start <= span.start <= span.end)] == []
+    assert [place for place, text, _, span in spans if text.count("\n", 0, span.start) + 1 != span.line] == []
+    assert len(spans) > 300
+
+
+def test_a_byte_order_mark_is_kept() -> None:
+    data = b"\xef\xbb\xbf" + golden.data("common-shape")
+    title = plan_of(data).spans["title"]
+    changed = amendment_writer.edited(data.decode(), title.start, title.end, "New")
+    assert changed.encode() == data.replace(b"title: T\n", b"title: New\n")
