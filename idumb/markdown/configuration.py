@@ -179,7 +179,7 @@ class _Whole:
 # Every file of settings
 
 
-def decoded(data: bytes, most: int) -> str:
+def _decoded(data: bytes, most: int) -> str:
     """Return the text of a file. Raises ValueError with the reason if it is too large or not UTF-8."""
     if len(data) > most:
         raise ValueError(f"is larger than {most} bytes")
@@ -192,7 +192,7 @@ def decoded(data: bytes, most: int) -> str:
 def parsed(data: bytes, path: str, most: int, kind: Kind) -> tuple[Node | None, Source]:
     """Return the YAML of a file of settings, and its text with what is wrong in it."""
     try:
-        source = Source(decoded(data, most), path)
+        source = Source(_decoded(data, most), path)
     except ValueError as why:
         source = Source("", path)
         source.report(f"{kind.prefix}.unreadable", 0, why=why, path=path)
@@ -308,7 +308,7 @@ def _prompt(path: str, shown: str) -> str:
     except OSError as problem:
         raise _unusable(shown, problem.strerror or str(problem)) from problem
     try:
-        return decoded(data, _MOST_OF_PROMPT)
+        return _decoded(data, _MOST_OF_PROMPT)
     except ValueError as problem:
         raise _unusable(shown, f"it {problem}") from problem
 

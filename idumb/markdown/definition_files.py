@@ -12,7 +12,7 @@ from idumb.domain.plans import workflow
 from idumb.markdown.syntax.source import Source
 from idumb.system import named_files, user_folders
 
-REPOSITORY, USER, PROGRAM = "repository", "user", "program"
+_REPOSITORY, _USER, _PROGRAM = "repository", "user", "program"
 _LARGEST = 1024 * 1024
 _MOST = 1000
 
@@ -33,11 +33,11 @@ class DefinitionFolders:
         return tuple(sorted(found, key=lambda definition: definition.name))
 
     def _folders(self) -> Iterator[tuple[str, str]]:
-        yield REPOSITORY, os.path.join(self._root, workflow.DEFINITIONS)
-        yield USER, os.path.join(user_folders.configuration(), "workflows")
+        yield _REPOSITORY, os.path.join(self._root, workflow.DEFINITIONS)
+        yield _USER, os.path.join(user_folders.configuration(), "workflows")
         shipped = named_files.shipped_workflows()
         if shipped is not None:
-            yield PROGRAM, shipped
+            yield _PROGRAM, shipped
 
     def _in(self, origin: str, folder: str) -> Iterator[DefinitionFile]:
         try:
@@ -51,7 +51,7 @@ class DefinitionFolders:
             if name == file or name.upper() == "README":
                 continue
             path = os.path.join(folder, file)
-            shown = f"{workflow.DEFINITIONS}/{file}" if origin == REPOSITORY else path
+            shown = f"{workflow.DEFINITIONS}/{file}" if origin == _REPOSITORY else path
             try:
                 data = named_files.read(path, _LARGEST + 1)
                 large = f"it is larger than {_LARGEST} bytes" if len(data) > _LARGEST else ""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from idumb.domain.plans.source_tasks import SourcePlan
     from idumb.domain.runs.state_file import OldFile
 
-PLANNING = ".planning"
-PHASES = f"{PLANNING}/phases"
-ROADMAP = f"{PLANNING}/ROADMAP.md"
+_PLANNING = ".planning"
+PHASES = f"{_PLANNING}/phases"
+ROADMAP = f"{_PLANNING}/ROADMAP.md"
 _LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports the size
 _LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
 

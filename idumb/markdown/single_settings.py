@@ -22,7 +22,7 @@ from idumb.markdown.syntax.source import CONFIG, Place, Source
 from idumb.markdown.syntax.tree import Node
 from idumb.system import child_process, user_folders
 
-Names = tuple[str, ...]
+_Names = tuple[str, ...]
 
 
 # Every setting
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 def every(project: bytes | None, user: bytes | None) -> tuple[Setting, ...]:
     """Return all settings of the project's file and of the user's, in the order of their rows."""
-    own = _of(USER_KEYS, user, user_path(), {"notify": Notify()}, of_user=True)
+    own = _of(_USER_KEYS, user, user_path(), {"notify": Notify()}, of_user=True)
     return (*_of(setting_rows.KEYS, project, configuration.PATH, Settings(), of_user=False), *own)
 
 
@@ -55,7 +55,7 @@ def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
 
 def _of(keys: Mapping[str, Key], data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
     root, source = configuration.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
-    for names, key in leaves(keys):
+    for names, key in _leaves(keys):
         node = None if root is None else tree.find(root, *names)[1]
         is_set = node is not None and not node.is_null
         place = f"{path}:{source.place(node.start)[0]}" if node is not None and is_set else "default"
@@ -77,11 +77,11 @@ def _default(usual: Any, names: tuple[str, ...]) -> Any:
     return list(usual) if isinstance(usual, tuple) else usual
 
 
-def leaves(keys: Mapping[str, Key], above: Names = ()) -> Iterator[tuple[Names, Key]]:
+def _leaves(keys: Mapping[str, Key], above: _Names = ()) -> Iterator[tuple[_Names, Key]]:
     """Yield the names of each setting, and its row."""
     for name, key in keys.items():
         if key.keys:
-            yield from leaves(key.keys, (*above, name))
+            yield from _leaves(key.keys, (*above, name))
         else:
             yield (*above, name), key
 
@@ -98,7 +98,7 @@ def choose(name: str, value: str) -> None:
 
     UsageError for a setting that is unknown or cannot be overridden, and for a value that it does not accept.
     """
-    rows = {".".join(names): names for names, _ in leaves(setting_rows.KEYS)}
+    rows = {".".join(names): names for names, _ in _leaves(setting_rows.KEYS)}
     if name not in rows:
         near = did_you_mean(name, rows, "idumb config list --all names them")
         raise UsageError(
@@ -112,23 +112,23 @@ def choose(name: str, value: str) -> None:
     child_process.set_variable(_variable(rows[name]), value)
 
 
-def _variable(names: Names) -> str:
+def _variable(names: _Names) -> str:
     return f"IDUMB_{'_'.join(names)}".replace("-", "_").upper()
 
 
-def _require_free(names: Names, given: str, hint: str) -> None:
+def _require_free(names: _Names, given: str, hint: str) -> None:
     """Refuse to override a setting that consent covers."""
     if names[0] not in _SECTIONS or ".".join(names) in _TRUSTED:
         words = f"{given} is refused: consent covers {'.'.join(names)}, so only {configuration.PATH} sets it."
         raise InputError("config.variable", words, hint=hint)
 
 
-def given() -> dict[Names, tuple[str, str]]:
+def given() -> dict[_Names, tuple[str, str]]:
     """Return variable and value of each setting that has one now. InputError `config.variable` if it may have none.
 
     A variable without a value says nothing, like a key without one in a file.
     """
-    rows = {_variable(names): names for names, _ in leaves(setting_rows.KEYS)}
+    rows = {_variable(names): names for names, _ in _leaves(setting_rows.KEYS)}
     values = child_process.environment(rows)
     for variable in values:
         _require_free(rows[variable], variable, f"unset {variable}")
@@ -144,7 +144,7 @@ def load(root: str) -> Settings:
     return chosen
 
 
-def _read(names: Names, value: str, given: str, hint: str) -> Settings:
+def _read(names: _Names, value: str, given: str, hint: str) -> Settings:
     """Return settings of which one has this value. InputError `config.variable` if the setting does not accept it."""
     lines = [f"{'  ' * depth}{name}:" for depth, name in enumerate(names)]
     read, findings = configuration.read(f"{chr(10).join(lines)} {value}".encode(), given)
@@ -153,7 +153,7 @@ def _read(names: Names, value: str, given: str, hint: str) -> Settings:
     return read
 
 
-def _with(whole: Any, other: Any, names: Names) -> Any:
+def _with(whole: Any, other: Any, names: _Names) -> Any:
     """Return a value in which the part with these names is that of the other one."""
     name, *below = names
     if isinstance(whole, Mapping):
@@ -241,7 +241,7 @@ def _not_editable(shown: str, line: int) -> InputError:
 
 _MAX_BYTES = 64 * 1024
 _URL = matching("an http or https address", lambda text: text.startswith(("https://", "http://")) and " " not in text)
-USER_KEYS = {
+_USER_KEYS = {
     "notify": section(
         Notify,
         {
@@ -253,7 +253,7 @@ USER_KEYS = {
     )
 }
 _FILE = record.Key(
-    "keys with values", lambda node, place: record.record(node, USER_KEYS, place, "your file"), keys=USER_KEYS
+    "keys with values", lambda node, place: record.record(node, _USER_KEYS, place, "your file"), keys=_USER_KEYS
 )
 
 

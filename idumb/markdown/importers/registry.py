@@ -17,8 +17,8 @@ from idumb.markdown.importers.source_file import Format, SourceFile, Sources
 from idumb.markdown.importers.spec_tools import OPENSPEC, SPEC_KIT, SPEC_KITTY
 from idumb.markdown.importers.task_managers import BACKLOG, TASK_MASTER
 
-FORMATS = (TASK_MASTER, SPEC_KITTY, CURSOR, BACKLOG, SPEC_KIT, OPENSPEC, GSD, CHECKLIST)
-KINDS = (*(each.kind for each in FORMATS), "claude")
+_FORMATS = (TASK_MASTER, SPEC_KITTY, CURSOR, BACKLOG, SPEC_KIT, OPENSPEC, GSD, CHECKLIST)
+KINDS = (*(each.kind for each in _FORMATS), "claude")
 # What a folder of a tool is imported from.
 _FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "TODO.md")
 
@@ -46,7 +46,7 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
 
 def _read(source: Sources, name: str, kind: str | None, tag: str) -> SourcePlan:
     file = source.open(name)
-    found = format_of(file, kind)
+    found = _format_of(file, kind)
     file.is_swept = found is not TASK_MASTER
     if tag and found is not TASK_MASTER:
         raise _unknown(file.path, "has no tags: only files of task-master have", hint="Omit --tag")
@@ -81,10 +81,10 @@ def _damaged(path: str, why: str) -> InputError:
     return InputError("import.unreadable", f"{path} cannot be read: {why}", hint=Action.of("import", "--help"))
 
 
-def format_of(file: SourceFile, kind: str | None) -> Format:
+def _format_of(file: SourceFile, kind: str | None) -> Format:
     """Return the format of a file; InputError `import.unknown-format` if none fits."""
     wanted = "checklist" if kind == "claude" else kind
-    for each in FORMATS:
+    for each in _FORMATS:
         if wanted == each.kind or (wanted is None and each.matches(file)):
             return each
     raise _unknown(file.path, "is in no format that idumb imports")
@@ -93,7 +93,7 @@ def format_of(file: SourceFile, kind: str | None) -> Format:
 def tool(path: str, text: str) -> str | None:
     """Return the tool whose format a text has, if idumb can only import it."""
     file = SourceFile(path, text)
-    return next((each.kind for each in FORMATS if each not in (GSD, CHECKLIST) and each.matches(file)), None)
+    return next((each.kind for each in _FORMATS if each not in (GSD, CHECKLIST) and each.matches(file)), None)
 
 
 def _unknown(path: str, why: str, hint: str = f"Name the format: --from {'|'.join(KINDS)}") -> InputError:

@@ -145,7 +145,7 @@ def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
 
 def _decided(text: str, change: Amendment) -> Iterator[str]:
     """Append to the section at the end of the plan, or to a new one."""
-    bullet = f"- **{prose(change.task or 'Decided')}**: {prose(change.text)}\n"
+    bullet = f"- **{_prose(change.task or 'Decided')}**: {_prose(change.text)}\n"
     end = len(text)
     broken = "" if text.endswith("\n") else "\n"
     heading = re.compile(rf"(?m)^{SECTION}[ \t]*\r?$")
@@ -213,7 +213,7 @@ def _line_start(text: str, at: int) -> int:
     return text.rfind("\n", 0, at) + 1
 
 
-def prose(text: str) -> str:
+def _prose(text: str) -> str:
     """Return foreign text as one line of Markdown with all markup escaped."""
     shown = escaping.show(" ".join(text.split()))
     clipped = shown if len(shown) <= MOST else shown[: MOST - 1] + "…"

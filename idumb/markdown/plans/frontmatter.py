@@ -17,7 +17,7 @@ from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, choice, lis
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
-MAX_BYTES = 64 * 1024
+_MAX_BYTES = 64 * 1024
 _ID, _WORD = r"[0-9A-Za-z][0-9A-Za-z._-]{0,199}", r"[^\s,`\"'\[\]{}]+"
 
 
@@ -184,11 +184,11 @@ def read(source: Source) -> Frontmatter | None:
 
 def nodes(source: Source) -> tuple[Node | None, int | None]:
     """Return the frontmatter, with the first line after it; None if it has no keys, or there is none."""
-    end = closing(source)
+    end = _closing(source)
     if end is None:
         return None, None
     text, place = source.part(1, end)
-    if len(text.encode()) > MAX_BYTES:
+    if len(text.encode()) > _MAX_BYTES:
         source.report("plan.frontmatter-too-large", source.starts[0])
         return None, end + 1
     node = tree.read(text, place, source, "frontmatter")
@@ -199,7 +199,7 @@ def nodes(source: Source) -> tuple[Node | None, int | None]:
     return None, end + 1
 
 
-def closing(source: Source) -> int | None:
+def _closing(source: Source) -> int | None:
     """Return the line that closes the frontmatter; None, with a problem, if there is none."""
     lines = source.lines
     if lines[0].rstrip(" \t") != "---":

@@ -24,8 +24,8 @@ from idumb.markdown.syntax.record import NODE
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
-MAX_BYTES = 32 * 1024 * 1024
-MAX_LINE_BYTES = 64 * 1024
+_MAX_BYTES = 32 * 1024 * 1024
+_MAX_LINE_BYTES = 64 * 1024
 MAX_TASKS = 10_000
 
 
@@ -57,7 +57,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
 
 def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Source:
     """Decode a file, up to the first bad byte, and report what is wrong with the file as a whole."""
-    too_large = len(data) > MAX_BYTES
+    too_large = len(data) > _MAX_BYTES
     try:
         text = "" if too_large else data.decode("utf-8")
         bad = -1
@@ -76,12 +76,12 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Source:
 
 def _long_lines(source: Source, first: int, scanned: list[Block]) -> None:
     """Report lines over 64 KiB outside step fences."""
-    long = [n for n, line in enumerate(source.lines) if n >= first and len(line) > MAX_LINE_BYTES // 4]
+    long = [n for n, line in enumerate(source.lines) if n >= first and len(line) > _MAX_LINE_BYTES // 4]
     fences = [each for each in scanned if each.kind == FENCE and each.info in sweep.STEPS]
     for n in long:
         before = bisect_left(fences, n, key=lambda fence: fence.line)
         in_steps = before and n < fences[before - 1].end_line
-        if not in_steps and len(source.lines[n].encode()) > MAX_LINE_BYTES:
+        if not in_steps and len(source.lines[n].encode()) > _MAX_LINE_BYTES:
             source.report("plan.line-too-long", source.starts[n])
 
 

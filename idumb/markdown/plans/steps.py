@@ -41,7 +41,7 @@ def _argv(node: Node, place: Place) -> tuple[str, ...]:
 
 
 _BASE64 = record.scalar("base64 text", _base64)
-ARGV = record.Key("a list of texts, of which the first is not empty", _argv)
+_ARGV = record.Key("a list of texts, of which the first is not empty", _argv)
 TOOLS: Mapping[str, Mapping[str, record.Key]] = {
     "write_file": {"path": _NAME, "content": _ANY, "content_base64": _BASE64, "mode": _MODE},
     "edit_file": {"path": _NAME, "find": _FILLED.must, "replace": _ANY.must, "count": record.COUNT},
@@ -49,9 +49,9 @@ TOOLS: Mapping[str, Mapping[str, record.Key]] = {
     "delete_file": {"path": _NAME},
     "move_file": {"from": _NAME, "to": _NAME},
     "make_directory": {"path": _NAME},
-    "run": {"command": record.EXACT, "argv": ARGV, "timeout": record.DURATION, "expect_exit": record.whole(0, 255)},
+    "run": {"command": record.EXACT, "argv": _ARGV, "timeout": record.DURATION, "expect_exit": record.whole(0, 255)},
 }
-ONE_OF = {"write_file": ("content", "content_base64"), "run": ("command", "argv")}
+_ONE_OF = {"write_file": ("content", "content_base64"), "run": ("command", "argv")}
 """Of each pair of arguments, a step has exactly one."""
 
 _NEXT = re.compile(r"[ \t]*(?:\n\s*|$)")
@@ -59,7 +59,7 @@ KEYS: dict[str, record.Key] = {
     "tool": record.choice(*TOOLS)._replace(required=True, code="unknown-tool"),
     "intent": record.EXACT.must,
     "arguments": record.NODE.must,
-    "scope": ARGV,
+    "scope": _ARGV,
     "timeout": record.DURATION,
     "continue_on_error": record.BOOLEAN,
 }
@@ -144,7 +144,7 @@ def _arguments(tool: str, node: Node, place: Place) -> dict[str, Any]:
         return {}
     given = record.record(node, TOOLS[tool], place, tool, noun="argument")
     names = {key.text.s for key, below in node.pairs if not below.is_null}
-    pair = ONE_OF.get(tool)
+    pair = _ONE_OF.get(tool)
     if pair and (pair[0] in names) == (pair[1] in names):
         accepted = ", ".join(TOOLS[tool])
         fix = f"add {pair[0]}: or {pair[1]}:"

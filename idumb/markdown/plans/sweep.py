@@ -19,7 +19,7 @@ from idumb.markdown.syntax.source import Source
 
 TASK, STEPS = "yaml task", ("yaml steps", "json steps")
 _NEAR_FENCE = re.compile(r"(yaml|json)(task|step)s?")
-LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
+_LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
 YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
 _LIKE_TASK = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
 _LINE_ID = re.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
@@ -64,7 +64,7 @@ class Sweep:
 
     def like_id(self, text: str) -> bool:
         """Whether a text starts with something like a task id."""
-        return bool(LIKE_ID.match(text)) or self._begins(text)
+        return bool(_LIKE_ID.match(text)) or self._begins(text)
 
     def like_titled(self, text: str) -> bool:
         """Whether a line is a task id, a colon or a dash, and a title."""

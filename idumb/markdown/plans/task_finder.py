@@ -213,7 +213,7 @@ class TaskFinder:
 
     def _unread(self, item: Block, text: str) -> bool:
         """Whether a bullet where tasks are resembles one."""
-        titled = self.sweep.like_id(text) and any(b.kind == blocks.LIST and fields_of(b) for b in item.children)
+        titled = self.sweep.like_id(text) and any(b.kind == blocks.LIST and _fields_of(b) for b in item.children)
         return (self.section == "tasks" or not self.has_tasks) and (titled or self.sweep.like_start(text))
 
     def _box_task(self, item: Block, rest: str, box: re.Match[str]) -> None:
@@ -248,7 +248,7 @@ class TaskFinder:
     def _owns_none(self, block: Block) -> bool:
         """Report fields outside a task, at the line that should start one. Return whether it found any."""
         owned = self.task is not None and self.task.text_end is None and self.heading is None
-        found = [] if owned and not (self.last and self.last.kind == blocks.PARAGRAPH) else fields_of(block)
+        found = [] if owned and not (self.last and self.last.kind == blocks.PARAGRAPH) else _fields_of(block)
         if not found or self._behind_box(block, found[0][0]):
             return False
         task, heading, names = self.task, self.heading, {name for _, name in found}
@@ -306,7 +306,7 @@ class TaskFinder:
         )
 
 
-def fields_of(block: Block) -> list[tuple[Block, str]]:
+def _fields_of(block: Block) -> list[tuple[Block, str]]:
     """Return the bullets of a list that are fields, each with the name of its field."""
     bullets = [] if block.ordered else block.children
     labelled = [(item, label_of(blocks.first_text(item)[0].s).field) for item in bullets]

@@ -114,21 +114,21 @@ def _from_markdown(draft: Draft, context: Place) -> None:
     draft.end = source.end_of(filled)
     draft.spans["title"] = (draft.title_at, draft.title_at + len(draft.title))
     own = [block for block in draft.body if draft.text_end is None or block.line < draft.text_end]
-    body = Body(draft, context)
+    body = _Body(draft, context)
     if draft.item:
         body.read(draft.item.children[1:])
         text = lines_left((draft.item.line + 1, draft.item.end_line), body.taken, source, draft.item.indent)
-        behind = Body(draft, context, fields_here=False)
+        behind = _Body(draft, context, fields_here=False)
         behind.read(own)
         rest = lines_left((draft.item.end_line, last), behind.taken, source)
         draft.values["description"] = "\n\n".join(filter(None, (text, rest)))
     else:
         body.read(own)
         draft.values["description"] = lines_left((draft.body_line, last), body.taken, source)
-    Body(None, context).read(draft.body[len(own) :])  # under a group heading, where data belongs to no task
+    _Body(None, context).read(draft.body[len(own) :])  # under a group heading, where data belongs to no task
 
 
-class Body:
+class _Body:
     """Separates the fields and steps of a task from its description, and reads them.
 
     Without a task, or with `fields_here` False, fields are errors. `taken` are the lines that are not description.
@@ -253,7 +253,7 @@ def _from_yaml(draft: Draft, context: Place) -> list[Draft]:
     if not tasks and not (is_list(node) and draft.fence) and (node is not None or not source.any_error):
         source.report("task.not-a-mapping", node.start if node else draft.start, field="task")
     read = [one for task in tasks if (one := _yaml_task(draft, task, context)) is not None]
-    Body(read[-1] if read else draft, context, fields_here=False).read(draft.body)
+    _Body(read[-1] if read else draft, context, fields_here=False).read(draft.body)
     behind = source.lines[draft.body[0].line] if draft.yaml and draft.body else ""
     if behind.lstrip().startswith("- "):
         at = source.starts[draft.body[0].line]

@@ -32,7 +32,7 @@ _NAME = re.compile(r"[\w.:/@+-]+")
 # One value
 
 
-def single(node: Node, place: Place) -> Text | None:
+def _single(node: Node, place: Place) -> Text | None:
     """Return the only text of a value, without backticks and quotes around it."""
     texts = list(node.texts())
     if len(texts) == 1 and not any(item.items or item.fences or item.strays for item in node.items):
@@ -43,7 +43,7 @@ def single(node: Node, place: Place) -> Text | None:
 
 def _one(code: str, convert: Callable[[str], Any], near: tuple[str, ...] = ()) -> Reader:
     def read(node: Node, place: Place) -> Any:
-        text = single(node, place)
+        text = _single(node, place)
         value = None if text is None else convert(text.s)
         if text is not None and value is None:
             place.report(code, text.at(0), text.s, near)

@@ -50,7 +50,7 @@ _KEYS: Mapping[str, Key] = {
 }  # fmt: skip
 """The keys of the frontmatter; those after `inputs` are the same in plans."""
 _RUN = {"from": DATA, "inputs": DATA}
-DEFINITION = "W0"
+_DEFINITION = "W0"
 """The phase of a definition that is only shown or checked."""
 
 
@@ -75,13 +75,13 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
     drafts, fence = _outlined(blocks.scan(source, end_line), source)
     phase = WORKFLOW_RUNS.phase_of(path)
     values, origin = _run(fence, inputs, source, is_run=phase is not None)
-    tasks = workflow_steps.tasks(drafts, phase or DEFINITION, inputs, values, source)
+    tasks = workflow_steps.tasks(drafts, phase or _DEFINITION, inputs, values, source)
     if not drafts:
         source.report("workflow.no-steps", source.starts[0], field="step")
     plan = Plan(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
-        phase=phase or DEFINITION,
+        phase=phase or _DEFINITION,
         plan="01",
         title=name,
         goal=description,

@@ -36,7 +36,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 """The keys of each kind of step."""
 _RENAMED = {"timeout_action": "on_timeout", "agent": "builder"}
 _ASKS = {"action": "human-action", "verify": "human-verify", "decision": "decision"}
-MOST_RETRIES = 100
+_MOST_RETRIES = 100
 _CHOSEN = "choice"
 """The output of a decision: the id of the chosen option."""
 
@@ -57,7 +57,7 @@ _OWN: Mapping[str, Key] = {
     "run": Key("a command, or a list of arguments", _run),
     "steps": Key("a list of tool calls", lambda node, place: steps.from_nodes(node, place.source)),
     "continue_on_error": BOOLEAN,
-    "retries": whole(0, MOST_RETRIES),
+    "retries": whole(0, _MOST_RETRIES),
     "outputs": OUTPUTS,
     "ask": choice(*_ASKS),
 }

@@ -86,7 +86,7 @@ def value_of(item: Block, starts: list[int], skipped: int = 0) -> Node:
 
 # The library's parser, with rules of our own
 
-MAX_NESTING = 20
+_MAX_NESTING = 20
 _MOST_LEVELS = 100  # of the library, whose lists have two levels each; plans have fewer, so idumb reports its own limit
 _YAML_ITEM = re.compile(r" {0,3}- id:(?:[ \t]|$)")
 _ENDS_YAML = re.compile(r"#{1,6}(?:[ \t]|$)|`{3,}[^`]*$|~{3,}")
@@ -286,7 +286,7 @@ class _Tree:
     def _container(self, block: Block, token: Token, depth: int) -> None:
         if block.kind == ITEM:
             block.start, block.indent = token.meta["start"], token.meta["column"]
-        if block.kind != LIST and depth == MAX_NESTING:
+        if block.kind != LIST and depth == _MAX_NESTING:
             self.source.report("plan.too-deep", block.start)
         block.children = self.blocks(depth + (block.kind != LIST))
         block.end_line = block.children[-1].end_line if block.children else block.line + 1

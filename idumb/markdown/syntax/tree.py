@@ -21,7 +21,7 @@ from idumb.markdown.syntax.source import Source
 if TYPE_CHECKING:
     from idumb.markdown.syntax.blocks import Block
 
-MAX_DEPTH = 20
+_MAX_DEPTH = 20
 BULLET, TEXT, LIST, MAP = "bullet", "text", "list", "map"
 _SLOW = re.compile("[\x85\u2028\u2029]|\\\\u[dD][89a-fA-F]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -238,7 +238,7 @@ class _Reader:
                 value = _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
             text = Text(value, [(0, start + bool(event.style))])
             return Node(TEXT, text, start, end, plain=not event.style)
-        if depth >= MAX_DEPTH:
+        if depth >= _MAX_DEPTH:
             raise self.refused("plan.too-deep", event)
         return self.collection(
             Node(LIST if kind == "SequenceStartEvent" else MAP, Text("", [(0, start)]), start, start), depth

@@ -148,7 +148,7 @@ def _task(
     extra = {SOURCE_ID: draft.id} if draft.id and draft.id != id else {}
     return Task(
         id, draft.title, "\n\n".join(filter(None, (text.strip("\n") for text in draft.description))), draft.kind,
-        requirements, depends_on, None if stated is None else claims(stated, id, source), acceptance=criteria,
+        requirements, depends_on, None if stated is None else _claims(stated, id, source), acceptance=criteria,
         # Nothing can prove it, so a further attempt is of no use: a person accepts the work or skips the task.
         verify=tuple(draft.commands), on_failure="ask" if unproven else None, options=tuple(draft.options),
         estimate=draft.estimate, priority=draft.priority, references="\n\n".join(filter(None, draft.references)),
@@ -168,7 +168,7 @@ def _criteria(draft: TaskDraft, source: Source, *, human: bool) -> Iterator[Crit
         yield replace(each, id=f"AC-{number}", proof=each.proof or usual)
 
 
-def claims(stated: Iterable[Part], task: str, source: Source) -> tuple[FileClaim, ...]:
+def _claims(stated: Iterable[Part], task: str, source: Source) -> tuple[FileClaim, ...]:
     """Return the claims of paths separated by commas or lines. Unreadable ones are reported and not claimed."""
     found: dict[str, FileClaim] = {}
     for part in stated:

@@ -44,7 +44,7 @@ _FIELDS = {
 _OF_TASK = frozenset({*_FIELDS, *_TEXTS})
 
 
-class Tag(NamedTuple):
+class _Tag(NamedTuple):
     """A tag with its content. `end` is the offset after the closing tag."""
 
     name: str
@@ -77,14 +77,14 @@ class Tags:
             elif match[0][1] == "/" and open_ones and not in_code:
                 self._closing[open_ones.pop()] = match
 
-    def tag(self, position: int, end: int) -> Tag | None:
+    def tag(self, position: int, end: int) -> _Tag | None:
         """Return the tag that opens at a position, with its content; None if none opens there or it never closes."""
         opened, close = _OPEN.match(self.text, position, end), self._closing.get(position)
         if opened is None or close is None or close.end() > end:
             return None
-        return Tag(opened[1], opened[2], position, opened.end(), close.start(), close.end())
+        return _Tag(opened[1], opened[2], position, opened.end(), close.start(), close.end())
 
-    def parts(self, start: int, end: int, known: Collection[str], *, fences: bool = False) -> Iterator[Tag | Part]:
+    def parts(self, start: int, end: int, known: Collection[str], *, fences: bool = False) -> Iterator[_Tag | Part]:
         """Yield the tags between two places and the text between them, without comments.
 
         A `known` tag that never closes is reported, and reading ends if it is a task. With `fences`, fences are text.
@@ -124,11 +124,11 @@ def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[TaskDraft], 
     """
     tasks, others = list[TaskDraft](), dict[str, list[Part]]()
     for part in tags.parts(start, end, (*_TASK_TAGS, "tasks"), fences=True):
-        whole = isinstance(part, Tag) and part.name.lower() == "tasks"
-        for inner in tags.parts(part.content, part.close, _TASK_TAGS) if isinstance(part, Tag) and whole else [part]:
-            if isinstance(inner, Tag) and inner.name == name:
+        whole = isinstance(part, _Tag) and part.name.lower() == "tasks"
+        for inner in tags.parts(part.content, part.close, _TASK_TAGS) if isinstance(part, _Tag) and whole else [part]:
+            if isinstance(inner, _Tag) and inner.name == name:
                 tasks.append(_task(tags, inner, len(tasks) + 1))
-            elif isinstance(inner, Tag):
+            elif isinstance(inner, _Tag):
                 text = tags.text[inner.content : inner.close]
                 others.setdefault(inner.name.lower(), []).append((text, inner.content))
             elif whole:
@@ -155,7 +155,7 @@ def _attributes(text: str) -> dict[str, str]:
     return {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(text)}
 
 
-def _task(tags: Tags, tag: Tag, number: int) -> TaskDraft:
+def _task(tags: Tags, tag: _Tag, number: int) -> TaskDraft:
     attributes, source = _attributes(tag.attributes), tags.source
     draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
     for name in attributes.keys() & {"type", "priority"}:
@@ -164,7 +164,7 @@ def _task(tags: Tags, tag: Tag, number: int) -> TaskDraft:
         source.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
     draft.notes += [f"gate: {attributes['gate']}"] if attributes.get("gate") else []
     for part in tags.parts(tag.content, tag.close, _OF_TASK):
-        if isinstance(part, Tag):
+        if isinstance(part, _Tag):
             _child(draft, part, tags)
         elif part[0].strip():
             _markdown(draft, part, source)
@@ -191,7 +191,7 @@ def _titled(draft: TaskDraft) -> str:
     return drafts.short(drafts.clean(first.strip(" #*")))
 
 
-def _child(draft: TaskDraft, tag: Tag, tags: Tags) -> None:
+def _child(draft: TaskDraft, tag: _Tag, tags: Tags) -> None:
     name = tag.name.lower()
     part = tags.text[tag.content : tag.close], tag.content
     field = _FIELDS.get(name, "")
