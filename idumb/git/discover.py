@@ -20,10 +20,6 @@ PREFIX = "refs/idumb/"
 _HINT = "run idumb in a folder of a git repository, or make one with: git init"
 
 
-def _allowed() -> None:
-    """The default guard: without an owner there is nothing to lose."""
-
-
 class Repository:
     """Absolute real paths. `worktree_id` is `main`, or git's name of a linked worktree.
 
@@ -40,7 +36,7 @@ class Repository:
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.worktree_id = worktree_id
-        self.guard = _allowed
+        self.guard = lambda: None  # without an owner there is nothing to lose
 
     @property
     def state_dir(self) -> str:

@@ -16,18 +16,8 @@ from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import run
-from idumb.git import (
-    discover,
-    git_program,
-    guarded_files,
-    open_repository,
-    path_state,
-    refs,
-    stale_locks,
-    status,
-    tree_objects,
-)
-from idumb.git.discover import Project, Repository
+from idumb.git import git_program, guarded_files, open_repository, path_state, refs, stale_locks, status, tree_objects
+from idumb.git.discover import PREFIX, Project, Repository
 from idumb.git.projects import ProjectPaths
 from idumb.system.redaction import Redactor
 
@@ -256,7 +246,7 @@ class GitHistory:
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
-        if prefix.startswith(discover.PREFIX):
+        if prefix.startswith(PREFIX):
             return refs.below(self.repository, self._place, prefix)
         found = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in found}

@@ -19,17 +19,8 @@ from idumb.app.ports.process import Clock
 from idumb.domain import canonical_json
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.runs.event import (
-    BESIDE,
-    EXACT,
-    GENESIS,
-    IDENTITY,
-    KEPT_OF_ARCHIVED,
-    KINDS,
-    ChainCheck,
-    Event,
-    NewEvent,
-)
+from idumb.domain.runs import event
+from idumb.domain.runs.event import GENESIS, ChainCheck, Event, NewEvent
 from idumb.store import backups, connection, event_chain
 from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row
@@ -237,7 +228,7 @@ class SqliteEventLog:
 def _payloads(events: Sequence[NewEvent], redactor: Redactor | None) -> list[str]:
     """Return the canonical text of each payload, without known secrets."""
     for new in events:
-        if new.kind not in KINDS:
+        if new.kind not in event.KINDS:
             raise ValueError(f"no such kind of event: {new.kind}")
     texts = [canonical_json.encode(dict(new.payload)).decode("ascii") for new in events]
     # Most events hold no secret, so that one scan of all of them is enough.
@@ -247,7 +238,9 @@ def _payloads(events: Sequence[NewEvent], redactor: Redactor | None) -> list[str
 
 
 def _redacted(new: NewEvent, redactor: Redactor) -> str:
-    clean = {name: value if name in EXACT else _clean(name, value, redactor) for name, value in new.payload.items()}
+    clean = {
+        name: value if name in event.EXACT else _clean(name, value, redactor) for name, value in new.payload.items()
+    }
     return canonical_json.encode(clean).decode("ascii")
 
 
@@ -260,13 +253,13 @@ def _clean(name: str, value: Any, redactor: Redactor) -> Any:
         }
     if isinstance(value, list | tuple):
         return [_clean(name, item, redactor) for item in value]
-    return value if name in IDENTITY else redactor.value(value)
+    return value if name in event.IDENTITY else redactor.value(value)
 
 
 def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> None:
-    beside = ", ".join("?" * len(BESIDE))
+    beside = ", ".join("?" * len(event.BESIDE))
     query = f"SELECT seq FROM events WHERE run = ? AND kind NOT IN ({beside}) ORDER BY seq DESC LIMIT 1"  # noqa: S608
-    row = db.execute(query, (run, *BESIDE)).fetchone()
+    row = db.execute(query, (run, *event.BESIDE)).fetchone()
     newest = row[0] if row else 0
     if newest > expected:
         raise Refusal(
@@ -354,7 +347,7 @@ class SqliteLogFiles:
         """Remove the events of archived runs from the database. If it is killed, a later call continues."""
 
         def delete(db: sqlite3.Connection) -> None:
-            db.executemany(_DELETE, [(run, *KEPT_OF_ARCHIVED) for run in runs])
+            db.executemany(_DELETE, [(run, *event.KEPT_OF_ARCHIVED) for run in runs])
 
         if runs:
             self._database.write(delete)

@@ -7,8 +7,6 @@ import random
 import sqlite3
 from pathlib import Path
 
-import pytest
-
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from tests.adapters.store.opened import OpenedLog, code_of, outside, without_triggers
@@ -53,17 +51,6 @@ def test_a_truncated_database_is_never_accepted(tmp_path: Path, bytes_kept: int)
     assert code_of(opened.append, fence).startswith("store.")
 
 
-def test_garbage_in_place_of_the_database_is_a_clear_error(opened: OpenedLog) -> None:
-    opened.fill(1)
-    opened.close()
-    opened.path.write_bytes(b"not a database, but long enough to look like one" * 100)
-    with pytest.raises(StoreError) as caught:
-        opened.log.head()
-    assert caught.value.code == "store.corrupt"
-    assert caught.value.exit_code == 4
-    assert caught.value.hint
-
-
 def test_every_flipped_byte_is_detected(opened: OpenedLog) -> None:
     """R-LOG-2: After any flipped byte the events are unchanged or an error is reported, never a traceback."""
     opened.fill(12)
@@ -103,16 +90,6 @@ def test_a_missing_database_is_not_replaced_by_an_empty_one(tmp_path: Path, miss
         opened.path.write_bytes(b"")
     assert code_of(opened.log.head) == "store.missing"
     assert code_of(opened.append, fence) == "store.missing"
-
-
-def test_an_older_copy_of_the_log_is_refused(opened: OpenedLog) -> None:
-    fence = opened.fill(2)
-    older = opened.path.read_bytes()
-    opened.append(fence)
-    opened.owner.release()
-    opened.close()
-    opened.path.write_bytes(older)
-    assert code_of(opened.log.head) == "store.older"
 
 
 def test_another_log_of_the_same_length_is_refused(tmp_path: Path) -> None:

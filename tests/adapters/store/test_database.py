@@ -1,4 +1,4 @@
-"""The database on disk: what it refuses, how it is protected, and how errors are reported (R-LOG-1, R-LOG-3)."""
+"""The database: what it refuses, where it may be, how it is protected and redacted, what errors say. R-LOG-1, 3."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,12 @@ from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import connection, event_chain
 from idumb.store.event_chain import Row
+from idumb.store.event_log import SqliteEventLog
+from idumb.store.ownership import FileOwnership
+from idumb.system.redaction import Redactor
 from tests.adapters.store.opened import OpenedLog, code_of, outside
 from tests.support.cases import every
+from tests.support.fixed_clock import FixedClock
 
 MIDDLE = "operation, run, task, attempt, kind, version, payload, fence, at"
 
@@ -202,3 +207,49 @@ def test_runs_are_found_by_phase(opened: OpenedLog) -> None:
     assert [opened.log.latest_run(phase) for phase in ("2", "1", "3")] == ["c", "b", None]
     assert (opened.log.last_number("2"), opened.log.last_number("3")) == (2, 0)
     assert opened.log.phases() == ("2", "1")
+
+
+def log_on(kind: str, folder: Path, *, allowed: bool = False) -> FileOwnership:
+    may_create = partial(connection.refuse_network, allowed=lambda: allowed, kind_of=lambda _: kind)
+    log = SqliteEventLog(str(folder), "main", FixedClock(), may_create=may_create)
+    return FileOwnership(log.database, "main", FixedClock())
+
+
+@every("kind", ["nfs4", "cifs", "9p", "fuse.sshfs"])
+def test_no_log_is_created_on_a_network_file_system(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        log_on(kind, tmp_path).acquire("idumb test")
+    assert caught.value.code == "store.network"
+    assert "git.network" in (caught.value.hint or "")
+    assert not (tmp_path / "idumb" / "store.db").exists()
+
+
+def test_the_user_can_allow_a_network_file_system(tmp_path: Path) -> None:
+    assert log_on("nfs4", tmp_path, allowed=True).acquire("idumb test") == 1
+
+
+def test_an_existing_log_is_used(tmp_path: Path) -> None:
+    first = log_on("ext4", tmp_path)
+    first.acquire("idumb test")
+    first.release()
+    assert log_on("nfs4", tmp_path).acquire("idumb test") == 2
+
+
+@every("value", ["secret", "T1-01.secret.1", "evidence", "failed-x9", "model-x9"])
+def test_identifiers_stay_and_free_text_is_redacted(tmp_path: Path, value: str) -> None:
+    """R-LOG-3: at every depth; names of fields and of tasks stay too."""
+    log = SqliteEventLog(str(tmp_path), "main", FixedClock(), redactor=lambda: Redactor({"API_KEY": value}))
+    owner = FileOwnership(log.database, "main", FixedClock())
+    exact: dict[str, Any] = {
+        "id": f"T1-01.{value}.1",
+        "decisions": [f"T1-01.{value}.1"],
+        "choices": [{"id": value}],
+        "evidence": {"T1-01": {"result": value}},
+        "key": f"command {value} none",
+    }
+    fence = owner.acquire("idumb test")
+    free = {"what": f"it says {value}", "left": {f"out/{value}.txt": "x"}, "argv": [value]}
+    log.append([NewEvent("decision.asked", {**exact, **free}, run="r")], operation="o", fence=fence)
+    (event,) = log.events()
+    assert {name: event.payload[name] for name in exact} == exact
+    assert value not in str([event.payload[name] for name in free])

@@ -1,4 +1,4 @@
-"""The state directory knows the newest event and has backups; a lost log is restored from them (R-LOG-2, F43)."""
+"""The state directory has backups and the newest event; a lost log is restored from them. R-LOG-2, R-LOG-3, F43."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import backups, doctor_checks, event_log
 from tests.adapters.store.opened import OpenedLog, code_of, outside, without_triggers
@@ -62,19 +63,29 @@ def shorter(path: Path) -> None:
     without_triggers(path, "DELETE FROM events WHERE seq > 11")
 
 
-DAMAGES = [remove, empty, garbage, cut, empty_tables, shorter]
+DAMAGES = [
+    (remove, "store.missing"),
+    (empty, "store.missing"),
+    (garbage, "store.corrupt"),
+    (cut, "store.corrupt"),
+    (empty_tables, "store.older"),
+    (shorter, "store.older"),
+]
 
 
-@every("damage", DAMAGES)
+@every("damage, code", DAMAGES)
 def test_a_damaged_log_is_refused_and_restored_and_the_old_file_is_kept(
-    tmp_path: Path, damage: Callable[[Path], None]
+    tmp_path: Path, damage: Callable[[Path], None], code: str
 ) -> None:
     opened = filled(tmp_path)
     events = list(opened.log.events())
     opened.close()
     damage(opened.path)
     damaged = opened.path.read_bytes() if opened.path.exists() else None
-    assert code_of(opened.log.head).startswith("store.")
+    with pytest.raises(StoreError) as caught:
+        opened.log.head()
+    assert (caught.value.code, caught.value.exit_code, bool(caught.value.hint)) == (code, 4, True)
+    assert code_of(opened.append, 1) == code
     assert doctor_checks.plan(opened.log.database).is_whole
     kept = fix(opened)
     assert (Path(kept).read_bytes() if kept else None) == damaged
