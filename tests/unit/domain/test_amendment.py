@@ -1,4 +1,4 @@
-"""Amendments: the difference of two contracts in tasks and fields, and which changes a run takes over."""
+"""Amendments: the difference of two contracts in tasks and fields, and which changes a run takes over (R-LOCK-8)."""
 
 from __future__ import annotations
 
