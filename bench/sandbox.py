@@ -14,8 +14,7 @@ import tempfile
 import time
 
 from idumb.composition.sandboxes import LocalSandboxes
-from idumb.domain.runs.sandbox import Fence
-from idumb.domain.settings import SANDBOX_BWRAP
+from idumb.domain.permissions import SANDBOX_BWRAP, Fence
 from idumb.system import programs
 
 ROUNDS = 101

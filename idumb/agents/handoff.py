@@ -22,7 +22,7 @@ from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import agent, canonical_json, contract, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
-from idumb.domain.runs.sandbox import is_below
+from idumb.domain.permissions import is_below
 from idumb.lazy_dataclass import dataclass
 
 LAST_LINE = "END OF ANSWER"

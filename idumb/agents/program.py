@@ -15,7 +15,7 @@ from idumb.app.ports.agents import Hear
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError
-from idumb.domain.runs.sandbox import is_below
+from idumb.domain.permissions import is_below
 from idumb.domain.settings import Binding
 from idumb.lazy_dataclass import dataclass
 from idumb.system import child_process

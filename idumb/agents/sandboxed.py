@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 
 from idumb.agents.adapter import Equipment
+from idumb.domain import permissions
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.errors import AdapterError
-from idumb.domain.runs import sandbox
-from idumb.domain.runs.sandbox import Fence
+from idumb.domain.permissions import Fence
 from idumb.lazy_dataclass import dataclass
 from idumb.system import programs
 
@@ -35,9 +35,9 @@ def opened(request: AgentRequest, equipment: Equipment, scratch: str, state: Seq
     if equipment.sandboxes is None:
         raise AssertionError("agents that work have the port")
     sandboxes = equipment.sandboxes()
-    level, why = sandbox.choose(sandboxes.support())
+    level, why = permissions.choose_sandbox(sandboxes.support())
     argv, words = sandboxes.launcher(level, fence), f"{level}: {why}" if why else level
-    if level != sandbox.DETECTION:
+    if level != permissions.DETECTION:
         temporary = os.path.join(scratch, "tmp")
         os.makedirs(temporary, 0o700, exist_ok=True)
         return Opened(argv, dict.fromkeys(_TEMPORARY, temporary), words)
@@ -55,7 +55,7 @@ def _fence(request: AgentRequest, equipment: Equipment, own: Sequence[str]) -> F
     guarded = _present(map(os.path.realpath, equipment.guarded))
     writable = _real(own, written)
     if request.role == BUILDER:
-        outside = (place for place in _real(named, written) if not any(sandbox.is_below(place, g) for g in guarded))
+        outside = (place for place in _real(named, written) if not any(permissions.is_below(place, g) for g in guarded))
         writable += [root, git_folder(root), *outside]
     allowed = _present(writable)
     return Fence(allowed, tuple(path for path in guarded if path not in allowed), () if root in allowed else (root,))

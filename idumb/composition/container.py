@@ -19,7 +19,8 @@ from idumb.composition import project_folder
 from idumb.composition.kept_plans import KeptPlans
 from idumb.domain import paths as path_rules
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
-from idumb.domain.settings import SNAPSHOT_LIMIT, Policy, Settings
+from idumb.domain.permissions import Policy
+from idumb.domain.settings import SNAPSHOT_LIMIT, Settings
 from idumb.git import discover
 from idumb.markdown import configuration, single_settings
 from idumb.store import connection

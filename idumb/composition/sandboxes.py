@@ -11,9 +11,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from idumb.domain.runs import sandbox
-from idumb.domain.runs.sandbox import Fence, Support, is_below
-from idumb.domain.settings import NO_NETWORK, SANDBOX_BWRAP, USER_HOME, CheckSettings
+from idumb.domain.permissions import SANDBOX_BWRAP, Fence, Support, choose_sandbox, is_below, sandbox_words
+from idumb.domain.settings import NO_NETWORK, USER_HOME, CheckSettings
 from idumb.system import child_process, programs
 
 if TYPE_CHECKING:
@@ -84,13 +83,13 @@ class CheckSandbox:
         limits, words = tuple[str, ...](), list[str]()
         if self._chosen is not None:
             fence = self._fence(root, variables)
-            level, why = sandbox.choose(self._sandboxes.support())
+            level, why = choose_sandbox(self._sandboxes.support())
             limits = self._sandboxes.launcher(level, fence)
             words.append(f"{level}: {why}" if why else level)
         if self._settings.network == NO_NETWORK:
             support = self._sandboxes.support()
             if support.no_bwrap:
-                raise OSError(f"checks.network: none needs bubblewrap, and {sandbox.description(support)}")
+                raise OSError(f"checks.network: none needs bubblewrap, and {sandbox_words(support)}")
             limits = programs.without_network(limits or programs.confined(support.bwrap, {"/": True}))
             words.append("no network")
         return limits, ", ".join(words)

@@ -1,4 +1,4 @@
-"""The configuration and the tool policy as data: what `.idumb/config.yaml` can set, and how roles are filled."""
+"""The configuration as data: what `.idumb/config.yaml` can set, and how roles are filled."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict, field, replace
 from typing import Any, TypeVar
 
 from idumb.domain import agent, canonical_json
+from idumb.domain.permissions import SANDBOX_BWRAP, SANDBOX_OFF, SandboxSettings
 from idumb.domain.plans.phase_ids import QUICK
 from idumb.lazy_dataclass import dataclass
 
@@ -204,24 +205,6 @@ class CheckoutSettings:
     limit: int = 5
 
 
-SANDBOX_AUTO = "auto"
-SANDBOX_BWRAP = "bwrap"
-SANDBOX_OFF = "off"
-SANDBOXES = (SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_OFF)
-
-
-@dataclass(frozen=True, slots=True)
-class SandboxSettings:
-    """What keeps agents from writing elsewhere than they should.
-
-    `level` is one of SANDBOXES. `write` are further places where agents may write: absolute, below the home (`~/`), or
-    relative to the working tree.
-    """
-
-    level: str = SANDBOX_AUTO
-    write: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class GateSettings:
     """The settings of one gate or role; None for the default of its level or kind. `timeout` in seconds.
@@ -400,34 +383,3 @@ def _one_line(text: str) -> str:
 
 def _without_outside(by_role: Mapping[str, T]) -> dict[str, T]:
     return {role: value for role, value in by_role.items() if role not in OUTSIDE}
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """`tools` is None if no policy file restricts them.
-
-    `sources` are the policy files that were read, as (path, SHA-256 of the bytes), the system-wide ones first.
-    """
-
-    tools: frozenset[str] | None = None
-    sources: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def digest(self) -> str | None:
-        """Return the hash that a contract includes; None without a policy file.
-
-        It depends on the bytes and on the paths of the files, because the path decides what a file may restrict.
-        """
-        return canonical_json.digest([list(source) for source in self.sources]) if self.sources else None
-
-
-NO_POLICY = Policy()
-
-
-def narrow(policies: tuple[Policy, ...]) -> Policy:
-    """Combine policies: a tool must be allowed by each of them."""
-    tools: frozenset[str] | None = None
-    for policy in policies:
-        if policy.tools is not None:
-            tools = policy.tools if tools is None else tools & policy.tools
-    return Policy(tools, tuple(source for policy in policies for source in policy.sources))

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from idumb.domain import canonical_json
-from idumb.domain.runs.sandbox import is_below
+from idumb.domain.permissions import is_below
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import toolchains
 from idumb.lazy_dataclass import dataclass

@@ -13,8 +13,7 @@ from idumb.domain.plans.plan import Limits, NonGoal
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs, Judged, LineCounts, Violation
-from idumb.domain.proof.ledger import Change
-from idumb.domain.proof.symbols import Definitions
+from idumb.domain.proof.ledger import Change, Definitions
 from idumb.gates import python_source
 
 _LONGEST = 4 * 1024 * 1024

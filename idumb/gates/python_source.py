@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from idumb.domain.proof.symbols import Definitions
+from idumb.domain.proof.ledger import Definitions
 
 Found = TypeVar("Found")
 _LONGEST = 4 * 1024 * 1024

@@ -19,7 +19,7 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.evidence import GATE, Evidence
 from idumb.domain.proof.gate import NEVER, Deadline, Inputs, Judged, OutOfTimeError
-from idumb.domain.proof.symbols import Definitions
+from idumb.domain.proof.ledger import Definitions
 
 Judge = Callable[[Inputs], Judged | None]
 _Given = ParamSpec("_Given")

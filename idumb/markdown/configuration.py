@@ -14,11 +14,11 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from idumb.domain import agent, settings
+from idumb.domain import agent, permissions, settings
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding, errors
+from idumb.domain.permissions import Policy
 from idumb.domain.proof import gate_table
-from idumb.domain.settings import Policy
 from idumb.markdown import setting_rows
 from idumb.markdown.plans import steps
 from idumb.markdown.syntax import record, tree
@@ -253,7 +253,7 @@ def policy(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
         if own is None and required:
             raise InputError("policy.unreadable", f"The policy {path} does not exist.", hint=f"ls -l {path}")
         policies += [own] if own is not None else []
-    return settings.narrow(tuple(policies))
+    return permissions.narrow(tuple(policies))
 
 
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change

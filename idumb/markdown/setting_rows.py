@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.domain import agent, paths, settings
+from idumb.domain import agent, paths, permissions, settings
 from idumb.domain.finding import did_you_mean
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import MESSAGE_FIELDS
@@ -136,11 +136,11 @@ def _gates(node: Node, place: Place) -> dict[str, settings.GateSettings]:
     return gates
 
 
-def _sandbox(node: Node, place: Place) -> settings.SandboxSettings:
+def _sandbox(node: Node, place: Place) -> permissions.SandboxSettings:
     """Read the section, or the short form `sandbox: auto`."""
-    if is_text(node) and node.text.s in settings.SANDBOXES:
-        return settings.SandboxSettings(node.text.s)
-    read: settings.SandboxSettings = _SANDBOX.read(node, place)
+    if is_text(node) and node.text.s in permissions.SANDBOXES:
+        return permissions.SandboxSettings(node.text.s)
+    read: permissions.SandboxSettings = _SANDBOX.read(node, place)
     return read
 
 
@@ -182,9 +182,9 @@ _GATE = section(
     },
 )  # fmt: skip
 _SANDBOX = section(
-    settings.SandboxSettings,
-    {"level": choice(*settings.SANDBOXES), "write": list_of(_WORDS)},
-    f"one of {', '.join(settings.SANDBOXES)}",
+    permissions.SandboxSettings,
+    {"level": choice(*permissions.SANDBOXES), "write": list_of(_WORDS)},
+    f"one of {', '.join(permissions.SANDBOXES)}",
 )
 _GIT = section(
     settings.GitSettings,

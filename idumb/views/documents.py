@@ -16,7 +16,6 @@ from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
 from idumb.domain.proof import evidence as proof
 from idumb.domain.proof import ledger as ledgers
-from idumb.domain.proof import symbols
 from idumb.domain.runs import spending, state_file
 from idumb.domain.runs.handoff import Document
 from idumb.domain.runs.run import INTERRUPTED, Checkpoint, RunState, TaskState
@@ -90,7 +89,7 @@ class MarkdownDocuments:
             used=phrases.spent(task_state.progress.spent) if of_agents else {},
             evidence=evidence,
             ledger=ledger,
-            recorded=symbols.RECORDED,
+            recorded=ledgers.RECORDED,
         )
 
     @staticmethod
@@ -191,6 +190,6 @@ def _verdict(
         return outcome.PASS
     if kept.status == outcome.SKIPPED or task_state.attempt.outcome not in {None, outcome.FAILED}:
         return None
-    broken = any(line["status"] not in {ledgers.DECLARED, *symbols.HOLDING} for line in ledger)
+    broken = any(line["status"] not in {ledgers.DECLARED, *ledgers.HOLDING} for line in ledger)
     passed = any(recorded["result"] == proof.PASSED for recorded in evidence)
     return outcome.PARTIAL if passed and not broken else outcome.FAIL

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from idumb.composition.sandboxes import LocalSandboxes
-from idumb.domain.settings import SANDBOX_BWRAP
+from idumb.domain.permissions import SANDBOX_BWRAP
 from tests.agents import installed
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox

@@ -15,8 +15,7 @@ import pytest
 
 from idumb.composition import sandboxes
 from idumb.composition.sandboxes import LocalSandboxes
-from idumb.domain.runs.sandbox import Support
-from idumb.domain.settings import SANDBOX_BWRAP
+from idumb.domain.permissions import SANDBOX_BWRAP, Support
 from tests.support import project as projects
 from tests.support import seed
 from tests.support.gitrepo import GitSandbox

@@ -9,7 +9,8 @@ from idumb.app.contract import loading
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
-from idumb.domain.settings import NO_POLICY, Settings
+from idumb.domain.permissions import NO_POLICY
+from idumb.domain.settings import Settings
 from idumb.markdown import configuration
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser

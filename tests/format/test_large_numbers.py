@@ -11,7 +11,8 @@ import pytest
 from idumb.app.contract import loading
 from idumb.domain import whole_numbers
 from idumb.domain.intake import registry
-from idumb.domain.settings import NO_POLICY, Settings
+from idumb.domain.permissions import NO_POLICY
+from idumb.domain.settings import Settings
 from idumb.markdown import configuration, phases
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every

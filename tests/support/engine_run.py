@@ -19,12 +19,13 @@ from idumb.domain import contract as contracts
 from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import HUMAN, AgentRequest, AgentResult
 from idumb.domain.errors import Interrupted
+from idumb.domain.permissions import NO_POLICY
 from idumb.domain.plans.plan import GUIDED, FileClaim, Plan, Task
 from idumb.domain.plans.workflow import Workflow
 from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import NO_POLICY, Binding, Settings
+from idumb.domain.settings import Binding, Settings
 from idumb.gates import registry
 from tests.support import run_events
 from tests.support.fixed_clock import FixedClock

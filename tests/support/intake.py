@@ -9,6 +9,7 @@ from idumb.domain import contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.intake.rule import StartState
+from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import (
     Criterion,
     FileClaim,
@@ -17,7 +18,7 @@ from idumb.domain.plans.plan import (
     Step,
     Task,
 )
-from idumb.domain.settings import Binding, Policy, Settings
+from idumb.domain.settings import Binding, Settings
 
 AGENTS = {name: Binding(name, "command", ("true",)) for name in ("agent", "critic")}
 SETTINGS = Settings(builder="agent", bindings=AGENTS)

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from idumb.domain.errors import InputError
+from idumb.domain.permissions import SandboxSettings
 from idumb.domain.settings import (
     DEFAULT_ENVIRONMENT,
     Binding,
@@ -21,7 +22,6 @@ from idumb.domain.settings import (
     Limits,
     RoleSettings,
     RunSettings,
-    SandboxSettings,
     Settings,
 )
 from idumb.markdown import configuration, setting_rows

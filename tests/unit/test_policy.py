@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import InputError
-from idumb.domain.settings import NO_POLICY, Policy, narrow
+from idumb.domain.permissions import NO_POLICY, Policy, narrow
 from idumb.markdown import configuration
 from idumb.markdown.plans import steps
 from idumb.system import user_folders

@@ -14,7 +14,7 @@ from idumb.app.ports.repository import Snapshot
 from idumb.domain import agent, canonical_json, outcome
 from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import REVERSIBLE, Task
-from idumb.domain.proof import evidence, symbols
+from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
 
@@ -63,7 +63,7 @@ def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> 
             deviations=list(attempt.ledger.strays),
             accepted_paths=list(attempt.accepted_paths),
             ledger=attempt.ledger.as_list(),
-            symbols=symbols.as_texts(attempt.ledger.symbols) if attempt.ledger.symbols else [],
+            symbols=ledger.symbol_texts(attempt.ledger.symbols) if attempt.ledger.symbols else [],
             feedback=evidence.feedback(attempt.reason, attempt.ledger, attempt.evidence),
             seconds=round(context.services.clock.monotonic() - attempt.started, 3),
             cause=result.cause if result else None,

@@ -12,7 +12,7 @@ from idumb.app.core.services import Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract, outcome, paths, project_files, settings, wording
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import gate_table, ledger, symbols
+from idumb.domain.proof import gate_table, ledger
 from idumb.domain.proof.gate import Deadline
 from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry, Ledger
 
@@ -115,28 +115,28 @@ def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str
     left = _LONGEST if task.symbols is not None else _LONGEST_RECORDED
     seconds = gate_table.time_to_judge(context.services.settings, gate_table.LEDGER)
     deadline = Deadline.after(seconds, context.services.clock.monotonic) if len(judged) > 1 else None
-    read: list[symbols.SymbolSet] = []
+    read: list[ledger.SymbolSet] = []
     late: list[str] = []
     for change in judged:
         if deadline is not None and deadline.passed:
             late.append(change.path)
-            read.append(symbols.SymbolSet(change.path, None, None))
+            read.append(ledger.SymbolSet(change.path, None, None))
             continue
         before, size = _definitions(context, change.path, change.old, left)
         after, more = _definitions(context, change.path, change.new, left)
         left -= size + more if task.symbols is None else 0
         if before is None or after is None or before != after:
-            read.append(symbols.SymbolSet(change.path, before, after))
+            read.append(ledger.SymbolSet(change.path, before, after))
     if not read and task.symbols is None:
         return compared, ""
     words = f"the symbols of {wording.listed(late)} were not judged in the time of the gate ledger"
-    with_symbols = dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
+    with_symbols = dataclasses.replace(compared, symbols=ledger.compare_symbols(task.symbols, read))
     return with_symbols, words if late and task.symbols is not None else ""
 
 
 def _definitions(
     context: RunContext, path: str, entry: Entry | None, limit: int
-) -> tuple[symbols.Definitions | None, int]:
+) -> tuple[ledger.Definitions | None, int]:
     """Return what a file defines, and its size; None if it is too large or cannot be read."""
     if entry is None or entry.mode in (LINK, SUBMODULE):
         return {}, 0

@@ -18,12 +18,13 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.intake import registry, writes
 from idumb.domain.intake.rule import StartState
+from idumb.domain.permissions import NO_POLICY, Policy
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Deadline, OutOfTimeError
 from idumb.domain.runs.run import CLOSED, RunState
-from idumb.domain.settings import NO_POLICY, Policy, Settings
+from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from idumb.app.core import schedule
 from idumb.app.core.run_context import RunContext
 from idumb.domain import contract as contracts
-from idumb.domain import wording
+from idumb.domain import permissions, wording
 from idumb.domain.agent import HUMAN, STEPS, capabilities
 from idumb.domain.errors import Refusal
-from idumb.domain.runs import sandbox
 
 
 def announce(context: RunContext) -> None:
@@ -18,15 +17,15 @@ def announce(context: RunContext) -> None:
         note("Sandbox: off. idumb detects what agents write elsewhere, but does not stop it.")
         return
     support = context.services.sandboxes.support()
-    level, why = sandbox.choose(support)
-    if settings.requires_sandbox and level == sandbox.DETECTION:
+    level, why = permissions.choose_sandbox(support)
+    if settings.requires_sandbox and level == permissions.DETECTION:
         hint = "idumb doctor shows what this machine supports, and which package would add more"
         raise Refusal("sandbox.none", f"No sandbox is available: {why}.", hint=hint)
     if settings.requires_sandbox and (outside := _outside(context)):
         hint = "Bind another agent in .idumb/config.yaml"
         raise Refusal("sandbox.none", f"idumb cannot put {wording.listed(outside)} in a sandbox.", hint=hint)
     package = f"; install the package {support.add}" if support.add else ""
-    words = f"{level}, because {why}{package}" if level == sandbox.DETECTION else level
+    words = f"{level}, because {why}{package}" if level == permissions.DETECTION else level
     note(f"Sandbox: {words}.")
 
 

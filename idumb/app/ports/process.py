@@ -10,7 +10,7 @@ from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.domain.action import Answer, Decision
-    from idumb.domain.runs.sandbox import Fence, Support
+    from idumb.domain.permissions import Fence, Support
 
 
 class Clock(Protocol):

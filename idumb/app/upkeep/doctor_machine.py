@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from idumb.domain import health
+from idumb.domain import health, permissions
 from idumb.domain.health import Check, Symptom
-from idumb.domain.runs import sandbox
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from idumb.domain.runs.sandbox import Support
+    from idumb.domain.permissions import Support
     from idumb.system.machine import LocalMachine
 
 _LOW_SPACE = 64 << 20
@@ -34,7 +33,7 @@ def user_checks(machine: LocalMachine) -> tuple[Check, ...]:
 
 def sandbox_check(support: Callable[[], Support]) -> Check:
     def look() -> Iterator[Symptom]:
-        yield health.passed(sandbox.description(support()))
+        yield health.passed(permissions.sandbox_words(support()))
 
     return Check("sandbox.support", "what this machine offers to limit where agents write", look)
 

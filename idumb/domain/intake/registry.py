@@ -14,9 +14,10 @@ from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake import check_commands, declarations, proof, steps, texts, writes
 from idumb.domain.intake.rule import Case, Check, StartState, each_plan, each_task
+from idumb.domain.permissions import NO_POLICY, Policy
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.proof.gate import NEVER, Deadline, OutOfTimeError
-from idumb.domain.settings import NO_POLICY, Policy, Settings
+from idumb.domain.settings import Settings
 
 _TASK, _PLAN = each_task, each_plan
 CHECKS: Mapping[str, Check] = {

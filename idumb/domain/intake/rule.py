@@ -12,9 +12,10 @@ from typing import NamedTuple
 from idumb.domain import catalog
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import Criterion, Plan, Task
 from idumb.domain.proof import gate_table
-from idumb.domain.settings import Policy, Settings
+from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
 
 GATE_OF_FIELD: Mapping[str, str] = {

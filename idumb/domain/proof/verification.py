@@ -12,7 +12,7 @@ from typing import Any
 
 from idumb.domain import paths
 from idumb.domain.plans.plan import FileClaim, Task
-from idumb.domain.proof import evidence, gate_table, judgement, symbols
+from idumb.domain.proof import evidence, gate_table, judgement, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import NEVER, Deadline
 from idumb.domain.proof.judgement import Judgement, Opinion
@@ -58,16 +58,16 @@ def _plan_and_ledger(tasks: Sequence[Task], changed: Mapping[str, Sequence[str]]
     for task in tasks:
         claims = task.symbols or ()
         for actual, name, path in _parsed(changed.get(task.id, ())):
-            covered = {claim.action for claim in claims if symbols.means(claim.name, path, name)}
-            if actual == symbols.ADDED:
+            covered = {claim.action for claim in claims if ledger.means_symbol(claim.name, path, name)}
+            if actual == ledger.ADDED:
                 removed.pop((path, name), None)
                 if "add" in covered:
                     promised[path, name] = task.id
-            elif actual == symbols.REMOVED and "remove" in covered:
+            elif actual == ledger.REMOVED and "remove" in covered:
                 promised.pop((path, name), None)
-            elif actual == symbols.REMOVED:
+            elif actual == ledger.REMOVED:
                 removed[path, name] = task.id
-                if any(symbols.means(interface.name, path, name) for interface in task.interfaces):
+                if any(ledger.means_symbol(interface.name, path, name) for interface in task.interfaces):
                     yield f"{task.id} declares the interface {name}, and its ledger has {name} in {path} as removed"
     for (path, name), task_id in removed.items():
         if (path, name) in promised:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.domain import wording
-from idumb.domain.proof import symbols
+from idumb.domain.proof.ledger import RECORDED
 from idumb.domain.runs import spending
 from idumb.views import phrases
 
@@ -71,8 +71,8 @@ def _attempt(attempt: phrases.Data, most: int = 10) -> list[str]:
     for row in attempt.get("evidence", ()):
         lines += _evidence(row, most)
     ledger = attempt.get("ledger") or ()
-    lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
-    lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
+    lines += [f"  {_changed(line)}" for line in ledger if line["status"] != RECORDED]
+    lines += _recorded([line for line in ledger if line["status"] == RECORDED])
     for words, key in (("its commit", "messages"), ("left by a tool", "tool_files")):
         lines += [f"  {words}: {each}" for each in attempt.get(key) or ()]
     return lines

@@ -16,8 +16,9 @@ from idumb.agents.adapter import Equipment
 from idumb.agents.known_agent import Call
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.permissions import SandboxSettings
 from idumb.domain.plans import plan
-from idumb.domain.settings import Binding, SandboxSettings, Settings
+from idumb.domain.settings import Binding, Settings
 from tests.support import acp_agent
 from tests.support.cases import every
 from tests.support.equipment import equipped

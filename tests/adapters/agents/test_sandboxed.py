@@ -10,8 +10,8 @@ import pytest
 from idumb.agents import sandboxed
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest
 from idumb.domain.errors import AdapterError
-from idumb.domain.runs.sandbox import Fence, Support
-from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SandboxSettings, Settings
+from idumb.domain.permissions import SANDBOX_AUTO, SANDBOX_BWRAP, Fence, SandboxSettings, Support
+from idumb.domain.settings import Settings
 from tests.support.equipment import equipped
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from idumb.domain.plans.plan import SymbolClaim
-from idumb.domain.proof import symbols as compared
-from idumb.domain.proof.symbols import SymbolSet
+from idumb.domain.proof import ledger as compared
+from idumb.domain.proof.ledger import SymbolSet
 from idumb.gates import python_source, registry
 from tests.support.cases import every
 
@@ -74,9 +74,9 @@ def test_the_languages_that_are_recorded_are_those_that_can_be_read() -> None:
 BEFORE = "def load():\n    return 1\n\n\nclass Config:\n    def read(self):\n        return 1\n"
 
 
-def _lines(after: str, *claims: SymbolClaim, declared: bool = True) -> list[compared.Line]:
+def _lines(after: str, *claims: SymbolClaim, declared: bool = True) -> list[compared.SymbolLine]:
     definitions = (python_source.definitions("a.py", text.encode()) for text in (BEFORE, after))
-    return list(compared.compare(claims if declared else None, [SymbolSet("a.py", *definitions)]))
+    return list(compared.compare_symbols(claims if declared else None, [SymbolSet("a.py", *definitions)]))
 
 
 @every(
@@ -105,4 +105,4 @@ def test_a_symbol_that_the_plan_does_not_expect_is_named(claims: tuple[SymbolCla
     ],
 )
 def test_the_definition_that_changed_is_recorded(after: str, text: str) -> None:
-    assert ", ".join(compared.as_texts(_lines(after, declared=False))) == text
+    assert ", ".join(compared.symbol_texts(_lines(after, declared=False))) == text

@@ -13,8 +13,7 @@ import pytest
 
 from idumb.composition import sandboxes
 from idumb.composition.sandboxes import LocalSandboxes
-from idumb.domain.runs.sandbox import DETECTION, Fence
-from idumb.domain.settings import SANDBOX_BWRAP
+from idumb.domain.permissions import DETECTION, SANDBOX_BWRAP, Fence
 from idumb.system import programs
 from tests.support.cases import every
 

@@ -11,7 +11,7 @@ from idumb.app.core import questions
 from idumb.domain import agent, outcome
 from idumb.domain.action import Answer
 from idumb.domain.plans.plan import Criterion, Option, Task
-from idumb.domain.proof import evidence, symbols
+from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.proof.ledger import Ledger, Line
@@ -36,7 +36,10 @@ def test_no_proof_outweighs_a_mismatched_ledger(status: str) -> None:
 
 def test_every_wrong_file_and_symbol_is_a_reason_to_fail() -> None:
     files = (Line("a", "declared", "created", "create"), Line("b", "undeclared", "created", None))
-    names = (symbols.Line("a", "load", "missing", None, "add"), symbols.Line("a", "save", "declared", "added", "add"))
+    names = (
+        ledger.SymbolLine("a", "load", "missing", None, "add"),
+        ledger.SymbolLine("a", "save", "declared", "added", "add"),
+    )
     proofs = [record_of(evidence.PASSED)]
     words = "b was created and is not declared"
     assert evidence.verdict(Ledger((*files, files[1]), ()), proofs) == (outcome.FAIL, f"{words}; {words}")

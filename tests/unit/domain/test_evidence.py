@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from idumb.domain import outcome
-from idumb.domain.proof import evidence, ledger, symbols
+from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.proof.ledger import Ledger
@@ -13,7 +13,7 @@ from tests.support.cases import every
 
 PASSED = Evidence("AC-1", "it holds", evidence.PASSED, command="make", seconds=1.23456)
 TOLERATED = Evidence("AC-2", "it failed before as well", evidence.TOLERATED)
-LOAD = symbols.Line("load", "a.py", ledger.DECLARED, symbols.ADDED, "add load")
+LOAD = ledger.SymbolLine("load", "a.py", ledger.DECLARED, ledger.ADDED, "add load")
 
 
 def test_the_log_leaves_out_what_is_empty_or_usual() -> None:

@@ -9,6 +9,7 @@ from idumb.domain import contract
 from idumb.domain.finding import ERROR, WARNING
 from idumb.domain.intake import registry
 from idumb.domain.intake.rule import StartState
+from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import (
     Condition,
     Criterion,
@@ -22,7 +23,7 @@ from idumb.domain.plans.plan import (
     TestIntent,
 )
 from idumb.domain.proof import gate_table
-from idumb.domain.settings import CheckoutSettings, GateSettings, Policy, Settings
+from idumb.domain.settings import CheckoutSettings, GateSettings, Settings
 from tests.support.cases import every
 from tests.support.intake import SETTINGS, plan, task
 

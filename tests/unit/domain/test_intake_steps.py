@@ -7,6 +7,7 @@ import dataclasses
 from idumb.domain import contract
 from idumb.domain.finding import ERROR
 from idumb.domain.intake import registry, writes
+from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import (
     STRICT,
     Criterion,
@@ -15,7 +16,6 @@ from idumb.domain.plans.plan import (
     Scope,
     Span,
 )
-from idumb.domain.settings import Policy
 from tests.support.cases import every
 from tests.support.intake import SETTINGS, codes, findings_of, plan, step, steps, task
 
