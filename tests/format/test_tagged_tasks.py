@@ -145,6 +145,8 @@ def test_a_decision_has_its_options() -> None:
         ("<automated>`a b`, `c`; `d` && `e`</automated>", ("a b", "c", "d", "e")),
         ("`make build` succeeds - `make lint` passes - read: `cat a`", ()),
         ("<automated>`make test` and `make lint`</automated>", ()),
+        ("<automated>npm test, then look at the page</automated>", ()),
+        ("<automated>echo 'a, then b' && true</automated>", ("echo 'a, then b' && true",)),
         ("- `../x` becomes `_x`\n- `true`", ()),
         ("```python\nprint(1)\n```", ()),
     ],

@@ -225,7 +225,7 @@ _ELEMENT = re.compile(r"<(automated|human-check|human|manual)>((?:(?!</?\1>).)*+
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh"})
 _SEPARATOR = re.compile(r"\s*(?:[,;]|&&)?\s*")
-_SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)")
+_SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)|(?:[^'\"]|'[^']*'|\"[^\"]*\")*?\w, (?:then|and|or|but) ")
 _MISSING = re.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
 ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _LONGEST_LINE = 120
@@ -257,7 +257,7 @@ def verification(part: Part) -> tuple[list[str], list[Part], list[Part]]:
 def _commands(text: str) -> Iterator[str]:
     """Yield the commands of one `<automated>`; one that says that the command is still missing is none.
 
-    Backticks beside other words make it a sentence about commands, and so do words that begin like a sentence.
+    Backticks beside other words make it a sentence about commands, and so do words that begin or go on like a sentence.
     """
     bare = textwrap.dedent(text).strip()
     alone = _only_commands(text)
