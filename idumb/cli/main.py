@@ -28,7 +28,7 @@ _GROUPS = {
 """Every command, by the group whose module has it, but for `_APART`: a command imports this module only."""
 
 _EVERYDAY = ("init", "plan-phase", "check-plan", "execute-phase", "status", "show", "decide", "resume")
-_APART = {**dict.fromkeys(("watch", "metrics", "debug"), "monitoring"), **dict.fromkeys(("rollback", "undo"), "run")}
+_APART = {"watch": "monitoring", "metrics": "monitoring", "debug": "monitoring", "rollback": "run", "undo": "run"}
 _MODULES = {name: title.lower().replace(" ", "_") for title, names in _GROUPS.items() for name in names}
 _MODULES |= _APART
 GROUPS = {"Everyday": _EVERYDAY} | {
