@@ -94,12 +94,15 @@ def test_a_task_that_another_run_took_over_keeps_its_changes_and_envelopes(sandb
     project.plan([built])
     assert run(project, "--no-verify").code == 0
     before = project.json("show", "T1-01", "--debug", "--facts-only").data
-    project.plan([built, making("T1-02", "b.txt", after="T1-01")])
-    assert run(project, "--no-verify").code == 0
+    more = making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt", after="T1-02")
+    for number in (1, 2):  # taken over from the run that made it, then from one that took it over
+        project.plan([built, *more[:number]])
+        assert run(project, "--no-verify").code == 0
     after = project.json("show", "T1-01", "--debug", "--facts-only").data
     assert after["run"] != before["run"]
     for name in ("attempts", "changes", "envelope"):
         assert after["task"][name] == before["task"][name] != []
+    assert project.json("audit", "bundle", "1").data["bundle"]["tasks"][0]["evidence"]
 
 
 def answering(project: Project, reply: str) -> str:

@@ -100,11 +100,10 @@ def test_an_unwanted_quick_task_can_be_dropped_and_next_forgets_it(project: Proj
 @pytest.mark.nightly
 def test_what_is_done_cannot_be_dropped(stopped: Project) -> None:
     assert dropped(stopped, "T1-01").error["code"] == "drop.nothing-left"
-    project = stopped
-    assert project.json("execute-phase", "2", "--approve", project.approval("2")).code == 0
-    refused = dropped(project, "2")
+    assert stopped.json("execute-phase", "2", "--approve", stopped.approval("2")).code == 0
+    refused = dropped(stopped, "2")
     assert (refused.code, refused.error["code"]) == (4, "drop.nothing-left")
-    assert project.json("drop", "1", "--why", " ").error["code"] == "task.no-reason"
+    assert stopped.json("drop", "1", "--why", " ").error["code"] == "task.no-reason"
 
 
 ACCEPT, DROP = "idumb accept T1-01 --why REASON", "idumb amend 1 --drop-dependency T1-02 T1-01"
@@ -131,8 +130,6 @@ def _skipped(sandbox: GitSandbox) -> Project:
 
 
 halting = prepared_project(_failed)
-
-
 skipped = prepared_project(_skipped)
 
 
@@ -144,8 +141,7 @@ def test_dependents_of_a_skipped_task_stay_blocked_and_every_command_says_why_an
     skipped: Project,
 ) -> None:
     """R-RUN-5, R-RUN-7: the run, `status`, `next` and `show`, as the schemas say; `resume` changes nothing."""
-    halting = skipped
-    ended = halting.quick("resume", "1", "--json")
+    ended = skipped.quick("resume", "1", "--json")
     data = follows(ended, "run")
     assert ended.code == 1
     words = "T1-02, T1-03 stay blocked, because T1-01 was skipped: no time"
@@ -156,18 +152,18 @@ def test_dependents_of_a_skipped_task_stay_blocked_and_every_command_says_why_an
     assert rows["T1-02"]["reason"] == "waits for T1-01 (skipped: no time)"
     assert rows["T1-02"]["actions"] == [ACCEPT, DROP]
     assert rows["T1-03"]["actions"] == [ACCEPT, "idumb amend 1 --drop-dependency T1-03 T1-02"]
-    assert halting.events("--kind", "run.failed")[-1]["payload"]["reason"] == words
-    row = follows(halting.quick("status", "--json"), "status")["phases"][0]
+    assert skipped.events("--kind", "run.failed")[-1]["payload"]["reason"] == words
+    row = follows(skipped.quick("status", "--json"), "status")["phases"][0]
     assert row["blocked"][0]["tasks"] == ["T1-02", "T1-03"]
     assert row["blocked"][0]["actions"] == row["others"][1]["actions"] == [ACCEPT, DROP]
-    assert halting.quick("next", "--json").data["next"]["command"] == ACCEPT
-    mine = follows(halting.quick("next", "1", "--json"), "upcoming")
+    assert skipped.quick("next", "--json").data["next"]["command"] == ACCEPT
+    mine = follows(skipped.quick("next", "1", "--json"), "upcoming")
     assert (mine["task"], mine["next"][:2], mine["blocked"][0]["actions"]) == (None, [ACCEPT, DROP], [ACCEPT, DROP])
-    shown = follows(halting.quick("show", "T1-02", "--json"), "show")
+    shown = follows(skipped.quick("show", "T1-02", "--json"), "show")
     assert (shown["status"], shown["actions"]) == ("blocked", [ACCEPT, DROP])
     assert shown["reason"] == "waits for T1-01 (skipped: no time)"
     for command in (("resume", "1"), ("status",), ("next",), ("next", "1"), ("show", "T1-02")):
-        answer = halting.quick(*command)
+        answer = skipped.quick(*command)
         text = f"{answer.out}{answer.err}"
         assert "skipped: no time" in text, text
         assert "no reason is recorded" not in text
@@ -179,9 +175,8 @@ def test_dependents_of_a_skipped_task_stay_blocked_and_every_command_says_why_an
 
 def test_dropping_a_dependency_unblocks_the_task(skipped: Project) -> None:
     """R-RUN-5."""
-    halting = skipped
-    assert halting.quick(*shlex.split(DROP)[1:], "--yes").code == 0
-    assert halting.statuses() == {"T1-01": "skipped", "T1-02": "ready", "T1-03": "pending"}
+    assert skipped.quick(*shlex.split(DROP)[1:], "--yes").code == 0
+    assert skipped.statuses() == {"T1-01": "skipped", "T1-02": "ready", "T1-03": "pending"}
 
 
 def test_skip_lists_the_tasks_that_stay_blocked_before_it_acts(halting: Project) -> None:

@@ -127,9 +127,9 @@ def _task(services: Services, state: RunState, task: TaskState) -> dict[str, Any
 
     Without a checkpoint, the checks are those of its newest attempt.
     """
-    kept = task.checkpoint
+    kept, made_in = task.checkpoint, run_lookup.attempting_run(services, state, task.id)
     number = kept.attempt if kept is not None else task.attempt.number
-    events = list(services.log.events(run=task.carried_from or state.id, task=task.id))
+    events = list(services.log.events(run=made_in.id, task=task.id))
     checks = (e.payload for e in events if e.kind == "evidence.recorded" and e.attempt == number)
     return {
         "id": task.id,
