@@ -24,7 +24,7 @@ from idumb.domain.plans.plan import Plan
 from idumb.domain.proof import ledger, verification
 from idumb.lazy_dataclass import dataclass
 
-BACKUP_FOLDER = "drafts"
+_BACKUP_FOLDER = "drafts"
 
 _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
 _OF_TASK = re.compile(r"-([0-9]+)[a-z]?\Z")
@@ -133,7 +133,7 @@ def write(services: Services, draft: Draft) -> None:
 def keep(services: Services, draft: Draft) -> str:
     """Keep a copy of an unwritten plan in idumb's own folder, and return its path."""
     name = draft.path.removeprefix(".planning/phases/").replace("/", "-")
-    return services.backups.keep(BACKUP_FOLDER, name, draft.text.encode("utf-8", "surrogateescape"))
+    return services.backups.keep(_BACKUP_FOLDER, name, draft.text.encode("utf-8", "surrogateescape"))
 
 
 def write_gap_plan(services: Services, contract: Contract, record: dict[str, object]) -> str | None:

@@ -17,7 +17,7 @@ from idumb.domain.phase_documents import Question
 from idumb.domain.plans import phase_ids
 from idumb.lazy_dataclass import dataclass
 
-PROJECT = ".planning/PROJECT.md"
+_PROJECT = ".planning/PROJECT.md"
 ROADMAP = ".planning/ROADMAP.md"
 _NUMBER = re.compile(r"(\d+)([A-Za-z]?)")
 
@@ -114,7 +114,7 @@ def gather(services: Services, where: PhaseLocation) -> PhaseContext:
     context = PhaseContext(
         location=where,
         roadmap=roadmap,
-        project=read(PROJECT) or "",
+        project=read(_PROJECT) or "",
         requirements=read(plan_checks.REQUIREMENTS) or "",
         context=phase_documents.without_open(context_file),
         questions=phase_documents.questions_in(context_file),
@@ -157,7 +157,7 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
         wholes = (digits[0] for number in numbers if (digits := re.match(r"\d+", number)))
         number = str(whole_numbers.next_free(wholes))
         if predecessor is not None:
-            number = inserted_number(predecessor, [*numbers, *services.log.phases()])
+            number = _inserted_number(predecessor, [*numbers, *services.log.phases()])
         text = services.reports.read(ROADMAP) or "# Roadmap\n"
         text = services.plans.with_phase(
             text, number, words, wording.one_line(wording.as_markdown(goal)), predecessor or ""
@@ -167,7 +167,7 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
     return number
 
 
-def inserted_number(after: str, numbers: Iterable[str]) -> str:
+def _inserted_number(after: str, numbers: Iterable[str]) -> str:
     """Return the number of a new phase after `after`: 06.1 after 6, 06.2 after 06.1, or 06.1.1 if 06.2 exists.
 
     After 6, it follows the phases already inserted there.

@@ -25,7 +25,7 @@ from idumb.domain.agent import AgentResult
 from idumb.domain.errors import EXIT_FAILED, EXIT_WAITING, InputError, Refusal
 from idumb.domain.phase_documents import Question, number_questions, standard_questions
 
-BACKUP_FOLDER = "research"
+_BACKUP_FOLDER = "research"
 ASKING = "asking the researcher …"
 
 Tell = Callable[[str], None]
@@ -132,7 +132,7 @@ def _write_report(
     previous, kept = services.reports.read(path), None
     if previous is not None:
         data = previous.encode("utf-8", "surrogateescape")
-        kept = services.backups.keep(BACKUP_FOLDER, path.rsplit("/", 1)[-1], data)
+        kept = services.backups.keep(_BACKUP_FOLDER, path.rsplit("/", 1)[-1], data)
     services.reports.write(path, services.documents.research(fields, body))
     return {"binding": binding, "model": model, "kept": kept}
 

@@ -20,7 +20,7 @@ from idumb.domain.action import PLAN, Action, Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
 
-MARK = "plan."
+_MARK = "plan."
 TAKE, AGAIN, NO = "take", "again", "no"
 
 
@@ -38,7 +38,7 @@ def question(journal: Journal, goal: Goal, state: Round, command: Action) -> Dec
     evidence += [state.problem] if state.problem else []
     evidence += [f"the draft is kept in {state.kept}"] if state.kept else []
     evidence += draft.text.split("\n") if draft is not None else []
-    id = f"{MARK}{phase}.{journal.operation}"
+    id = f"{_MARK}{phase}.{journal.operation}"
     return Decision(id, PLAN, headline, why, tuple(evidence), tuple(_choices(id, goal, state, command)))
 
 

@@ -25,9 +25,9 @@ from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState, TaskState
 
-MOST_DIFF = 20_000
-MOST_OUTPUT = 4_000
-MOST_PATHS = 100
+_MOST_DIFF = 20_000
+_MOST_OUTPUT = 4_000
+_MOST_PATHS = 100
 _BAD = frozenset({FAILED, ERRORED, TIMED_OUT, UNPROVEN})
 _WITHOUT_MODEL = frozenset({agent.STEPS, agent.HUMAN})
 
@@ -99,10 +99,10 @@ def _next(phase: str, failure: Failure) -> list[Action]:
 def _shortened(row: dict[str, Any]) -> dict[str, Any]:
     """Return an attempt with each output cut to its end, where most programs report errors."""
     shown = dict(row)
-    shown["evidence"] = [{**e, "output": str(e.get("output") or "")[-MOST_OUTPUT:]} for e in row["evidence"]]
+    shown["evidence"] = [{**e, "output": str(e.get("output") or "")[-_MOST_OUTPUT:]} for e in row["evidence"]]
     result = row.get("result")
     if result is not None:
-        shown["result"] = {**result, "output": str(result.get("output") or "")[-MOST_OUTPUT:]}
+        shown["result"] = {**result, "output": str(result.get("output") or "")[-_MOST_OUTPUT:]}
     return shown
 
 
@@ -128,11 +128,11 @@ def _changes(
 def _difference(services: Services, old: str, new: str) -> dict[str, Any]:
     """Return the differences between two trees, cut to a limit, without idumb's own files and known secrets."""
     changed = [c.path for c in services.trees.changes(old, new) if not paths.matches_any(c.path, paths.OWN_FILES)]
-    text = services.trees.diff(old, new, changed[:MOST_PATHS]) if changed else ""
+    text = services.trees.diff(old, new, changed[:_MOST_PATHS]) if changed else ""
     return {
-        "files": show.files_of(services, old, new, changed[:MOST_PATHS]),
-        "more": max(0, len(changed) - MOST_PATHS),
-        "diff": wording.truncate(services.redaction.redact_output(text), MOST_DIFF),
+        "files": show.files_of(services, old, new, changed[:_MOST_PATHS]),
+        "more": max(0, len(changed) - _MOST_PATHS),
+        "diff": wording.truncate(services.redaction.redact_output(text), _MOST_DIFF),
     }
 
 
@@ -165,6 +165,6 @@ def _diagnosis(services: Services, state: RunState, loaded: Loaded, bundle: Mapp
     answered = result.outcome == outcome.COMPLETED and bool(result.reply.strip())
     return {
         "binding": role_calls.binding_of(services, agent.DEBUGGER),
-        "text": wording.truncate(result.reply, MOST_DIFF) if answered else "",
+        "text": wording.truncate(result.reply, _MOST_DIFF) if answered else "",
         "failure": "" if answered else result.message or result.failure or "its reply is empty",
     }

@@ -62,11 +62,11 @@ def _first_pass(services: Services, since: str | None) -> dict[str, int]:
     return {"completed": completed, "at_once": at_once}
 
 
-Call = tuple[tuple[str, str], str, Spent]
+_Call = tuple[tuple[str, str], str, Spent]
 """Adapter and model of a call to a builder or validator, how it ended, and what it used."""
 
 
-def _agents(services: Services, since: str | None) -> Iterator[Call]:
+def _agents(services: Services, since: str | None) -> Iterator[_Call]:
     started = {
         (event.run, event.task, event.attempt): event.payload for event in services.log.events(kind="attempt.started")
     }
@@ -85,7 +85,7 @@ def _agents(services: Services, since: str | None) -> Iterator[Call]:
             yield (adapter, model), ended, used + Spent(attempts=1, seconds=result.get("seconds") or 0.0)
 
 
-def _grouped(calls: list[Call]) -> dict[tuple[str, str], list[tuple[str, Spent]]]:
+def _grouped(calls: list[_Call]) -> dict[tuple[str, str], list[tuple[str, Spent]]]:
     grouped: dict[tuple[str, str], list[tuple[str, Spent]]] = {}
     for who, ended, spent in calls:
         grouped.setdefault(who, []).append((ended, spent))

@@ -26,7 +26,7 @@ from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, INTERRUPTED, RunState
 
 SHOWN = 20
 CONSENT = "consent"
-VIEW_SCHEMA = 1
+_VIEW_SCHEMA = 1
 
 
 def view(services: Services) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
         why, command = preconditions.elsewhere(inner)
         row = {"command": command, "tool": None}
     shown = {
-        "schema": VIEW_SCHEMA,
+        "schema": _VIEW_SCHEMA,
         "initialised": initialised,
         "phases": phases,
         "decisions": others,

@@ -25,7 +25,7 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import CLOSED
 from idumb.lazy_dataclass import dataclass
 
-ALL_PATHS = 10_000
+_ALL_PATHS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
 
 def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:
     """Yield everything that the approval covers, in words and in full."""
-    yield from consent_lines.lines(services, contract, approval.parts, ALL_PATHS)
+    yield from consent_lines.lines(services, contract, approval.parts, _ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
     bound = {name: part.value for name, part in approval.parts.items()}

@@ -18,8 +18,8 @@ from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.runs.run import RunState
 
-CODE = "check.passed-before"
-BROKEN_BEFORE = "invariant.broken-before"
+_CODE = "check.passed-before"
+_BROKEN_BEFORE = "invariant.broken-before"
 
 
 class Ran(NamedTuple):
@@ -76,7 +76,7 @@ def _invariants(services: Services, contract: Contract, checks: Checks, tree: st
             if result in evidence.BROKEN:
                 words = {"id": invariant.id, "text": invariant.text}
                 found = f"{invariant.id} {result.replace('_', ' ')}"
-                ran.findings.append(plan.finding(BROKEN_BEFORE, "", found, severity=severity, words=words))
+                ran.findings.append(plan.finding(_BROKEN_BEFORE, "", found, severity=severity, words=words))
 
 
 def _result(checks: Checks, subject: str, command: str, limit: float, tree: str) -> str:
@@ -93,7 +93,7 @@ def _findings(plan: Plan, task: Task, results: dict[str, str], *, strict: bool) 
     commands = {c.id: c.command for c in task.acceptance}
     for subject in negative_control.passed_before(task, results):
         yield plan.finding(
-            CODE,
+            _CODE,
             "acceptance" if subject in lines else "verify",
             commands.get(subject) or "Verify",
             task=task,

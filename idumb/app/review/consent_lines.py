@@ -18,7 +18,7 @@ from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, Plan, Task
 from idumb.domain.plans.workflow import Workflow
 from idumb.domain.proof import ledger
 
-SHOWN_PATHS = 8
+_SHOWN_PATHS = 8
 
 
 def subject_of(contract: Contract) -> str:
@@ -27,7 +27,7 @@ def subject_of(contract: Contract) -> str:
     return f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
 
 
-def lines(services: Services, contract: Contract, parts: Parts, most: int = SHOWN_PATHS) -> Iterable[str]:
+def lines(services: Services, contract: Contract, parts: Parts, most: int = _SHOWN_PATHS) -> Iterable[str]:
     """Yield what will run and what will be written, one line each. Programs are shown as they are in `parts`."""
     for plan in contract.plans:
         if plan.workflow is not None:
@@ -42,7 +42,7 @@ def lines(services: Services, contract: Contract, parts: Parts, most: int = SHOW
         argv = (part.value["program"], *part.value["arguments"]) if part is not None else None
         yield f"agent {name}: {asking.words_of_binding(services, name, argv, models=models)}"
     yield from (f"a {scope} may use {words}" for scope, words in limits(services).items())
-    yield from prepare_lines(services)
+    yield from _prepare_lines(services)
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
     warnings = plan_checks.warnings(services, contract)
@@ -65,7 +65,7 @@ def unjudged_lines(services: Services, contract: Contract) -> Iterable[str]:
         yield f"not judged by idumb: {', '.join(unjudged)}{shown}"
 
 
-def prepare_lines(services: Services) -> Iterable[str]:
+def _prepare_lines(services: Services) -> Iterable[str]:
     """Yield the commands that install what checks need, and what gates run, one line each."""
     settings = services.settings
     yield from (f"before checks: {command}" for command in settings.checkout.prepare)

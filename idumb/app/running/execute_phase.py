@@ -19,7 +19,7 @@ from idumb.domain.plans import new_task, phase_ids
 from idumb.domain.plans.new_task import QuickRequest
 from idumb.domain.plans.phase_ids import QUICK
 
-UNPROVEN = "Without --check, idumb proved only that declared files changed, and no others"
+_UNPROVEN = "Without --check, idumb proved only that declared files changed, and no others"
 _REPHRASE = "Change the command: idumb quick --help"
 _FIXES = {"task.no-builder": "Add --builder human to do it yourself, or name an agent: idumb help agents"}
 """Finding code to a fix on the command line, for findings whose own fix edits a plan that you did not write."""
@@ -105,4 +105,4 @@ def run_quick(services: Services, quick_request: QuickRequest, request: Request)
     result = execute(services, request, contract)
     if quick_request.check or quick_request.files is None or result.failure is not None:
         return result
-    return dataclasses.replace(result, warnings=(*result.warnings, UNPROVEN))
+    return dataclasses.replace(result, warnings=(*result.warnings, _UNPROVEN))

@@ -103,7 +103,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
 
 def run_to_end(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:
     """Recover, run the tasks, write the reports, and verify."""
-    return close(services, journal, contract, request, supervise(services, journal, contract, request, run_tasks))
+    return close(services, journal, contract, request, supervise(services, journal, contract, request, _run_tasks))
 
 
 def supervise(
@@ -164,7 +164,7 @@ def make_ready(context: RunContext) -> None:
         sandbox_level.announce(context)
 
 
-def run_tasks(context: RunContext) -> moves.Ending:
+def _run_tasks(context: RunContext) -> moves.Ending:
     """Run every task that can run, once the run is recovered and locked in."""
     make_ready(context)
     if unseen := task_base.unseen(context):

@@ -18,10 +18,10 @@ from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs import project_key
 
-FILES = ".idumb"
-BUNDLE = "refs.bundle"
-SETTINGS = "dot-idumb"
-STAYS = (
+_FILES = ".idumb"
+_BUNDLE = "refs.bundle"
+_SETTINGS = "dot-idumb"
+_STAYS = (
     "every commit and branch",
     "the plans and reports that are files in .planning/ (idumb report PHASE --write, before deinit, writes the others)",
 )
@@ -55,7 +55,7 @@ def deinit(
         if refs:
             services.kept_refs.delete(refs)
         if going["files"]:
-            own.remove_files(f"{services.root}/{FILES}")
+            own.remove_files(f"{services.root}/{_FILES}")
         own.remove()
     return Result({**going, "removed": True, "backup": folder, "next": _next(services, going, folder)})
 
@@ -77,10 +77,10 @@ def _require_alone(services: Services) -> None:
 
 def _going(services: Services, *, files: bool) -> dict[str, Any]:
     """Return what will be removed and what stays."""
-    present = services.reports.files(FILES)
+    present = services.reports.files(_FILES)
     stays = [
-        *STAYS,
-        *([f"{FILES}/ with {len(present)} files (--files removes it too)"] if present and not files else []),
+        *_STAYS,
+        *([f"{_FILES}/ with {len(present)} files (--files removes it too)"] if present and not files else []),
     ]
     refs = sorted(services.kept_refs.list())
     folders = services.local_data.list()
@@ -96,7 +96,7 @@ def _going(services: Services, *, files: bool) -> dict[str, Any]:
 def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -> None:
     parts = [f"{going['refs']} refs under refs/idumb/ (--json lists them)"] if going["refs"] else []
     parts += [f"the {folder['what']} ({folder['path']})" for folder in going["folders"]]
-    parts += [f"{len(going['files'])} files in {FILES}/"] if going["files"] else []
+    parts += [f"{len(going['files'])} files in {_FILES}/"] if going["files"] else []
     copy = f"writes a backup to {backup} first" if backup else "writes no backup"
     question = Decision.confirmation(
         "confirm",
@@ -126,7 +126,7 @@ def _back_up(services: Services, folder: str, refs: Mapping[str, str], *, files:
     own = services.local_data
     own.begin_backup(folder)
     if refs:
-        written = services.kept_refs.bundle(f"{folder}/{BUNDLE}")
+        written = services.kept_refs.bundle(f"{folder}/{_BUNDLE}")
         if written != len(refs):
             raise Refusal(
                 "backup.incomplete",
@@ -135,17 +135,17 @@ def _back_up(services: Services, folder: str, refs: Mapping[str, str], *, files:
             )
     own.back_up(folder)
     if files:
-        own.keep(folder, SETTINGS, f"{services.root}/{FILES}")
+        own.keep(folder, _SETTINGS, f"{services.root}/{_FILES}")
 
 
 def _next(services: Services, going: Mapping[str, Any], backup: str | None) -> list[str]:
     """Return the commands that restore everything, to run at the root of the working tree."""
     if not backup:
         return []
-    refs = shlex.quote(f"{backup}/{BUNDLE}")
+    refs = shlex.quote(f"{backup}/{_BUNDLE}")
     commands = [f"git fetch {refs} 'refs/idumb/*:refs/idumb/*'"] if going["refs"] else []
     folders = [f["path"] for f in going["folders"] if f["path"].endswith("/idumb")]
     commands += [f"cp -R {shlex.quote(f'{backup}/idumb')} {shlex.quote(path)}" for path in folders[:1]]
     if going["files"]:
-        commands.append(f"cp -R {shlex.quote(f'{backup}/{SETTINGS}')} {shlex.quote(f'{services.root}/{FILES}')}")
+        commands.append(f"cp -R {shlex.quote(f'{backup}/{_SETTINGS}')} {shlex.quote(f'{services.root}/{_FILES}')}")
     return commands

@@ -22,7 +22,7 @@ from idumb.domain.errors import EXIT_FAILED, AdapterError, IdumbError, InputErro
 from idumb.domain.failures import Breaker, BreakerRule
 from idumb.domain.health import Check, CheckResult, Symptom
 
-FIX = "idumb doctor --fix"
+_FIX = "idumb doctor --fix"
 # A fix can reveal the next problem: a restored log names refs that are missing.
 _ROUNDS = 4
 _SEE_LOG = "see store.opens"
@@ -139,7 +139,7 @@ def _next(seen: Sequence[CheckResult]) -> list[str]:
     """Return the next steps, problems first; everything that `--fix` can do is one step."""
     symptoms = [symptom for result in seen for symptom in result.symptoms if symptom.state != health.OK]
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
-    steps = [FIX if symptom.fixes else symptom.fix for symptom in ordered]
+    steps = [_FIX if symptom.fixes else symptom.fix for symptom in ordered]
     return list(dict.fromkeys(step for step in steps if step))[:5]
 
 

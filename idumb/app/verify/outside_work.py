@@ -13,7 +13,7 @@ from idumb.app.core.services import Services
 from idumb.domain.contract import Contract
 from idumb.domain.runs import state_file
 
-PASSED = "passed"
+_PASSED = "passed"
 
 
 def lookup(services: Services, phase: str, folder: str | None) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def verified_report(services: Services, contract: Contract) -> dict[str, Any] | 
     if entry is None:
         return None
     report = services.plans.report(services.trees.read(entry.oid), "VERIFICATION") or {}
-    if report.get("status") != PASSED or report.get("contract_hash") != contract.hash:
+    if report.get("status") != _PASSED or report.get("contract_hash") != contract.hash:
         return None
     return {"path": path, "created": str(report.get("created", ""))}
 
