@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.engine import moves
+from idumb.app.engine import moves, unfinished_attempts
 from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest, AgentResult, Usage
 from idumb.domain.plans.expression import INTEGER
@@ -17,13 +17,17 @@ from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Binding, GateSettings, Settings
 from tests.support.cases import every
-from tests.support.engine_run import EngineRun, break_gate, make_own_files, task
+from tests.support.engine_run import EngineRun, Killed, break_gate, make_own_files, task
 
 Files = dict[str, bytes]
 
 
 def one_task() -> EngineRun:
     return EngineRun(task("A"))
+
+
+def make_both(_: AgentRequest, files: Files) -> None:
+    files |= {"A": b"A", "B": b"B"}
 
 
 def stopped_before(effect: str, run: EngineRun, number: int = 1) -> EngineRun:
@@ -49,6 +53,41 @@ def test_an_announced_attempt_is_recorded_as_interrupted_and_its_files_are_kept(
     assert kept is not None
     assert (kept.status, kept.files, kept.error) == ("interrupted", ("A",), "idumb was killed during the attempt")
     assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"A")
+
+
+def test_an_attempt_that_ended_with_its_run_has_the_reason_of_that_end_and_no_earlier_one() -> None:
+    def killed(*_: object) -> None:
+        raise Killed
+
+    run = EngineRun(task("A"), work=killed)
+    for reasons in ([], ["the disk is full", "another end"], []):
+        with pytest.raises(Killed):
+            run.run()
+        journal = run.process().journal
+        journal.write(*(journal.event("run.halted", reason=reason) for reason in reasons))
+        recovered(run)
+    killed_words = "idumb was killed during the attempt"
+    reasons = [event.payload["reason"] for event in run.events("attempt.interrupted")]
+    assert reasons == [killed_words, "the disk is full", killed_words]
+
+
+def test_what_the_user_committed_of_an_interrupted_attempt_is_not_listed_as_left_by_it() -> None:
+    run = stopped_before("log checkpoint.intended", EngineRun(task("A", files=["A", "B"]), work=make_both))
+    run.repository.files["A"] = b"A"
+    run.repository.commit_all()
+    recovered(run)
+    kept = run.state.tasks["A"].checkpoint
+    assert kept is not None
+    assert kept.files == ("B",)
+
+
+def test_only_an_attempt_that_has_begun_and_not_ended_is_interrupted() -> None:
+    run = one_task()
+    for _ in range(2):
+        last = run.log.head()[0]
+        unfinished_attempts.record_interruption(run.process(), run.contract.tasks["A"])
+        assert [event.kind for event in run.log.events(after=last) if event.kind != "run.started"] == []
+        run.run()
 
 
 def test_an_interrupted_attempt_is_followed_by_a_new_one_from_its_base() -> None:
@@ -80,6 +119,20 @@ def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost()
     del run.repository.files["A"]
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
+
+
+def test_announced_work_over_which_the_user_committed_is_taken_back_and_built_again() -> None:
+    run = stopped_before("commit", EngineRun(task("A", files=["A", "B"]), work=make_both))
+    run.repository.files |= {"A": b"mine", "B": b"B"}
+    run.repository.advance({**run.repository.trees[run.repository.commits[run.repository.head or ""].tree],
+                            "A": run.repository.store(b"mine")}, "my own commit")  # fmt: skip
+    assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
+    assert run.repository.files == {"README": b"hello", "A": b"mine"}
+    kept = run.state.tasks["A"].checkpoint
+    assert kept is not None
+    assert kept.error == unfinished_attempts.UNDELIVERED
+    assert run.run().kind == "done"
+    assert run.calls == [("A", 1), ("A", 2)]
 
 
 @every("severity, asked", [("block", []), (None, ["exhausted"])])
