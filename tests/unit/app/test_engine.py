@@ -285,7 +285,7 @@ def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started
 # The user works at the same time
 
 
-def meanwhile(change: Callable[[EngineRun], None], *tasks: Any) -> EngineRun:
+def meanwhile(change: Callable[[EngineRun], None], *tasks: Any, **fields: Any) -> EngineRun:
     """Return a run in which the user changes something while the first task is built."""
 
     def work(request: AgentRequest, files: Files) -> None:
@@ -293,7 +293,7 @@ def meanwhile(change: Callable[[EngineRun], None], *tasks: Any) -> EngineRun:
         if len(run.calls) == 1:
             change(run)
 
-    run = EngineRun(*(tasks or (task("A"), task("B", "A"))), work=work)
+    run = EngineRun(*(tasks or (task("A"), task("B", "A"))), work=work, **fields)
     return run
 
 
@@ -390,6 +390,28 @@ def test_a_save_of_the_declared_file_meanwhile_is_not_overwritten() -> None:
     ending = run.run()
     assert (ending.kind, "A" in ending.words) == ("waiting", True)
     assert (run.repository.files["A"], run.commits()) == (b"mine", [])
+
+
+@every("choice, there", [("mine", b"mine"), ("task", b"A")])
+def test_after_a_save_meanwhile_the_version_counts_that_the_user_chooses(choice: str, there: bytes) -> None:
+    """R-GIT-6: his own is proven again before it is committed, or kept before it is overwritten."""
+    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), task("A"), answers={"delivery": choice})
+    assert run.run().kind == "done"
+    commit = run.repository.commits[run.repository.head or ""]
+    assert (run.commits(), run.repository.files["A"]) == (["A"], there)
+    assert commit.tree == run.events("evidence.recorded")[-1].payload["tree"]
+    assert run.repository.trees[commit.tree]["A"] == run.repository.store(there)
+    assert ("Your version of A is kept" in " ".join(run.notes)) == (choice == "task")
+
+
+def test_after_a_save_meanwhile_nothing_is_delivered_if_the_user_wants_neither_version() -> None:
+    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), task("A"), answers={"delivery": "stop"})
+    with pytest.raises(Refusal) as caught:
+        run.run()
+    assert (caught.value.code, run.repository.files["A"], run.commits()) == ("task.changed-since", b"mine", [])
+    del run.repository.files["A"]
+    assert run.run().kind == "done"
+    assert (run.commits(), run.calls) == (["A"], [("A", 1)])
 
 
 # Interruption and takeover

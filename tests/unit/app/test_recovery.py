@@ -490,3 +490,41 @@ def test_work_that_fails_after_a_kill_and_a_commit_of_the_user_is_not_in_the_way
         run.run(max_attempts=1)
         assert run.commits() == []
         assert sorted(run.repository.files) == ["README"]
+
+
+def saved_meanwhile(choice: str) -> EngineRun:
+    """A run that makes two files; the user saves one of them meanwhile, and chooses whose version counts."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        make_both(request, files)
+        run.repository.files["A"] = b"mine"
+
+    run = EngineRun(task("A", files=["A", "B"]), work=work, answers={"delivery": choice})
+    return run
+
+
+@every("choice, there", [("mine", b"mine"), ("task", b"A")])
+def test_the_version_that_the_user_chose_stays_wherever_the_run_is_killed(choice: str, there: bytes) -> None:
+    """R-GIT-6."""
+    rehearsal = saved_meanwhile(choice)
+    rehearsal.run()
+    for point in range(rehearsal.effects.index("log checkpoint.intended") + 2, len(rehearsal.effects) + 1):
+        run = saved_meanwhile(choice)
+        assert run.run_until_killed(point)
+        assert run.run().kind == "done"
+        assert run.commits() == ["A"]
+        assert run.repository.files == {"README": b"hello", "A": there, "B": b"B"}
+
+
+def test_what_the_user_saves_after_he_chose_his_version_stays_and_stops_nothing() -> None:
+    """R-GIT-6: what is committed is what was proven."""
+    rehearsal = saved_meanwhile("mine")
+    rehearsal.run()
+    for effect in ("restore", "commit"):
+        run = saved_meanwhile("mine")
+        assert run.run_until_killed(rehearsal.effects.index(effect) + 1)
+        run.repository.files["A"] = b"newer"
+        assert run.run().kind == "done"
+        assert run.repository.files == {"README": b"hello", "A": b"newer", "B": b"B"}
+        tree = run.repository.trees[run.repository.commits[run.repository.head or ""].tree]
+        assert tree["A"] == run.repository.store(b"mine")

@@ -7,7 +7,7 @@ import pytest
 from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.plan import Task
+from idumb.domain.plans.plan import HUMAN, Criterion, Task
 from tests.support.cases import every
 from tests.support.engine_run import EngineRun, Killed, task
 from tests.support.memory_checks import MemoryChecks
@@ -99,6 +99,25 @@ def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(monkeypatch: p
             run.run()
     assert run.run().kind == "done"
     assert (files_of(run, "A"), run.repository.files["README"]) == (["README"], b"fixed")
+
+
+@every("path, code", [("README", "task.changed-since"), ("notes", "")])
+def test_work_by_hand_that_changed_after_it_was_judged_is_not_committed(path: str, code: str) -> None:
+    """What else changed meanwhile is no change of the task, nor of its checks."""
+    looks = (Criterion("AC-1", "it looks good", HUMAN),)
+    run = asked(task("A", files=["README"], builder="human", verify=("true",), acceptance=looks))
+    run.repository.files["README"] = b"fixed"
+    assert answered(run).run().kind == "waiting"
+    run.repository.files[path] = b"later"
+    answered(run, "yes")
+    if code:
+        with pytest.raises(Refusal) as caught:
+            run.run()
+        assert (caught.value.code, run.commits()) == (code, [])
+    else:
+        assert run.run().kind == "done"
+        assert (run.commits(), files_of(run, "A")) == (["A"], ["README"])
+    assert run.repository.files[path] == b"later"
 
 
 def test_a_person_is_asked_again_after_each_failed_check_because_an_answer_serves_one_attempt() -> None:
