@@ -60,6 +60,8 @@ def test_a_condition_has_the_value_that_its_grammar_says() -> None:
         ("steps.a-b.size != 1", True),
         ("true", True),
         ("inputs.name < 'y'", True),
+        ("inputs.count < 3 or inputs.count > 3 or inputs.count > 4 or inputs.count >= 4 or inputs.count <= 2", False),
+        ("inputs.count <= 3 and inputs.count >= 3 and inputs.count < 4", True),
     ]
     assert not [(text, expected) for text, expected in cases if value(text) is not expected]
 
@@ -72,6 +74,8 @@ def test_an_invalid_condition_is_refused_at_its_place() -> None:
         ("true or inputs.name", "`or` needs true or false, not a text", 8),
         ("not inputs.name", "`not` needs true or false, not a text", 4),
         ("inputs.name == 1", "`==` cannot compare a text with an integer", 12),
+        ("1 == 2 or inputs.name == 1", "`==` cannot compare a text with an integer", 22),
+        (" " * 8 + "true or true true", "Unexpected `true` in the condition", 21),
         ("inputs.loud < true", "`<` cannot compare true or false with true or false", 12),
         ("inputs.loud == 1", "`==` cannot compare true or false with an integer", 12),
         ("steps.a-b.files < inputs.name", "`<` cannot compare a list with a text", 16),
