@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from idumb import __version__
-from idumb.agents import acp_agents, answers, failure_words
-from idumb.agents.acp_agents import ROWS
+from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.acp_client import Client, ToolCall
 from idumb.agents.adapter import Equipment
-from idumb.agents.known_agent import KnownProgram
+from idumb.agents.known_agent import ROWS, KnownProgram
 from idumb.agents.program import HOME, HOMES, JUDGING, InputFiles, last_words, of_process
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.app.ports.agents import Hear
@@ -43,7 +42,7 @@ class AcpAgent(KnownProgram):
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         self._commands = binding.options.get("shell") is True
-        self._row = ROWS.get(binding.adapter, acp_agents.OTHER)
+        self._row = ROWS.get(binding.adapter, known_agent.OTHER)
         super().__init__(binding, equipment, self._row)
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:

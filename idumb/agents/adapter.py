@@ -1,16 +1,23 @@
-"""What adapters are built from and what they have in common."""
+"""What adapters are built from and have in common, and where their programs may write.
+
+That is their checkout, scratch, and the folders of their own state.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from idumb.agents import transcript
-from idumb.domain.agent import AgentRequest, Readiness
+from idumb.domain import permissions
+from idumb.domain.agent import BUILDER, AgentRequest, Readiness
 from idumb.domain.errors import AdapterError
+from idumb.domain.permissions import Fence
 from idumb.domain.settings import Binding, Settings
 from idumb.lazy_dataclass import dataclass
+from idumb.system import programs
 
 if TYPE_CHECKING:
     from idumb.app.ports.process import Sandboxes
@@ -22,6 +29,7 @@ ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
 Redact = Callable[[str], str]
 
 FORMAT = "1"
+_TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _KINDS: Mapping[Any, str] = {str: "a text", int: "a whole number", Mapping: "a mapping", tuple: "a list"}
 
 
@@ -132,3 +140,65 @@ class Adapter:
             if not fits:
                 words = " or ".join(str(one).lower() for one in values) or _KINDS[accepted]
                 raise self._bad_option(f"needs {words} as its option {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sandboxed:
+    """What one call of a program needs. `level` is the level in force, in words for the record."""
+
+    argv: tuple[str, ...]
+    variables: dict[str, str]
+    level: str
+
+
+def sandboxed(request: AgentRequest, equipment: Equipment, scratch: str, state: Sequence[str]) -> Sandboxed:
+    """Prepare the sandbox of one call.
+
+    `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the settings require a
+    sandbox and none can be had, OSError if a folder cannot be made.
+    """
+    fence = _fence(request, equipment, (scratch, *state))
+    if equipment.sandboxes is None:
+        raise AssertionError("agents that work have the port")
+    sandboxes = equipment.sandboxes()
+    level, why = permissions.choose_sandbox(sandboxes.support())
+    argv, words = sandboxes.launcher(level, fence), f"{level}: {why}" if why else level
+    if level != permissions.DETECTION:
+        temporary = os.path.join(scratch, "tmp")
+        os.makedirs(temporary, 0o700, exist_ok=True)
+        return Sandboxed(argv, dict.fromkeys(_TEMPORARY, temporary), words)
+    if equipment.settings.requires_sandbox:
+        raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
+    return Sandboxed(argv, {}, words)
+
+
+def _fence(request: AgentRequest, equipment: Equipment, own: Sequence[str]) -> Fence:
+    """Return where a program may write: in `own`, and a builder in its checkout and the configured absolute places."""
+    root, chosen = os.path.realpath(request.workspace), equipment.settings.sandbox
+    named = [place for path in (chosen.write if chosen else ()) if os.path.isabs(place := os.path.expanduser(path))]
+    # An earlier attempt could have made a link in what a builder may write.
+    written = (root, *map(os.path.realpath, named))
+    guarded = _present(map(os.path.realpath, equipment.guarded))
+    writable = _real(own, written)
+    if request.role == BUILDER:
+        outside = (place for place in _real(named, written) if not any(permissions.is_below(place, g) for g in guarded))
+        writable += [root, git_folder(root), *outside]
+    allowed = _present(writable)
+    return Fence(allowed, tuple(path for path in guarded if path not in allowed), () if root in allowed else (root,))
+
+
+def git_folder(workspace: str) -> str:
+    """Return git's folder of a workspace: in it, or above it if a project is in a subfolder."""
+    place = workspace
+    while not os.path.lexists(os.path.join(place, ".git")) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    return os.path.join(workspace if place == os.path.dirname(place) else place, ".git")
+
+
+def _present(places: Iterable[str]) -> tuple[str, ...]:
+    return tuple(path for path in dict.fromkeys(places) if os.path.exists(path))
+
+
+def _real(named: Iterable[str], written: Sequence[str]) -> list[str]:
+    """Return real paths, without those that lead through a link below `written`."""
+    return [real for path in named if (real := programs.real_path(path, written)) is not None]

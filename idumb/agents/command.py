@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.agents import answers, state_file
+from idumb.agents import answers
 from idumb.agents.program import ProgramAgent, of_process, with_request, write_input
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome
@@ -51,7 +51,7 @@ class CommandAgent(ProgramAgent):
                 stdin=None if as_file else stdin,
                 sink=transcript,
             )
-            self_report = state_file.read(inputs.state, self._redact)
+            self_report = answers.read_state_file(inputs.state, self._redact)
         return self._result(request, finished, transcript.close(), self_report)
 
     def _result(
@@ -59,7 +59,7 @@ class CommandAgent(ProgramAgent):
         request: AgentRequest,
         finished: child_process.Finished,
         transcript: str | None,
-        report: state_file.SelfReport,
+        report: answers.SelfReport,
     ) -> AgentResult:
         output = finished.output.text(self._redact)
         ended, message = _ending(finished)

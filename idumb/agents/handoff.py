@@ -2,7 +2,8 @@
 
 Nothing is kept in memory. The name of a handoff begins with a digest of the request, so a waiting task finds the same
 handoff again and an attempt with new feedback creates a new one. It ends with an unpredictable ticket, so that a
-builder cannot answer in place of its judge in advance.
+builder cannot answer in place of its judge in advance. Persons who answer a question or work in
+an editor that drives idumb need no file.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from idumb.agents import answers
+from idumb.agents import answers, model_tools
 from idumb.agents.adapter import Adapter, Redact
-from idumb.agents.models import model_tools
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import agent, canonical_json, contract, outcome, wording
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.action import REFUSE
+from idumb.domain.agent import BUILDER, BUILT_IN, EDITOR, HUMAN, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.permissions import is_below
 from idumb.lazy_dataclass import dataclass
@@ -246,3 +247,36 @@ def _how(request: AgentRequest, place: _Place) -> str:
         f"`outcome` is `{_DONE}`, or `{_FAILED}` with the reason below. What you say is a claim; idumb looks at the"
         " bytes and runs the checks.\n"
     )
+
+
+class HumanAgent(Adapter):
+    """Waits for the answer to the question of the request; `idumb` asks it, and the request carries the answer then."""
+
+    name = HUMAN
+    capabilities = BUILT_IN[HUMAN]
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        """Return the outcome of the answer: a refused choice fails, any other completes."""
+        question, answer = request.question, request.answer
+        if question is None:
+            return AgentResult(outcome.ERRORED, f"{request.subject} has no question for a person")
+        if answer is None:
+            return AgentResult(outcome.WAITING, f"waiting for a decision: {question.what}")
+        chosen = question.choice(answer.choice)
+        if chosen is None:
+            options = ", ".join(choice.id for choice in question.choices)
+            return AgentResult(outcome.WAITING, f"{answer.choice} is not an option; choose one of: {options}")
+        words = f"{answer.by} chose {chosen.id}" + (f": {answer.guidance}" if answer.guidance else "")
+        return AgentResult(outcome.FAILED if chosen.move == REFUSE else outcome.COMPLETED, words, answer=answer)
+
+
+class EditorAgent(Adapter):
+    """Waits: `idumb start` opens the attempt, and `idumb submit` brings in the finished work."""
+
+    name = EDITOR
+    capabilities = BUILT_IN[EDITOR]
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        return AgentResult(
+            outcome.WAITING, f"{request.subject} waits for your editor; to begin, run `idumb start {request.subject}`"
+        )

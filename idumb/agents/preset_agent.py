@@ -11,7 +11,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from idumb.agents import answers, sandboxed
+from idumb.agents import adapter, answers
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report, last_line
 from idumb.agents.known_agent import KnownProgram, Preset
@@ -43,7 +43,7 @@ class PresetAgent(KnownProgram):
     options = MappingProxyType({HOME: HOMES, "shell": (True, False), "project": (True, False)})
 
     def __init__(self, binding: Binding, equipment: Equipment, preset: Preset | None = None) -> None:
-        self._preset: Preset = preset or import_module(f"idumb.agents.presets.{binding.adapter}").PRESET
+        self._preset: Preset = preset or import_module(f"idumb.agents.{binding.adapter}").PRESET
         super().__init__(binding, equipment, self._preset)
 
     def _says_login(self) -> bool | None:
@@ -64,7 +64,7 @@ class PresetAgent(KnownProgram):
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         with self._inputs(request) as inputs:
-            git_folder = sandboxed.git_folder(request.workspace) if request.role == BUILDER else None
+            git_folder = adapter.git_folder(request.workspace) if request.role == BUILDER else None
             call = self._call(request, self._home(inputs), _schema(request, inputs), git_folder)
             environment, state = self._prepared(request, call, inputs)
             kept = _Printed(self._transcript(request), self._preset.lines)

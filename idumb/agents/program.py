@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.agents.adapter import Adapter, Equipment
-from idumb.agents.state_file import StateFileWatch
+from idumb.agents.answers import StateFileWatch
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
@@ -108,9 +108,9 @@ class ProgramAgent(Adapter):
         """
         level = ""
         if self._equipment.settings.sandboxed:
-            from idumb.agents import sandboxed
+            from idumb.agents import adapter
 
-            place = sandboxed.opened(request, self._equipment, inputs.folder, state)
+            place = adapter.sandboxed(request, self._equipment, inputs.folder, state)
             argv = (*place.argv, *in_sandbox(argv)) if place.argv else argv
             environment, level = {**environment, **place.variables}, place.level
         finished = child_process.run(

@@ -33,18 +33,18 @@ _MIXED = re.compile("[0-9]{5,}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{3}")
 PRESETS = ("claude", "codex")
 """Command-line agents that report in a format of their own."""
 SPEAKERS = ("gemini", "opencode", "copilot", "qwen")
-"""Command-line agents that speak the Agent Client Protocol, the rows of `acp_agents`."""
+"""Command-line agents that speak the Agent Client Protocol, the rows of `known_agent`."""
 
 ADAPTERS: Mapping[str, str] = {
     "steps": "steps.StepsAgent",
     "command": "command.CommandAgent",
-    "human": "human.HumanAgent",
+    "human": "handoff.HumanAgent",
     **dict.fromkeys(PRESETS, "preset_agent.PresetAgent"),
-    "model": "models.model_agent.ModelAgent",
+    "model": "model_agent.ModelAgent",
     **dict.fromkeys((*SPEAKERS, "acp"), "acp.AcpAgent"),
     "replay": "replay.ReplayAgent",
     "handoff": "handoff.HandoffAgent",
-    EDITOR: "human.EditorAgent",
+    EDITOR: "handoff.EditorAgent",
 }
 """The class of each adapter, below `idumb.agents`."""
 

@@ -20,7 +20,7 @@ from idumb.lazy_dataclass import dataclass
 from idumb.system import child_process
 
 if TYPE_CHECKING:
-    from idumb.agents.sandboxed import Opened
+    from idumb.agents.adapter import Sandboxed
 
 _PROGRAM = "run"
 """The tool that starts a program."""
@@ -67,17 +67,17 @@ class StepsAgent(Adapter):
             files = None if only_programs else stack.enter_context(WorkspaceFiles(request.workspace))
             return self._make_calls(request, request.task, files, launcher)
 
-    def _launcher(self, request: AgentRequest, task: Task, stack: contextlib.ExitStack) -> Opened | None:
+    def _launcher(self, request: AgentRequest, task: Task, stack: contextlib.ExitStack) -> Sandboxed | None:
         """Open the sandbox of the programs that the steps start; None if none is configured or needed."""
         if not self._equipment.settings.sandboxed or all(step.tool != _PROGRAM for step in task.steps):
             return None
-        from idumb.agents import sandboxed
+        from idumb.agents import adapter
 
         own = stack.enter_context(scratch(self._equipment.inputs))
-        return sandboxed.opened(request, self._equipment, own, ())
+        return adapter.sandboxed(request, self._equipment, own, ())
 
     def _make_calls(
-        self, request: AgentRequest, task: Task, files: WorkspaceFiles | None, launcher: Opened | None
+        self, request: AgentRequest, task: Task, files: WorkspaceFiles | None, launcher: Sandboxed | None
     ) -> AgentResult:
         started = time.monotonic()
         deadline = None if request.deadline is None else started + request.deadline
@@ -177,7 +177,7 @@ class ToolCalls:
         environment: Mapping[str, str],
         deadline: float | None,
         redact: Redact,
-        launcher: Opened | None = None,
+        launcher: Sandboxed | None = None,
     ) -> None:
         self._opened = files
         self._launcher = launcher

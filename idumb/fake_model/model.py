@@ -12,8 +12,8 @@ from typing import Any
 
 from idumb.domain import model_script as script
 from idumb.domain.model_script import Answer, Script
-from idumb.fake_model import anthropic, responses, tools
-from idumb.fake_model.conversation import Conversation, Event, Reply, ToolCall
+from idumb.fake_model import anthropic, responses
+from idumb.fake_model.conversation import Conversation, Event, Reply, ToolCall, offered_calls, structured_call
 from idumb.lazy_dataclass import dataclass
 
 _MODEL = {"id": "fake-model", "type": "model", "object": "model", "display_name": "fake-model", "created": 0,
@@ -95,9 +95,9 @@ class FakeModel:
 
 def _reply(answer: Answer, conversation: Conversation, number: int) -> Reply:
     text = answer.say
-    tool_calls = tools.calls(answer.calls, conversation)
+    tool_calls = offered_calls(answer.calls, conversation)
     if answer.data is not None:
-        structured = tools.structured(answer.data, conversation)
+        structured = structured_call(answer.data, conversation)
         if structured is not None:
             tool_calls.append(structured)
         else:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from idumb.agents.adapter import Equipment
-from idumb.agents.human import HumanAgent
+from idumb.agents.handoff import HumanAgent
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services

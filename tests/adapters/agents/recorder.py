@@ -143,7 +143,7 @@ def _by_protocol(
 def _by_report(
     binding: Binding, equipment: Equipment, request: AgentRequest
 ) -> tuple[AgentResult, tuple[bytes, bytes]]:
-    preset: Preset = importlib.import_module(f"idumb.agents.presets.{binding.adapter}").PRESET
+    preset: Preset = importlib.import_module(f"idumb.agents.{binding.adapter}").PRESET
     printed = (b"", b"")
 
     def read(output: bytes, errors: bytes) -> Report:

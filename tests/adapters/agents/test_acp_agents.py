@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from idumb.agents import acp, registry
-from idumb.agents.acp_agents import ROWS
 from idumb.agents.adapter import Equipment
-from idumb.agents.known_agent import Call
+from idumb.agents.known_agent import ROWS, Call
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.permissions import SandboxSettings

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from idumb.agents import registry
-from idumb.agents.models import model_agent, model_tools
+from idumb.agents import model_agent, model_tools, registry
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError

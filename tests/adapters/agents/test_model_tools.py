@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from idumb.agents import workspace_files
-from idumb.agents.models import model_tools
+from idumb.agents import model_tools, workspace_files
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.plans import plan
 from idumb.system.redaction import MARK, Redactor

@@ -72,7 +72,7 @@ def test_the_prompt_is_standard_input_and_the_rest_are_arguments(tmp_path: Path)
 @every("commits", [True, False])
 def test_codex_may_write_the_git_folder_of_its_clone_if_it_commits(*, commits: bool) -> None:
     """Codex keeps `.git` read-only even in writable folders, so nothing could be committed."""
-    preset = importlib.import_module("idumb.agents.presets.codex").PRESET
+    preset = importlib.import_module("idumb.agents.codex").PRESET
     given = preset.arguments(Call(writes=True, git_folder="/clone/.git" if commits else None))
     assert ('sandbox_workspace_write.writable_roots=["/clone/.git"]' in given) is commits
 
@@ -81,7 +81,7 @@ def test_codex_may_write_the_git_folder_of_its_clone_if_it_commits(*, commits: b
 @every("shell", [True, False])
 def test_claude_gets_no_commands_unless_the_binding_allows_them(*, shell: bool, role: str) -> None:
     """R-ADAPT-2: in acceptEdits it would run `touch`, `rm` and `sed -i`, and `cat` in every mode."""
-    preset = importlib.import_module("idumb.agents.presets.claude").PRESET
+    preset = importlib.import_module("idumb.agents.claude").PRESET
     given = preset.arguments(Call(writes=role == BUILDER, shell=shell))
     assert given[given.index("Bash") - 1] == ("--allowedTools" if shell else "--disallowedTools")
 

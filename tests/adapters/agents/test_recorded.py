@@ -49,7 +49,7 @@ def recordings(*scenes: str) -> list[Path]:
 def read(place: Path) -> Report:
     name = place.parts[-3]
     if name in registry.PRESETS:
-        preset: Preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
+        preset: Preset = importlib.import_module(f"idumb.agents.{name}").PRESET
         return preset.read(place.read_bytes(), place.with_suffix(".err").read_bytes())
     return heard(name, place.read_bytes())
 
@@ -113,7 +113,7 @@ def test_the_kind_of_a_failure_does_not_depend_on_the_exit_code(place: Path) -> 
 @every("place", recordings("success", *KINDS))
 def test_a_report_cut_at_any_line_is_read_safely(place: Path) -> None:
     name, data = place.parts[-3], place.read_bytes()
-    preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET if name in registry.PRESETS else None
+    preset = importlib.import_module(f"idumb.agents.{name}").PRESET if name in registry.PRESETS else None
 
     def report_of(part: bytes) -> Report:
         return heard(name, part) if preset is None else preset.read(part, b"")

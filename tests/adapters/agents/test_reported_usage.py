@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from idumb.agents import answers, state_file
+from idumb.agents import answers
 from idumb.domain.agent import Usage
 from idumb.domain.runs import spending
 from tests.adapters.agents import test_recorded as recorded
@@ -61,5 +61,5 @@ def test_no_program_report_yields_an_impossible_amount(tmp_path: Path) -> None:
     place = tmp_path / "state.json"
     used = {"tokens_in": HUGE, "tokens_out": -3, "cost_usd": 1e300}
     place.write_text(json.dumps({"usage": used, "message": "kept"}), encoding="utf-8")
-    report = state_file.read(str(place), str)
+    report = answers.read_state_file(str(place), str)
     assert (report.usage, report.message) == (Usage(), "kept")

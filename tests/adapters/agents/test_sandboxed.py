@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import sandboxed
+from idumb.agents import adapter
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.permissions import SANDBOX_AUTO, SANDBOX_BWRAP, Fence, SandboxSettings, Support
@@ -57,7 +57,7 @@ def fence_of(
     request = AgentRequest(role, None, "", str(root), allowed, about="it")
     scratch = str(root.parent / "scratch")
     os.makedirs(scratch, exist_ok=True)
-    place = sandboxed.opened(request, equipment, scratch, ())
+    place = adapter.sandboxed(request, equipment, scratch, ())
     assert place.variables.get("TMPDIR", f"{scratch}/tmp") == f"{scratch}/tmp"
     kept = (machine.fence.writable, machine.fence.guarded, machine.fence.read_only)
     names = [sorted(os.path.relpath(path, root) for path in paths) for paths in kept]

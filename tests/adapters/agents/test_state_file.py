@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import registry, state_file
-from idumb.agents.state_file import StateFileWatch
+from idumb.agents import answers, registry
+from idumb.agents.answers import StateFileWatch
 from idumb.app.ports.agents import ReportingAgent
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim, capabilities
@@ -155,7 +155,7 @@ def test_a_half_written_file_is_read_again(tmp_path: Path) -> None:
         b'{"state": {"working": 1}}',
         b'{"state": 1}',
         b'{"message": "no state"}',
-        b'{"state": "working", "message": "' + b"x" * state_file.MAX_BYTES + b'"}',
+        b'{"state": "working", "message": "' + b"x" * answers.STATE_BYTES + b'"}',
     ],
 )
 def test_an_invalid_state_is_ignored(tmp_path: Path, content: bytes) -> None:
@@ -174,7 +174,7 @@ def test_a_link_is_never_read(tmp_path: Path) -> None:
     scene.place.symlink_to(other)
     assert not scene.listening.look()
     assert scene.heard == []
-    assert state_file.read(str(scene.place), redact) == state_file.SelfReport()
+    assert answers.read_state_file(str(scene.place), redact) == answers.SelfReport()
 
 
 def test_a_repeated_state_is_not_reported(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_updates_of_a_chatty_agent_are_throttled_and_its_newest_state_is_kept(tm
             scene.listening.look()
         else:
             assert scene.says(json.dumps({"state": "working", "message": f"step {step}"}))
-    assert state_file.PROMPTLY < len(scene.heard) < state_file.PROMPTLY + 15
+    assert answers.PROMPTLY < len(scene.heard) < answers.PROMPTLY + 15
     assert [c.message for c in scene.heard[:3]] == ["step 0", "step 2", "step 4"]
     scene.says('{"state": "blocked"}')
     scene.now *= 3

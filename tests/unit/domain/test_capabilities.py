@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.agents.human import EditorAgent, HumanAgent
+from idumb.agents.handoff import EditorAgent, HumanAgent
 from idumb.agents.steps import StepsAgent
 from idumb.domain import agent
 from idumb.domain.agent import Capabilities

@@ -18,10 +18,9 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from idumb.agents import answers, failure_words
+from idumb.agents import answers, failure_words, model_tools
 from idumb.agents.adapter import Adapter, Equipment
-from idumb.agents.models import model_tools
-from idumb.agents.models.model_tools import ModelTools
+from idumb.agents.model_tools import ModelTools
 from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, Readiness, Usage
 from idumb.domain.errors import AdapterError

@@ -1,19 +1,20 @@
 """The tools for models without tools of their own: reading, and edits made by the code that runs steps.
 
 Edits are checked against the declared and protected files at the call; the engine judges the resulting bytes anyway.
+Secret and ignored files are not shown: names are judged here, and secrets inside other files are redacted.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 from idumb.agents import answers
 from idumb.agents.adapter import ApplyPatch, Redact
-from idumb.agents.models.hidden_files import Hidden, is_secret
 from idumb.agents.steps import Reply, ToolCalls, content, in_short, record, touched_by
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
@@ -49,6 +50,25 @@ _MARKED = (
 )
 _LOST = "so the rest would be lost. To change a part, use edit_file. To replace everything, use delete_file first"
 EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
+_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", "gcloud"})
+_PATHS = (".docker/config.json", ".config/gh/hosts.yml", ".cargo/credentials", ".m2/settings.xml")
+_NAMES = frozenset(
+    """
+    .env .envrc .dev.vars .netrc _netrc .authinfo .npmrc .yarnrc .yarnrc.yml .pypirc .pgpass pgpass.conf .my.cnf
+    .mylogin.cnf .git-credentials .htpasswd .dockercfg .dockerconfigjson .boto .s3cfg .vault-token .vault_pass
+    .terraformrc terraform.rc kubeconfig credentials secrets auth.json wp-config.php local.settings.json
+    """.split()  # noqa: SIM905 - a list of a name a line would be forty lines
+)
+_FORMS = re.compile(
+    r"""
+      \.env\..* | .*\.env                                                       # settings of many tools
+    | id_(rsa|dsa|ecdsa|ed25519).*                                              # keys of OpenSSH
+    | .*\.(pem|key|ppk|p12|pfx|jks|keystore|kdbx|kubeconfig|gpg)                # keys and stores of keys
+    | .*\.tfvars(\.json)? | .*\.tfstate(\..*)?                                  # Terraform
+    | (.*[-_.])?(secrets?|credentials?|service[-_]account)([-_.].*)?\.(json|ya?ml|toml|ini|txt|properties|xml|cfg|conf)
+    """,
+    re.VERBOSE,
+)
 
 
 def offered(role: str) -> tuple[str, ...]:
@@ -301,3 +321,30 @@ def _listed(
 
 def _no_patch(_: str, __: Callable[[str], str | None]) -> tuple[bool, str]:
     return False, "models cannot use patches"
+
+
+def is_secret(path: str) -> bool:
+    """Return whether a file of this name usually contains secrets, ignoring case."""
+    *folders, name = path.casefold().split("/")
+    inside = f"/{path.casefold()}".endswith(tuple(f"/{place}" for place in _PATHS))
+    return inside or not _FOLDERS.isdisjoint((*folders, name)) or name in _NAMES or _FORMS.fullmatch(name) is not None
+
+
+class Hidden:
+    """The hidden files of one request."""
+
+    def __init__(self, request: AgentRequest) -> None:
+        self._request = request
+        files = () if request.task is None else request.task.files or ()
+        self._declared = frozenset(claim.path for claim in files)
+
+    def why(self, path: str, created: Container[str] = ()) -> str | None:
+        """Return why a file is hidden, as words that follow its path; None if it is shown.
+
+        `created` are files that the model created: it sees them even if git ignores them.
+        """
+        if is_secret(path):
+            return "may contain secrets and is not shown"
+        if path not in self._declared and path not in created and self._request.is_ignored(path):
+            return "is ignored by git and not named by the task, so it is not shown"
+        return None

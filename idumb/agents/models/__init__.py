@@ -1,1 +1,0 @@
-"""Models without a program of their own: servers, tools and replies."""
