@@ -85,7 +85,8 @@ def test_lists_and_ranges_of_ids_are_dependencies_beside_the_phase_before(words:
 
 @every("words", [
         "(does not depend on T001)", "(depends on T099)", "(depends on T001-T099)", "blocks T003",
-        "like T001", "(depends on the team)", "(DONE)", "[in progress]", "~~gone~~",
+        "like T001", "(depends on the team)", "(DONE)", "[in progress]", "~~gone~~", "US1 → **US2**",
+        "Story 2 requires Story 1",
     ])  # fmt: skip
 def test_what_a_task_says_and_idumb_does_not_read_is_listed_with_its_line(words: str) -> None:
     plan = read(SPEC, phases("Phase", f"- [ ] T004 [P] d {words}\n"))

@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 8_137,
-    "markdown": 6_450,
+    "markdown": 6_455,
     "app, engine rooms": 7_305,
     "app, use cases": 8_301,
     "composition": 702,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 170,
 }
 FILES = 410
-TESTS = 67_369
+TESTS = 67_370
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -33,7 +33,12 @@ _STATUS = re.compile(
     re.IGNORECASE,
 )
 _SHOUTED = re.compile(r"\b(?:DONE|COMPLETED?|SKIPPED|CANCELL?ED|WIP|DEFERRED)\b|~~\S[^~]*~~")
-_NEED = re.compile(rf"(?<![a-z\d_])(?:{_CERTAIN})(?![a-z\d_])", re.IGNORECASE)
+_PART = r"\b(?:us|(?:user[ ])?story|phase|step|task|wp|work[ ]package|milestone|epic|slice)[ -]?\d[\d.]*"
+_NEED = re.compile(
+    rf"(?<![a-z\d_])(?:{_CERTAIN})(?![a-z\d_])"
+    rf"|{_PART}[ \t*]*(?:→|-+>|=+>|⇒|←|<-+|requires|needs|after|before|blocks|precedes|follows)[ \t*]*{_PART}",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(
     rf"{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:dependenc(?:y|ies)|{_CERTAIN}|blocks|requires|needs|after"
     r"|parallel with)(?![a-z\d_])[^:\n]{0,20}:[*_]{0,3}[ \t]*"
