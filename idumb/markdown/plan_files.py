@@ -146,15 +146,11 @@ class PlanningFolder:
         """
         from idumb.markdown.importers import registry
 
-        return registry.read(path, self._source_files(path), kind, tag)
-
-    def _source_files(self, path: str) -> Mapping[str, str]:
-        from idumb.markdown.importers.source_file import FilesOnDisk
-
         try:
-            return FilesOnDisk(self._root, path, self._read)
+            files = registry.FilesOnDisk(self._root, path, self._read)
         except OSError as problem:
             raise _unreadable(os.path.relpath(str(problem.filename), self._root), problem) from problem
+        return registry.read(path, files, kind, tag)
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         """Parse a plan. `others` are the other plans of the phase, whose ids are taken.

@@ -14,7 +14,7 @@ from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed
 from idumb.domain.plans.source_tasks import SourcePlan, SourceTask, unproven
-from idumb.markdown.importers import forms, registry, source_file, task_managers
+from idumb.markdown.importers import forms, registry, task_managers
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
@@ -249,7 +249,7 @@ def test_a_damaged_file_of_a_folder_is_named() -> None:
 
 def test_a_source_is_read_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-PLAN-9."""
-    monkeypatch.setattr(source_file, "LARGEST", 1 << 20)
+    monkeypatch.setattr(registry, "LARGEST", 1 << 20)
     monkeypatch.setattr(task_managers, "_MOST_FILES", 1)
     text = CHECKLIST.ljust(1 << 20)
     (tmp_path / "TODO.md").write_text(text, encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Plans: from nodes to tasks, with every finding at its line."""
+"""Plans, step plans and workflows: from nodes to tasks, with every finding at its line."""

@@ -46,14 +46,14 @@ def finished(draft: Draft, context: Place) -> Task:
 # One field
 
 
-def read_field(draft: Draft, name: str, label: Label, node: Node, at: int, context: Place) -> None:
-    """Read one field into a draft; `at` is where it starts. Report a field that was read before."""
+def read_field(draft: Draft, name: str, label: str, node: Node, at: int, context: Place) -> None:
+    """Read one field into a draft: `at` is where it starts, `label` how it is written. Report a second one."""
     source = context.source
-    place = Place(label.shown, source, at, context.phase, context.declared)
+    place = Place(label, source, at, context.phase, context.declared)
     row = FIELDS.get(name, OWN)
     if name in draft.spans:
         first = source.place(draft.spans[name][0])[0]
-        source.report("task.duplicate-label", at, label.shown, field=row.labels[0], id=draft.id, first=first)
+        source.report("task.duplicate-label", at, label, field=row.labels[0], id=draft.id, first=first)
         return
     draft.spans[name] = (node.start, node.end)
     if not (_usable if node.kind == tree.BULLET else _usable_yaml)(name, row, node, place):
@@ -185,7 +185,7 @@ class _Body:
                 node.end = self.source.end_of(item.end_line - 1)
                 behind = min(text.at(len(text.s) - 1) + 1, node.end)
                 node.start = node.text.at(0) if node.text.s else node.items[0].start if node.items else behind
-                read_field(self.draft, label.name, label, node, item.start, self.context)
+                read_field(self.draft, label.name, label.shown, node, item.start, self.context)
             else:
                 self.source.report("field.misplaced", item.start, label.shown, field=label.shown)
 
@@ -304,6 +304,6 @@ def _yaml_key(draft: Draft, key: Node, value: Node, context: Place) -> None:
     elif name == "steps":
         draft.values[name] = steps.from_nodes(value, context.source)
     elif known:
-        read_field(draft, known, Label(name, known, colon=True, end=0), value, key.start, context)
+        read_field(draft, known, name, value, key.start, context)
     elif name not in ALONE:
         context.source.report("task.unknown-label", key.start, name, (*ALONE, *FIELDS), field="task")

@@ -15,7 +15,6 @@ from idumb.domain.plans.workflow import AGENT, CONDITION, HUMAN, SCRIPT, Flow, T
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import steps, task_finder, task_reader, workflow_values
-from idumb.markdown.plans.fields import Label
 from idumb.markdown.plans.workflow_values import OUTPUTS
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.record import BOOLEAN, NODE, BadValue, Key, choice, list_of, scalar, whole
@@ -172,8 +171,7 @@ def _read(draft: Draft, ids: Mapping[str, str], context: Place, paths_of: _Paths
         if name in _OWN:
             step.given[name] = value
         else:
-            label = Label(name, _RENAMED.get(name, name), colon=True, end=0)
-            task_reader.read_field(task, label.name or name, label, value[0], value[1], place)
+            task_reader.read_field(task, _RENAMED.get(name, name), name, value[0], value[1], place)
     if files := task.values.get("files"):
         at = tree.find(node, "files")[0]
         task.values["files"] = tuple(paths_of.filled(claim, at, place) for claim in files)
