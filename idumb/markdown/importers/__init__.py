@@ -1,1 +1,1 @@
-"""Plans of other tools that `idumb import` writes anew: their formats, and what no format may lose."""
+"""Plans of other tools that `idumb import` writes anew: their formats."""
