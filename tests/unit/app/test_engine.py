@@ -25,7 +25,7 @@ from idumb.domain.plans.plan import (
     TestIntent,
 )
 from idumb.domain.proof import gate_table
-from idumb.domain.settings import GateSettings
+from idumb.domain.settings import Ceiling, GateSettings
 from tests.support.cases import every
 from tests.support.engine_run import EngineRun, break_gate, make_own_files, task
 from tests.support.memory_ownership import MemoryOwnership
@@ -161,6 +161,13 @@ def test_the_severity_of_a_task_decides_how_often_it_is_tried(severity: str, cal
 
 
 # Proof
+
+
+def test_a_raised_ceiling_allows_no_more_attempts_than_the_task_has() -> None:
+    chosen = dataclasses.replace(EngineRun(task("A")).settings, ceilings={"task": Ceiling(attempts=1)})
+    run = EngineRun(task("A"), work=lambda *_: None, settings=chosen, answers={"limit": "raise"})
+    run.run_until_killed(100)  # without an end it is killed
+    assert (run.status(), len(run.calls)) == ({"A": "failed"}, 3)
 
 
 def test_a_failed_check_fails_the_attempt_and_nothing_is_committed() -> None:
