@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 from idumb.cli import configuring
+from idumb.domain.decision import Answer, Decision
+from idumb.domain.errors import Interrupted
+from idumb.views.terminal import ask
 from tests.cli.test_agent_failures import Scene
 from tests.cli.test_question_timeouts import STRAYING, run
 from tests.support.project import Project, failing_task, making, shell
@@ -47,6 +51,24 @@ def test_nothing_is_written_without_a_yes(project: Project, monkeypatch: pytest.
     assert "idumb config set run.on_deviation leave-out makes an answer permanent" in ended.err
     assert "Remember this?" not in screen.getvalue()
     assert project.read(".idumb/config.yaml") == before
+
+
+def test_an_interruption_at_the_question_counts_as_no(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run has its result already."""
+
+    def typed(self: ask.Terminal, decision: Decision) -> Answer:
+        if decision.kind == "remember":
+            raise Interrupted(signal.SIGINT)
+        return Answer(decision.id, "keep", "me")
+
+    project.plan([STRAYING])
+    before = project.read(".idumb/config.yaml")
+    answering(monkeypatch)
+    monkeypatch.setattr(ask.Terminal, "ask", typed)
+    ended = run(project)
+    assert (ended.code, project.statuses()) == (0, {"T1-01": "completed"}), ended.err
+    assert project.read(".idumb/config.yaml") == before
+    assert project.events("1", "--kind", "setting.remembered") == []
 
 
 def test_a_setting_that_cannot_be_written_is_named_and_fails_no_run(

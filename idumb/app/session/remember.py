@@ -11,6 +11,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.domain.action import Choice, Decision
 from idumb.domain.errors import IdumbError
+from idumb.domain.errors import IdumbError, Interrupted
 from idumb.domain.runs.run import DROPPED
 
 
@@ -54,7 +55,11 @@ def _ask(services: Services, journal: Journal, name: str, value: str, command: s
         "do not",
         "the next run asks again",
     )
-    if not question.agreed(services.asker.ask(question)):
+    try:
+        answer = services.asker.ask(question)
+    except Interrupted:  # the run has its result already, so Ctrl-C only means no
+        return ""
+    if not question.agreed(answer):
         return ""
     try:
         services.change_setting(name, value)
