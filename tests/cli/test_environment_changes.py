@@ -6,9 +6,12 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from idumb.app.contract import envelopes
+from idumb.system import clock
 from tests.support import choices, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -163,6 +166,28 @@ def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(sandb
     answer = project.resume("--retry-failed", "--no-verify")
     assert answer.code == 0, answer.out
     assert any("the agent's program changed" in words for words in answer.object["warnings"])
+    (event,) = kinds(project, "envelope.changed")
+    assert [(change["binding"], change["part"]) for change in event["changes"]] == [("coder", "program")]
+
+
+def test_a_program_that_changes_while_the_run_is_locked_is_recorded(
+    project: Project, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ENV-1: after it was read for the lock, and a while before its files are watched."""
+    read = envelopes.present
+
+    def changing(*arguments: Any) -> envelopes.EnvelopeSet:
+        found = read(*arguments)
+        if "updated" not in program.read_text(encoding="utf-8"):
+            rewrite(program, BUILDER.replace("made for", "updated for"))
+        return found
+
+    project.plan([built("T1-01")])
+    approved = project.approval()
+    settled = clock.nanoseconds() + 3_000_000_000
+    monkeypatch.setattr(clock, "nanoseconds", lambda: settled)
+    monkeypatch.setattr(envelopes, "present", changing)
+    assert project.quick("execute-phase", "1", "--approve", approved, "--no-verify").code == 0
     (event,) = kinds(project, "envelope.changed")
     assert [(change["binding"], change["part"]) for change in event["changes"]] == [("coder", "program")]
 

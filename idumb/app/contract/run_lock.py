@@ -78,9 +78,7 @@ def lock_in(context: RunContext) -> None:
     state, services = context.journal.state, context.services
     current = envelopes.present(services, context.agents, context.contract)
     context.locked.programs = tuple(current.programs)
-    mark = _mark(context)  # before the comparison, so that no later change passes for compared
-    _require_same_files(context)
-    context.locked.mark = None if context.strict else mark
+    _require_same_files(context)  # without a mark: what changed since it was read, the first attempt compares
     if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != context.contract.hash:
         context.journal.write(context.journal.event("run.locked", **_lock_payload(context, current)))
         return
