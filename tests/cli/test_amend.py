@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import FIELDS, STRICT, approve
@@ -187,7 +188,8 @@ def test_a_hand_edited_plan_stops_resume_and_each_choice_is_a_command(project: P
     assert details["why"]
     assert details["evidence"]
     commands = {choice["id"]: choice["command"] for choice in details["choices"]}
-    assert list(commands) == ["look", "amend", "put-back", "start-fresh"]
+    assert list(commands) == ["look", "amend", "put-back", "go-back", "start-fresh"]
+    assert commands["go-back"] == "idumb rollback 1 --to T1-01"
     shown = project.quick(*commands["look"].split()[1:], "--json")
     validate(shown.data, "check-plan-diff")
     assert shown.data["lines"] == ["T1-03: title: Task T1-03 -> Another title"]
@@ -195,6 +197,26 @@ def test_a_hand_edited_plan_stops_resume_and_each_choice_is_a_command(project: P
     assert project.read(PLAN) == before
     assert project.quick("check-plan", "1", "--diff", "--json").data["same"]
     assert project.quick("resume", "1", "--json").code == 5  # it goes on, and the task still waits for an answer
+
+
+def test_a_changed_configuration_stops_resume_and_each_choice_is_accepted(project: Project) -> None:
+    """R-LOG-7: continue, restore it, go back to the last checkpoint, start fresh."""
+    project.configure("protected: [x]\n")
+    answer = project.quick("resume", "1", "--json")
+    details = refused(answer, "run.contract-changed")
+    commands = {choice["id"]: choice["command"] for choice in details["choices"]}
+    assert list(commands) == ["look", "amend", "put-back", "go-back", "start-fresh"]
+    assert choices.refused(project, answer) == {}
+    assert project.quick(*commands["go-back"].split()[1:], "--yes").code == 0
+    assert amend(project, "--from-file", "--yes").code == 0
+    assert project.quick("resume", "1", "--json").code == 5  # it goes on, and the task asks again
+
+
+def test_nothing_leads_back_to_a_checkpoint_that_is_the_newest_work(verified: Project) -> None:
+    """R-LOG-7."""
+    edit(verified, "T1-01: Task T1-01", "T1-01: Another title")
+    details = refused(verified.quick("resume", "1", "--json"), "run.contract-changed")
+    assert "go-back" not in {choice["id"] for choice in details["choices"]}
 
 
 def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(project: Project) -> None:

@@ -10,16 +10,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from idumb.app.contract import carried_tasks, contract_versions, loading
-from idumb.app.core import actions, run_lookup
+from idumb.app.core import actions, kept_runs, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, plans_ref
 from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.amendment import PlanDiff, compare, forbidden
+from idumb.app.worktree import preconditions
+from idumb.domain import outcome, plan_diff
+from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import DROPPED, RunState
+from idumb.domain.runs.task_state import EFFECT
 from idumb.lazy_dataclass import dataclass
 
 AMEND, FRESH = "amend", "start-fresh"
@@ -40,10 +44,11 @@ def choices(services: Services, state: RunState, changed: Sequence[str]) -> tupl
     now = present_contract(services, phase)
     if now is None:
         means = "every error is listed with its line; nothing runs"
-        return (back, Choice("correct", "fix the plan", means, Action.of("check-plan", phase)))
-    fresh = _fresh_choice(state, now)
-    if not changed:
-        return (back, fresh)
+        correct = Choice("correct", "fix the plan", means, Action.of("check-plan", phase))
+        return (back, correct, *_go_back(services, state))
+    otherwise = (back, *_go_back(services, state), _fresh_choice(state, now))
+    if not changed and now.hash == state.contract.hash:  # the policy changed, which no amendment takes over
+        return otherwise
     offered = [
         Choice("look", "see what changed", "nothing is written or run", Action.of("check-plan", phase, "--diff"))
     ]
@@ -52,7 +57,25 @@ def choices(services: Services, state: RunState, changed: Sequence[str]) -> tupl
         offered.append(Choice("approve", "approve the plan as it is now", means, Action.of("approve", phase)))
     if _amendable(services, state, now):
         offered.append(_amend_choice(phase))
-    return (*offered, back, fresh)
+    return (*offered, *otherwise)
+
+
+def _go_back(services: Services, state: RunState) -> tuple[Choice, ...]:
+    """Return the choice to restore the last checkpoint; () if nothing is after it, or the rollback would be refused."""
+    done = [(t.checkpoint.seq, t.id) for t in state.tasks.values() if t.status in outcome.DONE and t.checkpoint]
+    seq, last = max(done, default=(0, ""))
+    after = [task for task, began in state.attempted.items() if began > seq]
+    if not last or not after or any(state.tasks[task].effect == EFFECT for task in after):
+        return ()
+    try:
+        loading.locked_contract(services, state)
+        kept_runs.require(services, state, after)
+        preconditions.require_branch(services, state)
+    except IdumbError:
+        return ()
+    means = f"work after {last} is rolled back and kept in a snapshot; the run still continues only as approved"
+    command = Action.of("rollback", state.phase, "--to", last)
+    return (Choice("go-back", "go back to the last checkpoint", means, command),)
 
 
 def amendment(services: Services, state: RunState, now: Contract) -> tuple[Choice, ...]:
