@@ -7,7 +7,6 @@ at the work. Nothing the builder says is believed: `submit` judges the bytes.
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
 from typing import Any
 
 from idumb.app.attempt import entry, pipeline, projections
@@ -241,8 +240,7 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
 def _built(context: RunContext, task: Task, task_state: TaskState, report: str) -> Attempt:
     """Return the attempt as it was opened, with the builder's report. Meanwhile its builder may move HEAD and refs."""
     opened, state = context.saved(task), context.journal.state
-    since, now = (task_state.attempt.opened or {})["at"], context.services.clock.now()
-    seconds = max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
+    seconds = open_attempt.seconds(context.services, task_state)
     return dataclasses.replace(
         opened,
         stage=BUILT,
@@ -332,7 +330,8 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         preconditions.accept_guarded(services, journal, accept_git)
         context = run_context.opened(services, journal, contract, in_place=True)
         reason = f"given up by {by}: {' '.join(why.split())}"
-        unfinished_attempts.record_interruption(context, contract.tasks[task_id], reason)
+        took = open_attempt.seconds(services, task_state)
+        unfinished_attempts.record_interruption(context, contract.tasks[task_id], reason, took)
         touched = list(state.tasks[task_id].work.touched)
         work = state.tasks[task_id].work
         conflicts = services.trees.restore(work.base or "", work.left_tree or "", touched) if touched else ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
@@ -67,6 +69,13 @@ def choices(task: str) -> tuple[Choice, ...]:
         Choice("submit", "the task is done", judged, Action.of("submit", task)),
         Choice("give-up", "the task will not be finished", kept, actions.give_up(task)),
     )
+
+
+def seconds(services: Services, task_state: TaskState) -> float:
+    """Return how long the attempt has been open; 0 if it is not."""
+    now = services.clock.now()
+    since = (task_state.attempt.opened or {"at": now})["at"]
+    return max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
 
 
 def refuse(services: Services, command: str) -> None:

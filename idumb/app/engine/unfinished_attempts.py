@@ -163,10 +163,11 @@ def _commit_of(context: RunContext, attempt: Attempt) -> str | None:
 KILLED = "idumb was killed during the attempt"
 
 
-def record_interruption(context: RunContext, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
+def record_interruption(context: RunContext, task: Task, why: str = KILLED, seconds: float | None = None) -> None:
     """Record it with a checkpoint of what it left. It does not count as an attempt.
 
-    `seconds` is how long it took, 0 if unknown.
+    `seconds` is how long it took. Otherwise the record says how long it had worked when it was saved; without one,
+    nobody knows.
     """
     context = context.of(task)
     task_state = context.journal.state.tasks[task.id]
@@ -174,17 +175,27 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
         return
     context.checks.end_processes()
     number = task_state.attempt.number
+    took = _worked(context, task, number) if seconds is None else seconds
     left = _kept(context, task, number, task_state.work.base)
     changed = _changed(context, task, task_state.work.base, left.tree)
     event, effect = context.journal.event, questions.effect_payload(task)
     touched = list(changed) if context.workspace.in_place else []
     files = {"left": left.tree, "touched": touched, "snapshot": left.commit, "ref": left.ref}
-    ended = {"status": INTERRUPTED, "error": why, "seconds": round(seconds, 3), "files": list(changed)}
+    ended = {"status": INTERRUPTED, "error": why, "seconds": took and round(took, 3), "files": list(changed)}
     ended |= {"git_hash": context.services.history.head().commit, "commit": None, "verdict": None}
     context.journal.write(
         event("attempt.interrupted", task.id, number, **files, reason=why, **effect),
         event("checkpoint.recorded", task.id, number, **ended, **attempt_events.of_kept(left)),
     )
+
+
+def _worked(context: RunContext, task: Task, number: int) -> float | None:
+    """Return how long an attempt had worked when it was last saved; None if it never was."""
+    try:
+        saved = context.saved(task)
+    except KeyError:
+        return None
+    return context.services.clock.monotonic() - saved.started if saved.number == number else None
 
 
 def _kept(context: RunContext, task: Task, number: int, base: str) -> Snapshot:

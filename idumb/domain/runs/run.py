@@ -231,7 +231,10 @@ def guarded_change(name: str, before: Mapping[str, str], after: Mapping[str, str
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What idumb keeps after an attempt: `tree` is the candidate's, `git_hash` is HEAD after it (None: no commit)."""
+    """What idumb keeps after an attempt: `tree` is the candidate's, `git_hash` is HEAD after it (None: no commit).
+
+    `seconds` is None if idumb was killed, and nobody knows how long the attempt took.
+    """
 
     status: str
     git_hash: str | None
@@ -239,7 +242,7 @@ class Checkpoint:
     tree: str
     files: tuple[str, ...]
     attempt: int
-    seconds: float
+    seconds: float | None
     at: str
     seq: int
     error: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -64,6 +65,13 @@ def test_a_checkpoint_carries_the_fields_of_idumb_first_and_in_order() -> None:
     assert front["files_modified"] == ["src/models.py"]
     assert front["error_message"] == "no attempt is left"
     assert front["snapshot"] == "5" * 40
+    state = log.state
+    kept = state.tasks["T1-02"].checkpoint
+    assert kept is not None
+    state.tasks["T1-02"] = replace(state.tasks["T1-02"], checkpoint=replace(kept, seconds=None))
+    text = checkpoint.render(state, log.contract.tasks["T1-02"])
+    assert "unknown duration" in text
+    assert _front(text)["duration_seconds"] is None
 
 
 def test_a_checkpoint_shows_evidence_ledger_and_deviations() -> None:
