@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from idumb.app.core.services import Workspace
-from idumb.app.ports.agents import Agent, Agents
-from idumb.app.ports.repository import Snapshot
+from idumb.app.ports import Agent, Agents, Snapshot
 from idumb.composition.container import Container
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult

@@ -16,7 +16,7 @@ from idumb.agents.adapter import Equipment
 from idumb.agents.known_agent import ROWS, KnownProgram
 from idumb.agents.program import HOME, HOMES, JUDGING, InputFiles, last_words, of_process
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
-from idumb.app.ports.agents import Hear
+from idumb.app.ports import Hear
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.settings import Binding

@@ -20,8 +20,7 @@ from idumb.lazy_dataclass import dataclass
 from idumb.system import programs
 
 if TYPE_CHECKING:
-    from idumb.app.ports.process import Sandboxes
-    from idumb.app.ports.repository import Conflict
+    from idumb.app.ports import Conflict, Sandboxes
     from idumb.domain.agent import RecordedAttempt
     from idumb.system.redaction import Stream
 

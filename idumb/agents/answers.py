@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from idumb.app.ports.agents import Hear
+from idumb.app.ports import Hear
 from idumb.domain import agent, canonical_json, outcome, replies, wording
 from idumb.domain.agent import FAILURES, STATES, VALIDATOR, WAITS, AgentRequest, Claim, Usage
 from idumb.domain.runs import spending

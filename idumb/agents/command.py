@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from idumb.agents import answers
 from idumb.agents.program import ProgramAgent, of_process, with_request, write_input
-from idumb.app.ports.agents import Hear
+from idumb.app.ports import Hear
 from idumb.domain import agent, outcome
 from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError

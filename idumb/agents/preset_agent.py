@@ -17,7 +17,7 @@ from idumb.agents.answers import Report, last_line
 from idumb.agents.known_agent import KnownProgram, Preset
 from idumb.agents.program import HOME, HOMES, InputFiles, of_process, write_input
 from idumb.agents.transcript import Transcript
-from idumb.app.ports.agents import Hear
+from idumb.app.ports import Hear
 from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.settings import Binding

@@ -11,7 +11,7 @@ from typing import Any
 
 from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.answers import StateFileWatch
-from idumb.app.ports.agents import Hear
+from idumb.app.ports import Hear
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 
-from idumb.app.ports.agents import PromptRequest
+from idumb.app.ports import PromptRequest
 from idumb.domain import paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR
 from idumb.domain.errors import AdapterError

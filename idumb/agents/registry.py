@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from idumb.agents.adapter import Equipment
-from idumb.app.ports.agents import Agent
+from idumb.app.ports import Agent
 from idumb.domain.agent import BUILT_IN, EDITOR
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest

@@ -14,18 +14,17 @@ from idumb.app.contract import changed_contract, loading, run_lock
 from idumb.app.core import open_attempt, run_context, run_lookup, schedule
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services, attempt_ref
+from idumb.app.core.services import Result, Services, attempt_ref
 from idumb.app.engine import moves, runner, unfinished_attempts
 from idumb.app.engine.moves import Ending
-from idumb.app.ports.repository import RepositoryState
+from idumb.app.ports import RepositoryState
 from idumb.app.reading import next_task
 from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.admission import Request
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import kept_work, preconditions, rewritten
+from idumb.app.worktree import delivery, preconditions, rewritten
 from idumb.domain import agent, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.action import REASON, Action
@@ -122,7 +121,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
 
 def _take(context: RunContext, left: TaskState) -> None:
     """Put what the last attempt left into the user's tree, except what he changed himself."""
-    yours = kept_work.deliver_beside(context.services, left, kept_work.files(left))
+    yours = delivery.deliver_kept_beside(context.services, left, delivery.kept_files(left))
     if yours:
         context.services.reporter.note(f"You changed {wording.listed(yours)} since: they stay as you have them")
 

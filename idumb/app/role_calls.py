@@ -11,7 +11,7 @@ from idumb.app.consent import asking, needs
 from idumb.app.consent.asking import Subject
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.worktree import git_files
+from idumb.app.worktree import preconditions
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain import grant as grants
 from idumb.domain.action import Action
@@ -151,7 +151,7 @@ def _call(
             **({"sandbox": result.sandbox} if result.sandbox else {}),
         )
         journal.write(asked)
-    git_files.tell_changed(services, role_request.role, before)
+    preconditions.tell_changed_guarded(services, role_request.role, before)
     if result.sandbox:
         services.reporter.note(f"Sandbox of the {role_request.role}: {result.sandbox}.")
     return result

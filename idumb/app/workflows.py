@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup, schedule
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
-from idumb.app.ports.planning import DefinitionFile, ParsedPlan
+from idumb.app.core.services import Result, Services
+from idumb.app.ports import DefinitionFile, ParsedPlan
 from idumb.app.reading import handoffs
 from idumb.app.worktree import preconditions
 from idumb.domain import errors, finding, outcome

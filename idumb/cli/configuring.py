@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.core import run_lookup
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import did_you_mean
 from idumb.domain.runs.run import CLOSED

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.cli import options, output
 from idumb.system import user_folders
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.cli import arguments, options, output
 from idumb.domain.action import Action
 
 
 def _view() -> Result:
     """Return the view that `status`, `next` and `roadmap` print: the cached one while it is valid, else a new one."""
-    from idumb.composition import status_view
+    from idumb.composition import before_services
 
-    cached = status_view.saved(os.getcwd())
+    cached = before_services.saved_status(os.getcwd())
     if cached is not None:
         return Result(cached)
     with options.services(initialised=False) as services:
-        return Result(status_view.refresh(services))
+        return Result(before_services.refreshed_status(services))
 
 
 @options.command("status", text="status.status")
@@ -156,11 +156,11 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
             raise click.UsageError("--goal and --after need --add TITLE.")
         return _view()
     from idumb.app.planning import phase_context
-    from idumb.composition import status_view
+    from idumb.composition import before_services
 
     with options.services(writes=True) as services:
         added = phase_context.add_phase(services, title, goal, after)
-        shown = status_view.refresh(services)
+        shown = before_services.refreshed_status(services)
     return Result({**shown, "added": added})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.cli import arguments, options
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from idumb.app.ports.process import Asker, Reporter
+from idumb.app.ports import Asker, Reporter
 from idumb.cli import output
 from idumb.composition.container import Container
 from idumb.domain import notice

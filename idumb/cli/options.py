@@ -17,7 +17,7 @@ from idumb.cli import arguments, output
 from idumb.domain import errors, finding
 
 if TYPE_CHECKING:
-    from idumb.app.core.result import Result
+    from idumb.app.core.services import Result
     from idumb.composition.container import Container as Container  # noqa: PLC0414 - of the signatures of commands
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -191,9 +191,9 @@ def flag(name: str) -> bool:
 
 def require_person(word: str) -> None:
     """Refuse (`agent.not-a-person`) inside an agent or a check that idumb started for this repository."""
-    from idumb.composition import status_view
+    from idumb.composition import before_services
 
-    inside = status_view.surrounding_agent(os.getcwd())
+    inside = before_services.surrounding_agent(os.getcwd())
     if inside is None:
         return
     raise errors.Refusal(

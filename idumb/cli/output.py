@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.domain import errors
 from idumb.domain.action import Action, plain
 from idumb.system import escaping

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.cli import arguments, options
 from idumb.system import user_folders
 

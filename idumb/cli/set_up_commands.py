@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.cli import main, options
 from idumb.domain import finding
 from idumb.domain.action import Action

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from idumb import __version__
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.app.reading import debugging
 from idumb.app.reading.debugging import Span
 from idumb.domain.errors import Refusal, WorkFailed

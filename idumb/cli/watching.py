@@ -12,18 +12,18 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.app.reading import event_history, watch
 from idumb.app.reading.watch import Expected, Now
 from idumb.cli import output
-from idumb.composition import status_view
+from idumb.composition import before_services
 from idumb.system import process_tree
 from idumb.views import answer
 from idumb.views.terminal.live_progress import LiveProgress
 from idumb.views.terminal.plain_progress import PlainProgress
 
 if TYPE_CHECKING:
-    from idumb.app.ports.process import Reporter
+    from idumb.app.ports import Reporter
     from idumb.composition.container import Container
     from idumb.domain.runs.run import RunState
 
@@ -116,7 +116,10 @@ def everything(services: Container, *, once: bool) -> Result:
 
 def _everything(services: Container) -> dict[str, Any]:
     events = list(services.log.events(newest_first=True, limit=_EVENTS))
-    return {"status": status_view.refresh(services), "events": [event.as_dict() for event in reversed(events)]}
+    return {
+        "status": before_services.refreshed_status(services),
+        "events": [event.as_dict() for event in reversed(events)],
+    }
 
 
 def follow_log(services: Container, phase: str | None, run: str | None, task: str | None, **filters: Any) -> None:

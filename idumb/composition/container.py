@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from idumb import __version__
 from idumb.agents import registry
 from idumb.agents.adapter import Equipment
-from idumb.composition import project_folder
+from idumb.composition import before_services
 from idumb.composition.kept_plans import KeptPlans
 from idumb.domain import paths as path_rules
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
@@ -35,8 +35,7 @@ from idumb.system.rooted_files import FileReports
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Workspace
-    from idumb.app.ports.agents import Agents
-    from idumb.app.ports.process import Asker, Reporter
+    from idumb.app.ports import Agents, Asker, Reporter
     from idumb.composition.run_checks import RunChecks
     from idumb.composition.sandboxes import LocalSandboxes
     from idumb.gates.checks import ShellChecks
@@ -80,14 +79,14 @@ class Container:
 
         `farewell` is called with the signal that ends the program at once.
         """
-        self._open(project or project_folder.find(start))
+        self._open(project or before_services.find_project(start))
         self.start = os.path.realpath(start)
         self._make_asker, self._make_reporter, self._farewell = asker, reporter, farewell
 
     def of_folder(self, folder: str) -> Container:
         """Return the services of the project in a folder below this one."""
         project = discover.Project(self.repository, f"{self.folder}/{folder}" if self.folder else folder)
-        project_folder.require_plain(project)
+        before_services.require_plain(project)
         return Container(self.start, self._make_asker, self._make_reporter, self._farewell, project=project)
 
     def _open(self, project: discover.Project) -> None:

@@ -6,10 +6,10 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from idumb.app.core import kept_runs
 from idumb.app.upkeep import doctor_machine
 from idumb.app.upkeep.install import Place
-from idumb.app.worktree import left_checkouts
-from idumb.composition import project_folder
+from idumb.composition import before_services
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
@@ -49,7 +49,7 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
     return (
         *machine_checks(services.root),
         *doctor_checks.repository_checks(repository, services.backups, services.folder),
-        *left_checkouts.checks(services, lambda: store.owned(folder)),
+        *kept_runs.checkout_checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
         *store.checks(services.log, repository.worktree_id, services.clock, accept_loss=accept_loss),
     )
@@ -58,7 +58,7 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
 def command_folder(start: str, host: Host, *, user: bool) -> Place:
     """Where a host looks for slash commands: the user's folder, or one of the repository around `start`."""
     if not user:
-        return Place(host, "project", host.project, rooted_files.HostFiles(project_folder.find_repository(start).root))
+        return Place(host, "project", host.project, rooted_files.HostFiles(before_services.find_repository(start).root))
     if host.user is None:
         raise Refusal(
             "install.no-user-folder",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pygit2.enums import SortMode
 
-from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
+from idumb.app.ports import CommitAttempt, Head, RepositoryState
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import run

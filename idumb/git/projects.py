@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from idumb.app.ports.repository import Conflict
+from idumb.app.ports import Conflict
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs import project_key
 from idumb.git import discover, git_program

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pygit2.enums import ObjectType
 
-from idumb.app.ports.repository import Snapshot
+from idumb.app.ports import Snapshot
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk, open_repository, refs, status, tree_objects

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from idumb.app.ports.repository import Conflict, Snapshot
+from idumb.app.ports import Conflict, Snapshot
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT

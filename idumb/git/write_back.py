@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from idumb.app.ports.repository import Conflict
+from idumb.app.ports import Conflict
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.git import disk, path_state, tree_objects

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 
-from idumb.app.ports.planning import DefinitionFile, ParsedPlan
+from idumb.app.ports import DefinitionFile, ParsedPlan
 from idumb.domain.errors import InputError
 from idumb.domain.plans import workflow
 from idumb.markdown.syntax.source import Source

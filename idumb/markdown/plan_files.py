@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain import catalog, paths
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal

@@ -12,7 +12,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 
-from idumb.app.ports.process import Clock
+from idumb.app.ports import Clock
 from idumb.domain import canonical_json, health
 from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom

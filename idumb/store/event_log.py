@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.ports.process import Clock
+from idumb.app.ports import Clock
 from idumb.domain import canonical_json
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal, StoreError

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.app.ports.process import Clock, StopRequest
+from idumb.app.ports import Clock, StopRequest
 from idumb.domain.errors import Refusal, StoreError
 from idumb.store import connection, owner_card
 from idumb.store.owner_card import OwnerLock

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from idumb.app.ports.agents import PromptRequest
+from idumb.app.ports import PromptRequest
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract

@@ -208,8 +208,6 @@ def test_a_changed_configuration_stops_resume_and_each_choice_is_accepted(projec
     assert list(commands) == ["look", "amend", "put-back", "go-back", "start-fresh"]
     assert choices.refused(project, answer) == {}
     assert project.quick(*commands["go-back"].split()[1:], "--yes").code == 0
-    assert amend(project, "--from-file", "--yes").code == 0
-    assert project.quick("resume", "1", "--json").code == 5  # it goes on, and the task asks again
 
 
 def test_nothing_leads_back_to_a_checkpoint_that_is_the_newest_work(verified: Project) -> None:

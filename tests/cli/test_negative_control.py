@@ -1,4 +1,7 @@
-"""What passes before the work does not show that it was done, and what was proven stays true (R-RUN-3, R-RUN-13)."""
+"""What passes before the work does not show that it was done, and what was proven stays true (R-RUN-3, R-RUN-13).
+
+What checks judge for each way to commit: the table of `docs/what-proof-means.md`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idumb.app.attempt import negative_control
+from idumb.app.attempt import task_checks
 from tests.support.answer import Answer
 from tests.support.project import Project, making, task, write
 
 if TYPE_CHECKING:
     import pytest
+from dataclasses import dataclass
+
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
@@ -44,7 +50,7 @@ def built_by(project: Project, script: str, *settings: str) -> None:
 
 def built_when(project: Project, monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
     """Let the builder of `a.txt` wait for a condition of `test`, and nobody for controls after it."""
-    monkeypatch.setattr(negative_control, "LONGEST", 0.0)
+    monkeypatch.setattr(task_checks, "LONGEST_CONTROLS", 0.0)
     built_by(project, f"until [ {condition} ]; do :; done; echo one > a.txt")
 
 
@@ -229,3 +235,61 @@ def test_a_check_that_a_later_task_replaces_is_declared_and_not_repeated(buildin
     assert (verified.code, verified.data["replaced"]) == (0, {"T1-01/AC-1": "T1-03"})
     assert "| replaced by T1-03 |" in building.read(".planning/phases/1/1-VERIFICATION.md")
     assert building.json("prove", "1").data["proven"]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One column: `heads` are the subjects of HEAD in the checks of two tasks; `hooks` may change the work."""
+
+    settings: str
+    heads: tuple[str, str] = ("plan", "Task T1-01")
+    hooks: bool = True
+    commits: int = 2
+
+
+WAYS = {
+    "`task`": Way(""),
+    "`none`": Way("git: {commit: none}\n", ("plan", "plan"), hooks=False, commits=0),
+}
+SEES = (
+    "git show -s --format=%s HEAD; git diff --cached --quiet HEAD && echo clean;"
+    " test -e ignored.log && echo ignored; grep -q mine README.md && echo uncommitted; cat *.txt"
+)
+HOOK = "#!/bin/sh\nfor f in $(git diff --cached --name-only -- '*.txt'); do echo hooked >> $f; git add $f; done\n"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", seed.one_on_a_push([*WAYS], "what checks judge"))
+def test_what_checks_judge(sandbox: GitSandbox, name: str) -> None:
+    way = WAYS[name]
+    project = projects.create(sandbox, files={"README.md": "one\n", ".gitignore": "*.log\n"})
+    script = project.folder.parent / "builder.sh"
+    script.write_text("if test -e a.txt; then echo built > b.txt; else echo built > a.txt; fi\n")
+    binding = f"bindings:\n  b: {{adapter: command, argv: [sh, {json.dumps(str(script))}]}}\n"
+    project.plan(
+        [
+            task("T1-01", files="create `a.txt`", check=f"{SEES} && test -s a.txt"),
+            task("T1-02", files="create `b.txt`", check=f"{SEES} && test -s b.txt", after="T1-01"),
+        ]
+    )
+    project.configure(f"builder: b\n{way.settings}{binding}")
+    sandbox.write(".git/hooks/pre-commit", HOOK, mode=0o755)
+    sandbox.write_all({"ignored.log": "x\n", "README.md": "mine\n"})
+    before = len(project.subjects())
+    answer = run(project)
+    assert answer.data["outcome"] == "complete", answer
+    made = [subject for subject in project.subjects()[before:] if not subject.startswith("Phase 1: reports")]
+    assert len(made) == way.commits
+    for number, head in zip(("1", "2"), way.heads, strict=True):
+        rows = [row["payload"] for row in project.events("--task", f"T1-0{number}", "--kind", "evidence.recorded")]
+        assert {row["result"] for row in rows} == {"passed"}
+        assert [row.get("weaker") for row in rows] == [None] * len(rows)
+        saw = rows[0]["output"].splitlines()
+        assert saw[0] == head
+        assert not {"clean", "ignored", "uncommitted"} & set(saw)
+        assert saw.count("built") == int(number)  # its work, and that of the finished tasks
+        assert ("hooked" in rows[-1]["output"]) == way.hooks, rows  # proven once more, as committed
+    for arguments in ((), ("T1-02",)):
+        proven = project.quick("prove", "1", *arguments, "--json")
+        assert {row["result"] for row in proven.data["tasks"]} == {"proven"}, proven
+        assert any("no commit" in words for words in proven.object["warnings"]) == (way.commits == 0), proven

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idumb.app.ports.repository import Conflict
+from idumb.app.ports import Conflict
 from idumb.git import write_back
 from idumb.git.path_state import Step
 from idumb.git.trees import GitTrees

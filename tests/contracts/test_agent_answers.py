@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry
-from idumb.app.ports.agents import Agent
-from idumb.app.ports.repository import Conflict
+from idumb.app.ports import Agent, Conflict
 from idumb.domain import agent, contract, outcome
 from idumb.domain.agent import BUILDER, PLANNER, ROLES, VALIDATOR, AgentRequest, AgentResult, RecordedAttempt
 from idumb.domain.plans import plan

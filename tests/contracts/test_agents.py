@@ -18,7 +18,7 @@ from typing import Protocol
 import pytest
 
 from idumb.agents import registry
-from idumb.app.ports.agents import Agent
+from idumb.app.ports import Agent
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan

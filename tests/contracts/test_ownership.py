@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.process import StopRequest
+from idumb.app.ports import StopRequest
 from idumb.domain.errors import Refusal
 from idumb.store.ownership import FileOwnership
 from tests.adapters.store.opened import OpenedLog

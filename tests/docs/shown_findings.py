@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from idumb.app.contract import loading
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.permissions import NO_POLICY

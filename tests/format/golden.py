@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain import contract
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser

@@ -10,7 +10,7 @@ import dataclasses
 import json
 from typing import Any
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.plans.plan import Plan
 from tests.format import golden

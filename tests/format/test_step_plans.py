@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain.plans.plan import STEPS, STRICT, FileClaim, Plan
 from idumb.markdown.plans import plan_parser
 from tests.support.cases import every

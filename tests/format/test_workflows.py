@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.app.ports.planning import DefinitionFile, ParsedPlan
+from idumb.app.ports import DefinitionFile, ParsedPlan
 from idumb.domain import catalog
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS

@@ -25,7 +25,7 @@ from typing import Any
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import changed_contract, loading
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.app.reading import status
 from idumb.app.review import amend, check_plan
 from idumb.cli.opened_services import Silent

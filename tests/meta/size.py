@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tests.meta import source
 
-_ENGINE = ("attempt", "engine", "worktree", "core", "session", "ports", "contract", "consent")
-_ENGINE_ROOMS = tuple(f"app/{room}/" for room in _ENGINE)
+_ENGINE = ("attempt", "engine", "worktree", "core", "session", "contract", "consent")
+_ENGINE_ROOMS = (*(f"app/{room}/" for room in _ENGINE), "app/ports.py")
 
 _SEE = (
     "views/page.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from idumb.app.ports.process import Clock
+from idumb.app.ports import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import BESIDE, GENESIS, KINDS, ChainCheck, Event, NewEvent

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app.ports.process import StopRequest
+from idumb.app.ports import StopRequest
 from idumb.domain.errors import Refusal
 
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from idumb.app.ports.repository import CommitAttempt, Conflict, Head, RepositoryState, Snapshot
+from idumb.app.ports import CommitAttempt, Conflict, Head, RepositoryState, Snapshot
 from idumb.domain import canonical_json, paths
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent, DeferredAgent, ReportingAgent
+from idumb.app.ports import Agent, DeferredAgent, ReportingAgent
 from idumb.domain import failures, outcome
 from idumb.domain.agent import STATES, AgentRequest, AgentResult, Claim, capabilities
 from idumb.domain.errors import IdumbError

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import delivery, handoff_writer
+from idumb.app.attempt import handoff_writer
 from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.repository import Snapshot
+from idumb.app.ports import Snapshot
+from idumb.app.worktree import delivery
 from idumb.domain import agent, canonical_json, outcome
 from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import REVERSIBLE, Task

@@ -7,13 +7,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from idumb.app.attempt import agent_client, negative_control
+from idumb.app.attempt import agent_client, task_checks
 from idumb.app.contract import plan_checks
 from idumb.app.core import questions
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import PromptRequest
+from idumb.app.ports import PromptRequest
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import agent, failures, outcome, project_files, wording
 from idumb.domain.action import WORK
@@ -36,8 +36,8 @@ def build(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt.at(BUILT)
     if attempt.awaits_verdict:
         return attempt.at(BUILT, result=_DONE_BEFORE)
-    if negative_control.decides(context):
-        attempt = negative_control.run_before(context, attempt)
+    if task_checks.controls_decide(context):
+        attempt = task_checks.run_controls(context, attempt)
     return attempt.at(BUILT) if attempt.outcome is not None else _asked(context, attempt)
 
 
@@ -50,7 +50,7 @@ def _asked(context: RunContext, attempt: Attempt) -> Attempt:
         request = _with_question(context, attempt, request)
     decisions = () if request.question is None else (request.question,)
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
-    with negative_control.beside(context, attempt) as controls:
+    with task_checks.controls_beside(context, attempt) as controls:
         result = agent_client.ask(context.services, context.journal, call)
     answers = () if result.answer is None else (result.answer,)
     evidence = attempt.evidence

@@ -10,7 +10,7 @@ from idumb.app.contract import envelopes, run_lock
 from idumb.app.core import questions
 from idumb.app.core.attempt import ANNOUNCED, Attempt
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
-from idumb.app.ports.agents import Agent
+from idumb.app.ports import Agent
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, envelope, failures, outcome
 from idumb.domain.errors import Refusal

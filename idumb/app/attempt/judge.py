@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from idumb.app.attempt import build, measure, negative_control, step_evidence, task_checks, validator
+from idumb.app.attempt import build, measure, step_evidence, task_checks, validator
 from idumb.app.core import questions
 from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.worktree import git_files, preconditions, task_base
+from idumb.app.worktree import preconditions, task_base
 from idumb.domain import contract, failures, outcome, wording
 from idumb.domain.action import Decision
 from idumb.domain.errors import Refusal
@@ -33,7 +33,7 @@ def end_processes(context: RunContext, attempt: Attempt) -> Attempt:
     """
     if attempt.result is not None and not context.workspace.in_place:
         context.checks.end_processes()
-        git_files.compare(context, attempt)
+        preconditions.require_same_guarded(context, attempt)
         said = map(context.services.redaction.redact_output, context.workspace.messages(attempt.before.head.commit))
         return dataclasses.replace(attempt, messages=tuple(said))
     return attempt
@@ -73,7 +73,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     The attempt has ended if no check could run, or if a check proves nothing about the work.
     """
     services, task = context.services, attempt.task
-    attempt = negative_control.run_before(context, attempt)
+    attempt = task_checks.run_controls(context, attempt)
     if attempt.outcome is not None:
         return attempt, ()
     checks, tree = context.checks, attempt.proven or attempt.candidate
@@ -91,7 +91,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
         state, base = context.journal.state, attempt.base
         checked = task_checks.explain(services, context.checks, state, checked, task.id, base)
-    return attempt, negative_control.compare(attempt, checked)
+    return attempt, task_checks.with_controls(attempt, checked)
 
 
 NOT_PREPARED = "checkout.prepare"

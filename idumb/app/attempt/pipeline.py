@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from idumb.app.attempt import build, determinism, entry, judge, measure, record
+from idumb.app.attempt import build, entry, judge, measure, record
 from idumb.app.core.attempt import ANNOUNCED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets, task_base
@@ -37,7 +37,10 @@ MEASURE = (
 )
 PROVE = (
     Stage(exposed_secrets.judge, when=lambda context, _: context.services.redaction.knows_secrets()),
-    Stage(determinism.compare, when=lambda context, attempt: context.journal.state.number > 1 or attempt.number > 1),
+    Stage(
+        measure.compare_with_earlier,
+        when=lambda context, attempt: context.journal.state.number > 1 or attempt.number > 1,
+    ),
     Stage(judge.run_checks),
     Stage(judge.ask_people),
 )

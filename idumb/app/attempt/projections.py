@@ -10,10 +10,10 @@ from typing import Any
 
 from idumb.app.attempt import handoff_writer
 from idumb.app.contract import contract_versions
-from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule
+from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services
+from idumb.app.core.services import BRAIN, Services, checkpoint_path, execution_folder, progress_path, report_path
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
@@ -42,7 +42,7 @@ def _set_aside(services: Services, path: str) -> None:
     """Keep the bytes of a file that idumb did not write and whose place it needs."""
     name = path.rpartition("/")[2]
     mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
-    text = services.reports.read(path) if mark and path.startswith(f"{projection_paths.BRAIN}/execution/") else None
+    text = services.reports.read(path) if mark and path.startswith(f"{BRAIN}/execution/") else None
     if text and mark not in text:
         set_aside(services, path, text)
 
@@ -111,7 +111,7 @@ def contexts(services: Services, state: RunState, contract: Contract) -> Iterato
     for event in services.log.events(run=state.id, kind="attempt.finished"):
         task, handover = contract.tasks.get(event.task or ""), event.payload.get("handover")
         if task is not None and handover:
-            path = f"{projection_paths.execution_folder(state.phase)}/context-{task.id}-{event.attempt}.md"
+            path = f"{execution_folder(state.phase)}/context-{task.id}-{event.attempt}.md"
             yield path, f"# {task.id}, attempt {event.attempt}: handover to the next agent\n\n{handover}\n"
 
 
@@ -142,9 +142,9 @@ def checkpoints(
     for name in tasks:
         kept = state.tasks[name].checkpoint
         if kept is None and name in trimmed:
-            yield projection_paths.checkpoint_path(state.phase, name), None
+            yield checkpoint_path(state.phase, name), None
         elif kept is not None and kept.seq in texts:
-            yield projection_paths.checkpoint_path(state.phase, name), texts[kept.seq]()
+            yield checkpoint_path(state.phase, name), texts[kept.seq]()
 
 
 def progress(context: RunContext) -> None:
@@ -170,14 +170,12 @@ def stopped(services: Services, contract: Contract, state: RunState) -> None:
 
 def write_progress(services: Services, contract: Contract, state: RunState) -> None:
     text = services.documents.progress(state, schedule.statuses(contract, state))
-    write(services, projection_paths.progress_path(state.phase), text)
+    write(services, progress_path(state.phase), text)
 
 
 def is_behind(services: Services, state: RunState) -> bool:
     """Return whether progress.json describes an earlier moment than the run's last one."""
-    return f'"updated_at": "{state.moved_at}"' not in (
-        _existing(services, projection_paths.progress_path(state.phase)) or ""
-    )
+    return f'"updated_at": "{state.moved_at}"' not in (_existing(services, progress_path(state.phase)) or "")
 
 
 def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
@@ -188,16 +186,14 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
         return handoffs
     path, text = summary(services, contract, state)
     write_report(services, path, text)
-    checkpoints = (
-        projection_paths.checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt.number
-    )
+    checkpoints = (checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt.number)
     return (path, *checkpoints, *handoffs)
 
 
 def summary(services: Services, contract: Contract, state: RunState) -> tuple[str, str]:
     """Return path and text of the summary of a run."""
     links = {
-        t: "/".join([".."] * contract.folder.count("/") + ["..", projection_paths.checkpoint_path(state.phase, t)])
+        t: "/".join([".."] * contract.folder.count("/") + ["..", checkpoint_path(state.phase, t)])
         for t in state.tasks
         if state.tasks[t].checkpoint is not None
     }
@@ -211,7 +207,7 @@ def summary(services: Services, contract: Contract, state: RunState) -> tuple[st
         links=links,
         clone=_clone_lines(services, state),
     )
-    return projection_paths.report_path(contract.folder, "SUMMARY"), text
+    return report_path(contract.folder, "SUMMARY"), text
 
 
 def _clone_lines(services: Services, state: RunState) -> list[str]:
@@ -232,8 +228,7 @@ def _missing_checkpoints(services: Services, contract: Contract, state: RunState
     missing = [
         task
         for task, recorded in kept.items()
-        if recorded is not None
-        and recorded.at not in (_existing(services, projection_paths.checkpoint_path(state.phase, task)) or "")
+        if recorded is not None and recorded.at not in (_existing(services, checkpoint_path(state.phase, task)) or "")
     ]
     checkpoints_again(services, state, contract, missing)
 
@@ -277,7 +272,7 @@ def verification(services: Services, contract: Contract, state: RunState) -> tup
 
 def verification_report(services: Services, contract: Contract, state: RunState) -> tuple[str, str | None]:
     """Return path and text of the report of `verify-work`; no text if it judged another contract."""
-    path, record = projection_paths.report_path(contract.folder, "VERIFICATION"), state.verification
+    path, record = report_path(contract.folder, "VERIFICATION"), state.verification
     if record is None:
         return path, services.documents.unverified(contract, state, now=services.clock.now())
     if contract.hash != state.contract.hash:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from idumb.app.attempt import attempt_events, delivery, judge, step_evidence
+from idumb.app.attempt import attempt_events, judge, step_evidence
 from idumb.app.core.attempt import INTENDED, RECORDED, Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.repository import CommitAttempt, Snapshot
-from idumb.app.worktree import preconditions
+from idumb.app.ports import CommitAttempt, Snapshot
+from idumb.app.worktree import delivery, preconditions
 from idumb.domain import outcome, paths, settings, wording
 from idumb.domain.agent import capabilities
 from idumb.domain.contract import Contract

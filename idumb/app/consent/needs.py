@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agents
+from idumb.app.ports import Agents
 from idumb.domain import agent, canonical_json
 from idumb.domain import contract as contracts
 from idumb.domain import grant as grants

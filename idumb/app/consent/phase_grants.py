@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app.consent import needs
 from idumb.app.core import actions
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agents
+from idumb.app.ports import Agents
 from idumb.domain import agent
 from idumb.domain import grant as grants
 from idumb.domain.action import Action, Choice

@@ -11,19 +11,16 @@ from typing import Any
 
 from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import actions, kept_runs, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, plans_ref
+from idumb.app.core.services import Result, Services, plans_ref
+from idumb.app.worktree import preconditions
+from idumb.domain import outcome
 from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.amendment import PlanDiff, compare, forbidden
-from idumb.app.worktree import preconditions
-from idumb.domain import outcome, plan_diff
-from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs.run import DROPPED, RunState
-from idumb.domain.runs.task_state import EFFECT
+from idumb.domain.runs.run import DROPPED, EFFECT, RunState
 from idumb.lazy_dataclass import dataclass
 
 AMEND, FRESH = "amend", "start-fresh"

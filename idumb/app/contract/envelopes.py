@@ -8,7 +8,7 @@ from dataclasses import asdict, field
 from typing import Any
 
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent, Agents
+from idumb.app.ports import Agent, Agents
 from idumb.domain import agent, envelope
 from idumb.domain.agent import capabilities
 from idumb.domain.contract import Contract, builder_of, envelope_key, validator_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain import contract as contracts
 from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from functools import cache
 from typing import Any, Self
 
-from idumb.app.ports.repository import Head, RepositoryState, Snapshot
+from idumb.app.ports import Head, RepositoryState, Snapshot
 from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import AgentResult
 from idumb.domain.failures import FailureMessage

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from idumb.app.core.services import EventLog
-from idumb.app.ports.process import Asker, Reporter
+from idumb.app.ports import Asker, Reporter
 from idumb.domain import canonical_json
 from idumb.domain.action import Answer, Decision
 from idumb.domain.runs import replay

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app.core.attempt import Attempt, loaded
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Checks, Services, Trees, Workspace, attempt_ref
-from idumb.app.ports.agents import Agents
+from idumb.app.ports import Agents
 from idumb.domain import contract, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Plan, Task

@@ -1,11 +1,15 @@
-"""The services of a use case, as a type; and the refs of what idumb keeps."""
+"""What every use case has: its services, as a type, its result, and the names of what idumb keeps and writes."""
 
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from idumb.domain import errors
 from idumb.domain.action import Action
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -21,6 +25,31 @@ Workspace: TypeAlias = "Checkout | Here"
 """Where a task is built: a checkout, or the user's own working tree, where nobody but people may work."""
 Checks: TypeAlias = "ShellChecks"
 EventLog: TypeAlias = "SqliteEventLog"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`failure` (code, message, hint) is set if the command worked and its answer is no; `details` belong to it.
+
+    `data` is JSON-serialisable but for the actions in it, of which an answer has the commands and the tools.
+    """
+
+    data: Mapping[str, Any] = field(default_factory=dict)
+    exit_code: int = errors.EXIT_DONE
+    warnings: tuple[str, ...] = ()
+    failure: tuple[str, str, Action | str | None] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def again(services: Services, *words: str) -> Action:
+    """Return the command as the user typed it, without consent and answers, and with these words added."""
+    typed = services.typed
+    place = typed.index("--") if "--" in typed else len(typed)
+    command = (*typed[:place], *words, *typed[place:])
+    return Action("".join(command[:1]), command[1:])
+
+
+# Refs of what idumb keeps.
 
 
 def run_ref(services: Services, run: str, name: str, worktree: str | None = None) -> str:
@@ -48,9 +77,29 @@ def from_top(services: Services, path: str) -> str:
     return posixpath.normpath(f"{services.folder}/{path}") if services.folder else path
 
 
-def again(services: Services, *words: str) -> Action:
-    """Return the command as the user typed it, without consent and answers, and with these words added."""
-    typed = services.typed
-    place = typed.index("--") if "--" in typed else len(typed)
-    command = (*typed[:place], *words, *typed[place:])
-    return Action("".join(command[:1]), command[1:])
+# Paths of the files that idumb writes for users to read.
+
+BRAIN = ".idumb/brain"
+STATE_FILE = f"{BRAIN}/state.json"
+
+
+def is_projection(path: str) -> bool:
+    """Whether idumb builds this file, or all files of this folder (`path/`), from the log, and git ignores it."""
+    return path == STATE_FILE or (path.startswith(f"{BRAIN}/execution/") and path.endswith(("/progress.json", "/")))
+
+
+def execution_folder(phase: str) -> str:
+    return f"{BRAIN}/execution/{phase}"
+
+
+def checkpoint_path(phase: str, task: str) -> str:
+    return f"{execution_folder(phase)}/checkpoint-{task}.md"
+
+
+def report_path(folder: str, kind: str) -> str:
+    """`.planning/phases/01-name/01-name-SUMMARY.md`."""
+    return f"{folder}/{folder.rsplit('/', 1)[-1]}-{kind}.md"
+
+
+def progress_path(phase: str) -> str:
+    return f"{execution_folder(phase)}/progress.json"

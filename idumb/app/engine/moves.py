@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from idumb.app.attempt import budget, delivery, entry, handoff_writer
+from idumb.app.attempt import budget, entry, handoff_writer
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
 from idumb.app.engine.follow import Limits, Move
-from idumb.app.worktree import exposed_secrets, preconditions, task_base
+from idumb.app.worktree import delivery, exposed_secrets, preconditions, task_base
 from idumb.domain import action, failures, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.action import CONFLICT, Action, Decision, seconds_until

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from idumb.app.attempt import projections
-from idumb.app.core import projection_paths, run_lookup
+from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services
+from idumb.app.core.services import STATE_FILE, Services
 from idumb.domain.runs import state_file
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import ACTIVE, RunState
@@ -37,18 +37,18 @@ def record(services: Services, journal: Journal) -> None:
     summary = _entry_fields(state)
     last = run_lookup.last_event(services, RECORDED, state.id)
     new = last is None or {name: last.payload.get(name) for name in summary} != summary
-    if not new and services.reports.exists(projection_paths.STATE_FILE):
+    if not new and services.reports.exists(STATE_FILE):
         return
     replaced = _is_replaced(services)
     if new:
         journal.write(journal.event(RECORDED, **summary))
     if replaced:
-        projections.write(services, projection_paths.STATE_FILE, text(services) or "")
+        projections.write(services, STATE_FILE, text(services) or "")
 
 
 def _is_replaced(services: Services) -> bool:
     """Keep the present file if it is not as idumb wrote it; return False if it cannot be read or kept."""
-    path = projection_paths.STATE_FILE
+    path = STATE_FILE
     try:
         present = services.reports.read(path)
         if present and present != text(services):
@@ -90,7 +90,7 @@ def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
 def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
     """Return what an old file contains, with its bytes; None if it is none, or is as idumb writes it."""
     present = services.reports.read(path)
-    if present is None or (path == projection_paths.STATE_FILE and present == text(services)):
+    if present is None or (path == STATE_FILE and present == text(services)):
         return None
     data = present.encode("utf-8", "surrogateescape")
     old = services.plans.old_state(path, data)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app.attempt import attempt_events, delivery, measure, pipeline, record
+from idumb.app.attempt import attempt_events, measure, pipeline, record
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.core.services import attempt_ref
-from idumb.app.ports.repository import Snapshot
-from idumb.app.worktree import task_base
+from idumb.app.ports import Snapshot
+from idumb.app.worktree import delivery, task_base
 from idumb.domain import outcome, paths, settings, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task

@@ -8,7 +8,7 @@ from typing import Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services, Trees
-from idumb.app.ports.repository import Conflict
+from idumb.app.ports import Conflict
 from idumb.domain import agent, failures, outcome, paths
 from idumb.domain.agent import AgentResult, RecordedAttempt
 from idumb.domain.proof import evidence

@@ -12,12 +12,11 @@ from typing import Any
 from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions
-from idumb.app.core import projection_paths
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services, run_ref
+from idumb.app.core.services import Services, checkpoint_path, run_ref
 from idumb.app.history import restore_conflicts
 from idumb.app.history.restore_conflicts import Target
-from idumb.app.ports.repository import Conflict, Snapshot
+from idumb.app.ports import Conflict, Snapshot
 from idumb.app.worktree import exposed_secrets, preconditions, task_base
 from idumb.domain import wording
 from idumb.domain.action import Action, Choice, Decision
@@ -278,11 +277,11 @@ def publish_reports(services: Services, journal: Journal, contract: Contract, ta
 
 def _reports(services: Services, state: RunState, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
     """Update progress, checkpoints of these tasks and verification; return the paths of the reports."""
-    touched = [projection_paths.checkpoint_path(state.phase, task) for task in tasks]
+    touched = [checkpoint_path(state.phase, task) for task in tasks]
     present = [task for task in tasks if task in state.tasks]
     for task in present:
         if state.tasks[task].checkpoint is None:
-            projections.remove(services, projection_paths.checkpoint_path(state.phase, task))
+            projections.remove(services, checkpoint_path(state.phase, task))
     back = [task for task in present if state.tasks[task].checkpoint is not None and task in contract.tasks]
     projections.checkpoints_again(services, state, contract, back)
     if set(contract.order) == set(state.tasks):

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from idumb.app.core.services import Services, from_top, kept_at
-from idumb.app.ports.repository import Conflict, Snapshot
+from idumb.app.ports import Conflict, Snapshot
 from idumb.domain import paths
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import Entry

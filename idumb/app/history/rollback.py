@@ -10,8 +10,7 @@ from typing import Any
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.history import compensation, restore
 from idumb.app.history.compensation import Effects
 from idumb.app.history.restore import Intent

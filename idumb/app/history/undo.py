@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.history import restore, rollback
 from idumb.app.history.compensation import Effects
 from idumb.app.history.restore import Intent

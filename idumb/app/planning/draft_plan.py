@@ -9,8 +9,7 @@ from dataclasses import replace
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain import whole_numbers, wording

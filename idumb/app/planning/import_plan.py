@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.core import run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, again
+from idumb.app.core.services import Result, Services, again
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation

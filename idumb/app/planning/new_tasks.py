@@ -12,8 +12,7 @@ from typing import Any
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, again
+from idumb.app.core.services import Result, Services, again
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import amend, check_plan

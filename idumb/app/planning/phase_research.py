@@ -13,8 +13,7 @@ from typing import Any
 from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.role_calls import RoleRequest

@@ -10,8 +10,7 @@ from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.core import actions
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.planning import draft_plan, phase_context, phase_research, plan_questions, planning_rounds
 from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseContext, PhaseLocation

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup, schedule
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.reading import stages
 from idumb.app.reading.stages import Stage
 from idumb.domain import envelope as envelopes

@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Iterator
 
 from idumb.app.core import run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.domain.action import Action
 from idumb.domain.errors import EXIT_FAILED, InputError, UsageError
 from idumb.domain.finding import nearest

@@ -12,8 +12,7 @@ from idumb.app.consent import needs
 from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.reading import show
 from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from idumb.app.attempt import handoff_writer
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.session import operation
 from idumb.domain import wording
 from idumb.domain.action import Action

@@ -9,9 +9,8 @@ from typing import Any
 from idumb.app.attempt import build, entry
 from idumb.app.contract import loading
 from idumb.app.core import actions, open_attempt, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
-from idumb.app.ports.agents import PromptRequest
+from idumb.app.core.services import Result, Services
+from idumb.app.ports import PromptRequest
 from idumb.app.reading import status
 from idumb.app.session import next_steps
 from idumb.app.worktree import preconditions, rewritten

@@ -9,8 +9,7 @@ from typing import Any
 from idumb.app.attempt import projections
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup, schedule
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.reading import metrics, show
 from idumb.app.session import operation
 from idumb.domain import outcome

@@ -11,8 +11,7 @@ from typing import Any
 
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup, schedule
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, kept_at, plans_ref
+from idumb.app.core.services import Result, Services, kept_at, plans_ref
 from idumb.app.session import failure_report, next_steps
 from idumb.app.worktree import rewritten
 from idumb.domain import contract as contracts

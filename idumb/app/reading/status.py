@@ -12,8 +12,7 @@ from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, kept_runs, run_lookup, schedule
 from idumb.app.core.actions import Situation
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.session import next_steps
 from idumb.app.verify import outside_work
 from idumb.app.worktree import preconditions, rewritten

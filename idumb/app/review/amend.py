@@ -13,8 +13,7 @@ from idumb.app.contract import changed_contract, contract_versions, loading, pla
 from idumb.app.contract.changed_contract import ChangesSinceLock, since_lock
 from idumb.app.contract.contract_versions import NextVersion
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, again
+from idumb.app.core.services import Result, Services, again
 from idumb.app.history import rollback
 from idumb.app.review import consent_lines
 from idumb.app.session import operation

@@ -9,8 +9,7 @@ from typing import Any
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.review import consent_lines
 from idumb.domain import contract as contracts
 from idumb.domain import grant as grants

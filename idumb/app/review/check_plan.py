@@ -10,8 +10,7 @@ from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks, run_lock
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.review import consent_lines
 from idumb.domain import contract as contracts
 from idumb.domain import errors, whole_numbers

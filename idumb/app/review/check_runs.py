@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from idumb.app.attempt import judge, negative_control
+from idumb.app.attempt import judge, task_checks
 from idumb.app.consent import phase_grants
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.services import Checks, Services
@@ -50,7 +50,7 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
                 continue
             checks.renew()
             results: dict[str, str] = {}
-            for command, subject in negative_control.commands(task).items():
+            for command, subject in task_checks.commands(task).items():
                 with services.interrupts.armed():
                     results[command] = result = _result(checks, subject, command, limit, tree)
                 ran.rows.append({"task": task.id, "subject": subject, "command": command, "result": result})
@@ -91,7 +91,7 @@ def _result(checks: Checks, subject: str, command: str, limit: float, tree: str)
 def _findings(plan: Plan, task: Task, results: dict[str, str], *, strict: bool) -> Iterator[Finding]:
     lines = {c.id: c.span.line for c in task.acceptance if c.span is not None}
     commands = {c.id: c.command for c in task.acceptance}
-    for subject in negative_control.passed_before(task, results):
+    for subject in task_checks.passed_before(task, results):
         yield plan.finding(
             _CODE,
             "acceptance" if subject in lines else "verify",

@@ -12,8 +12,7 @@ from typing import Any
 
 from idumb.app.attempt import agent_client
 from idumb.app.core import questions, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.running import resume, task_overrides
 from idumb.app.running.admission import Request
 from idumb.app.running.resume import Retry

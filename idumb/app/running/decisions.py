@@ -11,8 +11,7 @@ from idumb.app.consent.asking import Kept
 from idumb.app.contract import contract_versions, loading, plan_answers
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.planning import plan_questions
 from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation

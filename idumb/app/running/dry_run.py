@@ -14,8 +14,7 @@ from idumb.app.attempt import record
 from idumb.app.contract import carried_tasks, contract_versions, run_lock
 from idumb.app.core import actions, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, again
+from idumb.app.core.services import Result, Services, again
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.admission import Request
 from idumb.app.session import operation

@@ -5,9 +5,8 @@ It loads little, because `resume` asks it first.
 
 from __future__ import annotations
 
-from idumb.app.core import projection_paths, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core import run_lookup
+from idumb.app.core.services import Result, Services, report_path
 from idumb.domain import contract as contracts
 from idumb.domain.action import Action
 from idumb.domain.runs.run import COMPLETED, RunState
@@ -40,7 +39,7 @@ def has_reports(services: Services, state: RunState, folder: str) -> bool:
     judged = run_lookup.last_event(services, "verification.recorded", state.id)
     if recorded is not None and (judged is None or recorded.seq > judged.seq):
         return True
-    paths = [projection_paths.report_path(folder, report) for report in ("SUMMARY", "VERIFICATION")]
+    paths = [report_path(folder, report) for report in ("SUMMARY", "VERIFICATION")]
     if not all(services.reports.exists(path) for path in paths):
         return False
     if not state.commits_reports:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from idumb.app.contract import loading
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, again
+from idumb.app.core.services import Result, Services, again
 from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.admission import Request

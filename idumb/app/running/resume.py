@@ -8,8 +8,7 @@ from collections.abc import Collection
 from idumb.app.contract import changed_contract, loading, plan_checks, run_lock
 from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.review import ask_consent
 from idumb.app.running import ended_run
 from idumb.app.running.admission import Request

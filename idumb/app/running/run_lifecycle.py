@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
-from idumb.app.core import actions, projection_paths, run_context, run_lookup, schedule
+from idumb.app.core import actions, run_context, run_lookup, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services, run_ref
+from idumb.app.core.services import Result, Services, report_path, run_ref
 from idumb.app.engine import moves, runner
 from idumb.app.running import admission
 from idumb.app.running.admission import Request
@@ -159,9 +158,7 @@ def make_ready(context: RunContext) -> None:
     runner.require_agents(context)
     runner.require_setup(context)
     if context.services.settings.sandbox is not None:
-        from idumb.app.engine import sandbox_level
-
-        sandbox_level.announce(context)
+        runner.require_sandbox(context)
 
 
 def _run_tasks(context: RunContext) -> moves.Ending:
@@ -240,7 +237,7 @@ def _result(
         "total": len(statuses),
         "contract_hash": contract.hash,
         "tasks": [next_steps.task_row(state, contract, t, statuses) for t in contract.order],
-        "summary": projection_paths.report_path(contract.folder, "SUMMARY"),
+        "summary": report_path(contract.folder, "SUMMARY"),
         "reports": state.reports,
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),

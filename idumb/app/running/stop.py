@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain.action import Action

@@ -10,12 +10,11 @@ from idumb.app.consent import phase_grants
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, attempt_ref
+from idumb.app.core.services import Result, Services, attempt_ref
 from idumb.app.running import run_lifecycle
 from idumb.app.running.admission import Request
 from idumb.app.session import failure_report, next_steps, operation
-from idumb.app.worktree import exposed_secrets, kept_work, preconditions, rewritten
+from idumb.app.worktree import delivery, exposed_secrets, preconditions, rewritten
 from idumb.domain import outcome, paths, wording
 from idumb.domain.action import REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
@@ -188,11 +187,11 @@ def _take_work(
     if task_state.work.base is None:
         return {}
     commits = journal.state.policy == COMMIT_TASK
-    kept = kept_work.files(task_state, guarded)
+    kept = delivery.kept_files(task_state, guarded)
     if task_state.checkpoint is not None and kept:
         if commits:
             exposed_secrets.require_none(services, task, task_state.checkpoint.tree, kept)
-        kept_work.deliver(services, task_state, kept)
+        delivery.deliver_kept(services, task_state, kept)
     declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
     edited = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
     touched = tuple(dict.fromkeys((*task_state.work.touched, *kept, *edited)))

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from idumb.app.core import actions, open_attempt, projection_paths, questions, schedule
-from idumb.app.core.services import Services
+from idumb.app.core import actions, open_attempt, questions, schedule
+from idumb.app.core.services import Services, checkpoint_path
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -33,7 +33,7 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
             "git_hash": task_state.checkpoint.git_hash,
             "snapshot": task_state.checkpoint.snapshot,
             "files": list(task_state.checkpoint.files),
-            "checkpoint": projection_paths.checkpoint_path(state.phase, task),
+            "checkpoint": checkpoint_path(state.phase, task),
         }
     if shown[task] == outcome.BLOCKED:
         row["blocked_by"] = list(schedule.blockers(contract, shown, task))

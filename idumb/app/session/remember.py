@@ -10,7 +10,6 @@ from idumb.app.core import kept_runs, questions, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.domain.action import Choice, Decision
-from idumb.domain.errors import IdumbError
 from idumb.domain.errors import IdumbError, Interrupted
 from idumb.domain.runs.run import DROPPED
 

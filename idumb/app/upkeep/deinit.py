@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from idumb.app.core import open_attempt
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.domain import wording
 from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import Refusal, StoreError

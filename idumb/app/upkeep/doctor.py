@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from idumb.app.attempt import agent_client
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.session import operation
 from idumb.app.upkeep import doctor_log
 from idumb.domain import agent, failures, health, wording

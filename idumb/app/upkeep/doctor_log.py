@@ -7,8 +7,8 @@ from dataclasses import field
 
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.contract import loading
-from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule
-from idumb.app.core.services import Services, run_ref
+from idumb.app.core import kept_runs, run_lookup, schedule
+from idumb.app.core.services import STATE_FILE, Services, progress_path, run_ref
 from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.worktree import rewritten
@@ -234,13 +234,13 @@ class _Projections:
             contract = self._contract(state)
             if contract is not None:
                 text = services.documents.progress(state, schedule.statuses(contract, state))
-                yield projection_paths.progress_path(state.phase), text
+                yield progress_path(state.phase), text
         yield from self._documents().items()
         for document in handoff_writer.all_handoffs(services):
             yield handoff_writer.path(document), services.documents.handoff(document)
         whole = state_file.text(services)
         if whole is not None:
-            yield projection_paths.STATE_FILE, whole
+            yield STATE_FILE, whole
 
     def _documents(self) -> dict[str, str]:
         """Return, by path, the text of the documents about tasks; a later run replaces those of an earlier one."""

@@ -10,8 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services, from_top
+from idumb.app.core.services import Result, Services, from_top
 from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from idumb.app.core.result import Result
+from idumb.app.core.services import Result
 from idumb.domain import hosts
 from idumb.domain.errors import Refusal
 from idumb.domain.hosts import Host

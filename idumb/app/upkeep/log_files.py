@@ -6,8 +6,7 @@ from collections.abc import Collection
 from functools import partial
 
 from idumb.app.core import kept_runs
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.session import operation
 from idumb.domain.errors import EXIT_FAILED
 from idumb.domain.runs.event import KEPT_OF_ARCHIVED, NewEvent

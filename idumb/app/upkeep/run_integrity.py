@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from idumb.app.contract import loading
-from idumb.app.core import attempt, projection_paths, run_lookup, schedule
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core import attempt, run_lookup, schedule
+from idumb.app.core.services import Result, Services, progress_path
 from idumb.app.reading import debugging
 from idumb.app.upkeep.doctor_log import Look
 from idumb.domain import errors, health
@@ -140,7 +139,7 @@ def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:
 def _progress(services: Services, state: RunState) -> Iterator[_Said]:
     """Compare the fields of progress.json, unless another run wrote it, or a command writes it or was killed."""
     try:
-        text = services.reports.read(projection_paths.progress_path(state.phase))
+        text = services.reports.read(progress_path(state.phase))
     except OSError:  # what cannot be read says nothing
         return
     contract = _contract(services, state)

@@ -12,8 +12,7 @@ from typing import Any
 
 from idumb.app.contract import loading
 from idumb.app.core import open_attempt, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.worktree import final_state, preconditions
 from idumb.domain import agent, canonical_json, errors
 from idumb.domain import contract as contracts

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.core import projection_paths
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, report_path
 from idumb.domain.contract import Contract
 from idumb.domain.runs import state_file
 
@@ -58,7 +57,7 @@ def verified_report(services: Services, contract: Contract) -> dict[str, Any] | 
 
     Only a committed report counts, because git records who committed it.
     """
-    path = projection_paths.report_path(contract.folder, "VERIFICATION")
+    path = report_path(contract.folder, "VERIFICATION")
     tree = services.history.head_tree()
     entry = services.trees.entry(tree, path) if tree is not None else None
     if entry is None:

@@ -14,9 +14,9 @@ from idumb.app import role_calls
 from idumb.app.attempt import task_checks, validator
 from idumb.app.consent import needs
 from idumb.app.contract import plan_checks
-from idumb.app.core import projection_paths, questions, schedule
+from idumb.app.core import questions, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Checks, Services
+from idumb.app.core.services import Checks, Services, report_path
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, phase_documents, replies, rerun, wording
 from idumb.domain.agent import AgentResult
@@ -132,7 +132,7 @@ def uncovered_criteria(services: Services, contract: Contract, tree: str) -> lis
 def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
     """Return the roadmap section and the context file of the phase, if they state criteria."""
     texts = []
-    for source, path in (("roadmap", ROADMAP), ("context", projection_paths.report_path(contract.folder, "CONTEXT"))):
+    for source, path in (("roadmap", ROADMAP), ("context", report_path(contract.folder, "CONTEXT"))):
         try:
             texts.append((source, services.reports.read(path) or ""))
         except OSError as problem:

@@ -10,8 +10,7 @@ import shlex
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services
 from idumb.app.verify import outside_work, prove_run
 from idumb.app.verify.prove_run import Row
 from idumb.domain import contract as contracts

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from idumb.app.consent import phase_grants
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
-from idumb.app.core.result import Result
 from idumb.app.core.run_lookup import Place
-from idumb.app.core.services import Checks, Services
+from idumb.app.core.services import Checks, Result, Services
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.action import Action

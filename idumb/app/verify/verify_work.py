@@ -9,10 +9,9 @@ from idumb.app import role_calls
 from idumb.app.attempt import projections
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import changed_contract, loading
-from idumb.app.core import actions, projection_paths, questions, run_lookup, schedule
+from idumb.app.core import actions, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.result import Result
-from idumb.app.core.services import Services
+from idumb.app.core.services import Result, Services, report_path
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
@@ -65,7 +64,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
 
             plan = draft_plan.write_gap_plan(services, contract, record)
         kept = journal.state.reports
-    report = projection_paths.report_path(contract.folder, "VERIFICATION")
+    report = report_path(contract.folder, "VERIFICATION")
     data = {"phase": contract.phase, "run": state.id, "report": report, "reports": kept, "gap_plan": plan, **record}
     if plan:
         data["next"] = [Action.of("check-plan", contract.phase), Action.of("execute-phase", contract.phase)]
@@ -215,7 +214,7 @@ def _overridden(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
 
 def _question(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> Decision:
     """Return the question that is asked if nothing failed, but a criterion or opinion is missing."""
-    report = projection_paths.report_path(contract.folder, "VERIFICATION")
+    report = report_path(contract.folder, "VERIFICATION")
     facts = {"phase": contract.phase, "reason": record["reason"]}
     id = _question_id(services, contract, state, record)
     return questions.asked(PHASE, id, (*record["causes"], f"report {report}"), **facts)
@@ -247,7 +246,7 @@ def publish(
 
 def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
     """Write VERIFICATION.md, unless only the log has the reports; return its path."""
-    path = projection_paths.report_path(contract.folder, "VERIFICATION")
+    path = report_path(contract.folder, "VERIFICATION")
     if not state.reports_in_log:
         text = services.documents.verification(contract, record, now=services.clock.now())
         projections.write_report(services, path, text)

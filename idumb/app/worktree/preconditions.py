@@ -1,6 +1,7 @@
 """The conditions that a repository must meet before idumb works in it, and commits under the user's settings.
 
-Also the branch on which a new run begins, and the files that a killed command left.
+Also the files that decide what git runs (hooks, configuration, attributes), which a program could reach although it
+works in a checkout; the branch on which a new run begins; and the files that a killed command left.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.core import actions
+from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
-from idumb.app.ports.repository import CommitAttempt
+from idumb.app.ports import CommitAttempt, RepositoryState
 from idumb.app.worktree import rewritten
 from idumb.domain import wording
 from idumb.domain.action import Action
@@ -24,7 +27,7 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.settings import BRANCH_PHASE, COMMIT_TASK
 
 INDEX_LOCKED = "git.index-locked"
-
+_ADDRESSED = frozenset({"credential", "http", "url"})
 
 _HINTS = {
     "git.index-locked": "git status; idumb doctor says who holds the lock",
@@ -179,6 +182,47 @@ def guarded_changed(when: str, state: RunState, how: Mapping[str, str], changed:
 def guarded_words(how: Mapping[str, str]) -> list[str]:
     """Return each name with what changed, in parentheses."""
     return [f"{name} ({words})" if words else name for name, words in how.items()]
+
+
+def require_same_guarded(context: RunContext, attempt: Attempt) -> None:
+    """Name what changed while the builder worked. Refusal `git.guarded-changed` in a strict run."""
+    after = context.services.history.state()
+    changed = run.guarded_changes(attempt.before.guarded, after.guarded)
+    if not changed:
+        return
+    how = {name: _how(name, attempt.before, after) for name in changed}
+    if context.strict:
+        state = context.journal.state
+        raise guarded_changed(f"while {attempt.task.id} ran", state, how, changed)
+    _tell(context.services, f"While {attempt.task.id} ran", how)
+
+
+def tell_changed_guarded(services: Services, who: str, before: RepositoryState) -> None:
+    """Name what changed since `before`, while a program worked for no run; `who` is its role."""
+    after = services.history.state()
+    changed = run.guarded_changes(before.guarded, after.guarded)
+    if changed:
+        _tell(services, f"While the {who} worked", {name: _how(name, before, after) for name in changed})
+
+
+def _tell(services: Services, when: str, how: dict[str, str]) -> None:
+    listed = wording.listed(guarded_words(how))
+    words = f"{when}, files changed that decide what git runs: {listed}. Look at them before you use git"
+    services.reporter.note(words)
+
+
+def _how(name: str, before: RepositoryState, after: RepositoryState) -> str:
+    """Return what changed in a guarded file: the names of the settings, or whether it is new or was removed."""
+    how = run.guarded_change(name, before.guarded, after.guarded)
+    rows = before.configuration.get(name, frozenset()) ^ after.configuration.get(name, frozenset())
+    keys = wording.listed(sorted({_public_name(key) for key, _ in rows})) if before.configuration else ""
+    return ": ".join(filter(None, (how, keys)))
+
+
+def _public_name(key: str) -> str:
+    """Return the name of a setting without a part that may be an address with a password in it."""
+    section, _, rest = key.partition(".")
+    return f"{section}.*.{rest.rpartition('.')[2]}" if section in _ADDRESSED and "." in rest else key
 
 
 def message_of_run(services: Services, state: RunState, subject: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
-from idumb.app.worktree import final_state, kept_work
+from idumb.app.worktree import delivery, final_state
 from idumb.domain import outcome, wording
 from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans import graph
@@ -126,7 +126,7 @@ def bring_back(services: Services, state: RunState, newest: str) -> None:
     name = run_ref(services, state.id, f"before-return-{newest[:12]}")
     trees.snapshot(name, f"before commit {newest[:7]} was brought back")
     raw = services.open_checkout().raw
-    conflicts = kept_work.put(services, raw(after, paths), raw(before, paths), before, paths)
+    conflicts = delivery.put(services, raw(after, paths), raw(before, paths), before, paths)
     why = f"you changed {wording.listed(c.path for c in conflicts)}" if conflicts else ""
     why = why or history.advance(branch, newest, head, f"return to {newest[:7]}")
     if why:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from idumb.app.core import projection_paths, questions
+from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, is_projection
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
@@ -142,7 +142,7 @@ def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...
     declared = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     by_reason: dict[str, list[str]] = {}
     for path, why in sorted(left_out.items()):
-        if path in declared or projection_paths.is_projection(path):
+        if path in declared or is_projection(path):
             continue
         by_reason.setdefault(why, []).append(path)
     return tuple(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pygit2
 
-from idumb.app.ports.repository import CommitAttempt
+from idumb.app.ports import CommitAttempt
 from idumb.git import disk, git_program, guarded_files, own_folder, refs
 from idumb.git.checkouts import user_git
 from idumb.git.checkouts.checkout import Checkout

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from idumb.app.ports.repository import Head
+from idumb.app.ports import Head
 from idumb.domain.errors import Refusal
 from idumb.git import discover, git_program, guarded_files, open_repository, path_state
 from idumb.git.checkouts import places, user_git

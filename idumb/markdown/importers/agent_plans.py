@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain.plans.plan import SOURCE_DONE, Plan, Task
 from idumb.domain.plans.source_tasks import ORDER, SOURCE_ID, Need, SourcePlan, SourceTask
 from idumb.markdown.importers import forms

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain.plans import phase_ids, step_effects
 from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GUIDED, STEPS, STRICT, Criterion, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import criteria, frontmatter, steps, sweep, task_reader

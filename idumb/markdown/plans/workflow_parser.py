@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain.plans import workflow
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from idumb.agents import registry
-from idumb.app.ports.agents import Agent
+from idumb.app.ports import Agent
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest
 from idumb.domain.plans import plan

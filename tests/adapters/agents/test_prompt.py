@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from idumb.agents import prompt
-from idumb.app.ports.agents import PromptRequest
+from idumb.app.ports import PromptRequest
 from idumb.domain.agent import BUILDER, VALIDATOR
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import (

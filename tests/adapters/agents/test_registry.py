@@ -10,7 +10,7 @@ import pytest
 from idumb.agents import registry
 from idumb.agents.adapter import Equipment
 from idumb.app.core import questions
-from idumb.app.ports.agents import Agent
+from idumb.app.ports import Agent
 from idumb.domain import outcome
 from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import BUILDER, AgentRequest

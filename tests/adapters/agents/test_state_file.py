@@ -11,7 +11,7 @@ import pytest
 
 from idumb.agents import answers, registry
 from idumb.agents.answers import StateFileWatch
-from idumb.app.ports.agents import ReportingAgent
+from idumb.app.ports import ReportingAgent
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim, capabilities
 from idumb.domain.plans import plan

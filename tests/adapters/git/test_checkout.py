@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.ports.repository import Conflict
+from idumb.app.ports import Conflict
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts import untracked

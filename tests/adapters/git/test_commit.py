@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.ports.repository import CommitAttempt
+from idumb.app.ports import CommitAttempt
 from idumb.git import discover, refs, status
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees

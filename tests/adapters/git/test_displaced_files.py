@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.ports.repository import Conflict
+from idumb.app.ports import Conflict
 from idumb.git import path_state, write_back
 from idumb.git.path_state import Spot
 from idumb.git.trees import GitTrees

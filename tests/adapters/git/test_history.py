@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports.repository import Head
+from idumb.app.ports import Head
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports.repository import Head
+from idumb.app.ports import Head
 from idumb.git import discover
 from idumb.git.checkouts import opened, places
 from idumb.git.history import GitHistory

@@ -12,7 +12,7 @@ from unittest.mock import ANY, Mock
 
 import pytest
 
-from idumb.app.ports.repository import Conflict
+from idumb.app.ports import Conflict
 from idumb.domain.errors import Refusal
 from idumb.git import discover, disk, path_state, tree_objects, write_back
 from idumb.git.path_state import Spot

@@ -1,21 +1,29 @@
-"""The verdict on an attempt: a ledger that holds and real proof, or no completion (R-RUN-3)."""
+"""The verdict on an attempt (R-RUN-3) and on a phase (R-ADAPT-5): a ledger that holds and real proof.
+
+A broken invariant names the task that broke it (R-GATE-3).
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
 from idumb.app.attempt import judge, validator
 from idumb.app.core import questions
+from idumb.app.verify import verdict
 from idumb.domain import agent, outcome
 from idumb.domain.action import Answer
-from idumb.domain.plans.plan import Criterion, Option, Task
+from idumb.domain.agent import AgentRequest
+from idumb.domain.contract import Contract
+from idumb.domain.plans.plan import Criterion, Invariant, Option, Task
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.proof.ledger import Ledger, Line
 from tests.support.cases import every
+from tests.support.engine_run import EngineRun, task
 
 HOLDS = Ledger((Line("a", "declared", "created", "create"),))
 
@@ -200,3 +208,102 @@ def test_an_answer_is_evidence_of_its_criterion_also_in_a_phase_between_two() ->
     asked.append(questions.work(task, 1))
     subjects = [proof.subject for proof in questions.evidence_of_answers(asked, (), None)]
     assert subjects == ["AC-1", "validator", "work"]
+
+
+INVARIANT = Invariant("INV-1", "it says hello", "grep -q hello README")
+
+
+def planned(*tasks: Task, **fields: Any) -> EngineRun:
+    """Tasks that write their names into their files."""
+
+    def work(request: AgentRequest, files: dict[str, bytes]) -> None:
+        files |= {path: request.subject.encode() for path in request.allowed_paths}
+
+    fields = {"plan": {"invariants": (INVARIANT,)}, **fields}
+    return EngineRun(*tasks, work=work, **fields)
+
+
+def breaking(id: str, *needs: str, **fields: Any) -> Task:
+    return task(id, *needs, files=["README"], verify=("true",), **fields)
+
+
+def reason(run: EngineRun, id: str) -> str:
+    run.run(max_attempts=1)
+    assert run.status()[id] == "failed"
+    return run.state.tasks[id].reason
+
+
+def test_the_task_that_broke_it_is_named() -> None:
+    run = planned(task("A"), breaking("B", "A"))
+    words = "B broke it"
+    assert reason(run, "B") == f"invariant INV-1 failed: {words}"
+    assert run.status()["A"] == "completed"  # the invariant holds for honest work
+    assert [e.payload["violation"] for e in run.events("evidence.recorded") if "violation" in e.payload] == [words]
+
+
+def test_an_earlier_task_is_named_if_that_broke_it() -> None:
+    """It does not check the invariant."""
+    run = planned(task("A"), breaking("B", "A", invariants=()), task("C", "B"))
+    assert reason(run, "C") == "invariant INV-1 failed: B broke it"
+
+
+def test_what_failed_before_the_run_is_no_task_s_fault() -> None:
+    """R-RUN-13."""
+    gone = Invariant("INV-2", "it runs", "no-such-program")  # which says nothing about the work
+    run = planned(task("A"), plan={"invariants": (INVARIANT, gone)})
+    run.repository.files["README"] = b"bye"
+    run.repository.commit_all("bye")
+    words = reason(run, "A")
+    assert "it did not hold before the run either" in words
+    assert ("INV-2 errored" in words, "INV-2 failed" in words) == (True, False)
+    explained = {e.payload["subject"] for e in run.events("evidence.recorded") if "violation" in e.payload}
+    assert explained == {"invariant INV-1"}
+
+
+CONTRACT = Contract("1", "1", (), {}, (), {}, "c" * 64)
+DONE = {"T1-01": outcome.COMPLETED}
+WEAK = "AC-2 has no proof"
+
+
+PASSED = record_of(evidence.PASSED)
+
+
+def test_failures_come_first_then_pending_answers_then_missing_proofs() -> None:
+    waiting = record_of(evidence.WAITING, "AC-3")
+    cases: list[tuple[list[Evidence], list[str], list[str], tuple[str, str, list[str]]]] = [
+        ([PASSED], [], [], ("passed", "every check passed", [])),
+        ([PASSED, record_of(evidence.FAILED, "AC-2"), waiting], [], [], ("failed", "AC-2 failed", [])),
+        ([PASSED], ["b.txt is gone"], [], ("failed", "b.txt is gone", [])),
+        ([waiting], [], [WEAK], ("waiting", "1 criterion waits for your answer", [])),
+        ([PASSED], [], [WEAK], ("partial", WEAK, [WEAK])),
+    ]
+    assert not [
+        (evidence_list, mismatches, weak, expected)
+        for evidence_list, mismatches, weak, expected in cases
+        if verdict.decide(CONTRACT, evidence_list, mismatches, (), DONE, weak) != expected
+    ]
+
+
+def test_tasks_without_proof_are_named() -> None:
+    statuses = {"T1-01": outcome.ACCEPTED, "T1-02": outcome.SKIPPED}
+    status, reason, _ = verdict.decide(CONTRACT, [PASSED], [], (), statuses, [])
+    assert (status, reason) == (
+        "passed",
+        "every check passed; T1-01 was accepted by a person, not proven; T1-02 was skipped",
+    )
+
+
+def test_nothing_makes_an_unfinished_run_pass() -> None:
+    unfinished = {"T1-02": outcome.BLOCKED}
+    partial = verdict.of_unfinished_run("passed", "every check passed", unfinished)
+    assert partial == ("partial", "1 task is not done: T1-02 (blocked); every check passed", [])
+    assert verdict.of_unfinished_run("failed", "AC-1 failed", unfinished)[0] == "failed"
+
+
+def test_a_requirement_is_met_by_completed_tasks_only() -> None:
+    """R-RUN-13."""
+    tasks = (task("A", requirements=("REQ-1",)), task("B", requirements=("REQ-2",)))
+    texts = {"REQ-1": "one", "REQ-2": "two", "REQ-3": "three"}
+    contract = EngineRun(*tasks, plan={"requirements": texts}).contract
+    rows = verdict.requirements(contract, {"A": outcome.COMPLETED, "B": outcome.SKIPPED})
+    assert {row["id"]: row["met"] for row in rows} == {"REQ-1": True, "REQ-2": False, "REQ-3": False}

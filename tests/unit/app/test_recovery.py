@@ -90,6 +90,25 @@ def test_only_an_attempt_that_has_begun_and_not_ended_is_interrupted() -> None:
         run.run()
 
 
+def test_the_duration_of_a_killed_attempt_is_that_of_its_record_or_unknown() -> None:
+    """R-GIT-2: nobody knows how long a builder worked that was killed; an intended checkpoint says it."""
+
+    def slowly(request: AgentRequest, files: Files) -> None:
+        run.clock.pause(90)
+        make_own_files(request, files)
+
+    for effect in ("log checkpoint.intended", "commit"):
+        run = EngineRun(task("A"), work=slowly)
+        stopped_before(effect, run)
+        run.repository.files["A"] = b"mine"
+        run.repository.commit_all("mine")
+        run.clock.pause(5000)
+        recovered(run)
+        kept = run.state.tasks["A"].checkpoint
+        assert kept is not None
+        assert kept.seconds is None if effect != "commit" else kept.seconds and 90 <= kept.seconds < 180
+
+
 def test_an_interrupted_attempt_is_followed_by_a_new_one_from_its_base() -> None:
     seen: list[bool] = []
 

@@ -1,4 +1,4 @@
-"""The working tree is owned for the duration of one command, and never longer."""
+"""What a command owns and frees: the working tree, for its duration, and runs that no live one needs (R-LOG-8)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from idumb.app.core import kept_runs
 from idumb.app.session import operation
 from idumb.domain.errors import StoreError
 from tests.adapters.store.opened import OpenedLog
@@ -29,3 +30,18 @@ def test_a_log_failure_right_after_locking_releases_the_lock(tmp_path: Path) -> 
     with pytest.raises(StoreError), operation.owned(cast("Services", services), "test"):
         pass
     assert OpenedLog(tmp_path).owner.acquire("next") == 2
+
+
+STARTS = [
+    ("r1", "1", "main", 1),
+    ("r2", "1", "main", 10),
+    ("r3", "2", "main", 20),
+    ("r4", "1", "other", 30),
+    ("r5", "1", "main", 40),
+]
+
+
+def test_the_newest_run_of_each_phase_in_each_working_tree_is_live_and_what_it_took_tasks_from() -> None:
+    assert kept_runs.live(STARTS, lambda _: ()) == {"r3", "r4", "r5"}
+    carried = {"r5": {"r2"}, "r2": {"r1"}, "r1": {"r2"}}
+    assert kept_runs.live(STARTS, lambda run: carried.get(run, ())) == {"r1", "r2", "r3", "r4", "r5"}

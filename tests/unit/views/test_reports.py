@@ -69,7 +69,7 @@ def test_a_checkpoint_carries_the_fields_of_idumb_first_and_in_order() -> None:
     kept = state.tasks["T1-02"].checkpoint
     assert kept is not None
     state.tasks["T1-02"] = replace(state.tasks["T1-02"], checkpoint=replace(kept, seconds=None))
-    text = checkpoint.render(state, log.contract.tasks["T1-02"])
+    text = MarkdownDocuments.checkpoint(state, log.contract.tasks["T1-02"])
     assert "unknown duration" in text
     assert _front(text)["duration_seconds"] is None
 

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import field
 from typing import Any
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports import ParsedPlan
 from idumb.domain import paths
 from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Plan, Setup, Span

@@ -1,21 +1,23 @@
 """Delivery: the only way of a program's work into the user's working tree, path by path.
 
 A path is written only if it is as in the base of the work: what the user saved meanwhile is never overwritten, unless
-he says so.
+he says so. What a failed attempt left is in its checkpoint only, until a person takes it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Sequence
 
-from idumb.app.core import questions
+from idumb.app.core import actions, questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import kept_at
-from idumb.app.ports.repository import Conflict
-from idumb.app.worktree import kept_work
+from idumb.app.core.services import Services, kept_at
+from idumb.app.ports import Conflict
 from idumb.domain import wording
-from idumb.domain.action import Decision
+from idumb.domain.action import Action, Choice, Decision
+from idumb.domain.errors import Refusal
+from idumb.domain.runs.run import TaskState
 
 
 def delivered(context: RunContext, attempt: Attempt) -> str:
@@ -40,7 +42,7 @@ def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
     if attempt.in_place:
         changed = [change.path for change in trees.changes(before, attempt.candidate)]
         return trees.restore(attempt.candidate, before, changed) if changed else ()
-    return kept_work.put(context.services, delivered(context, attempt), before, attempt.base, changed)
+    return put(context.services, delivered(context, attempt), before, attempt.base, changed)
 
 
 def others(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
@@ -48,7 +50,7 @@ def others(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
     entry, present = context.services.trees.entry, context.services.trees.scan(attempt.changed)
     known, paths = (_before(context, attempt), delivered(context, attempt)), attempt.changed
     found = [p for p in paths if p not in attempt.yours and entry(present, p) not in [entry(t, p) for t in known]]
-    same = () if attempt.in_place else kept_work.unmodified(context.services, attempt.base, found)
+    same = () if attempt.in_place else unmodified(context.services, attempt.base, found)
     return tuple(path for path in found if path not in same)
 
 
@@ -88,3 +90,75 @@ def over_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str
     for path in paths:
         services.reporter.note(f"Your version of {path} is kept: git show {kept_at(services, kept.commit[:12], path)}")
     return dataclasses.replace(attempt, base=trees.overlay(attempt.base, kept.tree, paths))
+
+
+# What a failed attempt of a program left.
+
+
+def kept_files(task: TaskState, without: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the paths to deliver; none if a person did the work, which is in his tree already."""
+    if task.checkpoint is None or task.work.base is None or task.work.touched:
+        return ()
+    return tuple(path for path in task.checkpoint.files if path not in without)
+
+
+def deliver_kept(services: Services, task: TaskState, chosen: Sequence[str]) -> None:
+    """Write these paths, or none: Refusal `task.changed-since` if one is not as in the base of the work."""
+    conflicts = _write(services, task, chosen)
+    if conflicts:
+        raise _changed(task.id, [conflict.path for conflict in conflicts])
+
+
+def deliver_kept_beside(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[str, ...]:
+    """Write these paths, except those that the user changed since; return these."""
+    yours = tuple(conflict.path for conflict in _write(services, task, chosen))
+    if yours:
+        deliver_kept(services, task, [path for path in chosen if path not in yours])
+    return yours
+
+
+def _write(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[Conflict, ...]:
+    if not chosen or task.checkpoint is None or task.work.base is None:
+        return ()
+    copy, base = services.open_checkout(), task.work.base
+    return put(services, copy.raw(task.checkpoint.tree, chosen), copy.raw(base, chosen), base, chosen)
+
+
+def _changed(task: str, paths: list[str]) -> Refusal:
+    take = Choice(
+        "take",
+        "keep your version of them, and take the rest",
+        "what you did not change is written here, and idumb submit judges all of it",
+        Action.of("take", task),
+    )
+    return Refusal(
+        "task.changed-since",
+        f"{task} was built from other files: these have changed here since: {wording.listed(paths)}",
+        hint=f"idumb take {task} keeps your version and writes the rest; or move yours away, then repeat the command",
+        details={"paths": paths, "task": task, "choices": actions.rows((take,))},
+    )
+
+
+# What both write.
+
+
+def put(services: Services, work: str, before: str, base: str, paths: Sequence[str]) -> tuple[Conflict, ...]:
+    """Write these files of `work` over those of `before`: of `base`, with the bytes that git gives them.
+
+    Return those that the user changed; then nothing is written.
+    """
+    trees = services.trees
+    conflicts = trees.restore(work, before, paths) if paths else ()
+    same = unmodified(services, base, [conflict.path for conflict in conflicts])
+    if not conflicts or len(same) < len(conflicts):
+        return conflicts
+    return trees.restore(work, trees.overlay(before, trees.scan(same), same), paths)
+
+
+def unmodified(services: Services, base: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return those that git calls unmodified, whatever bytes a line ending, a filter or a mode gives them."""
+    if not paths:
+        return ()
+    trees = services.trees
+    cleaned = trees.committed(services.history.head().commit, trees.scan(paths), paths)
+    return tuple(path for path in paths if trees.entry(cleaned, path) == trees.entry(base, path))

@@ -1,6 +1,6 @@
-"""The status view, the owner of the working tree, and the agent or check that a command runs inside.
+"""What a command asks before it makes services: its project, the status view, and who is at work here.
 
-`idumb status` asks for these before it builds a container, so this module imports nothing heavy.
+`idumb status` asks for these, so this module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from idumb.composition import project_folder
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.store import status_view
@@ -19,7 +18,7 @@ from idumb.system import user_folders
 if TYPE_CHECKING:
     from idumb.composition.container import Container
 
-SEEN = (
+_SEEN = (
     ".idumb/config.yaml",
     ".idumb/policy/tools.yaml",
     ".planning/ROADMAP.md",
@@ -27,16 +26,52 @@ SEEN = (
 )
 
 
-def saved(start: str) -> dict[str, Any] | None:
+def find_project(start: str) -> discover.Project:
+    """Find the project around a folder. Refusal `project.folder-name`, `project.nested`, or of `find_repository`."""
+    project = discover.find_project(start, find_repository(start))
+    if project.folder:
+        require_plain(project)
+    inner = discover.unused_project(start, project)
+    if inner is not None and os.path.isdir(discover.Project(project.repository, inner).state_dir):
+        raise Refusal(
+            "project.nested",
+            f"{inner} is a project with runs of its own, and {project.root} around it is a project too.",
+            hint=f"Move {os.path.join(project.root, '.idumb/config.yaml')} away, and use idumb in each folder alone",
+            details={"inner": inner, "outer": project.folder or "."},
+        )
+    return project
+
+
+def require_plain(project: discover.Project) -> None:
+    if any(character in project.folder for character in "*?[]{}\\\n"):
+        raise Refusal(
+            "project.folder-name",
+            f"{project.folder!r} cannot be a project: its name has a character that patterns use.",
+            hint="Rename the folder: its name must have none of * ? [ ] { } \\ and no line break",
+        )
+
+
+def find_repository(start: str) -> discover.Repository:
+    """Find the repository around a folder; every refusal has a hint."""
+    try:
+        return discover.find(start)
+    except Refusal as refusal:
+        refusal.step = refusal.step or (
+            "git status shows the same problem. Restore .git from a clone or a backup, or move it away and run git init"
+        )
+        raise
+
+
+def saved_status(start: str) -> dict[str, Any] | None:
     """Return the saved status view if nothing that it shows has changed; opens neither database nor plans."""
-    project = project_folder.find(start)
+    project = find_project(start)
     if discover.unused_project(start, project) is not None:
         return None  # a new view warns of it
     view = status_view.read(project.state_dir, project.root)
     return None if view is None else _with_owner(view, _owner(project.repository))
 
 
-def refresh(services: Container) -> dict[str, Any]:
+def refreshed_status(services: Container) -> dict[str, Any]:
     """Build the status view and, if the state directory is writable, save it."""
     from idumb.app.reading import status
     from idumb.domain.plans import phase_ids
@@ -49,7 +84,7 @@ def refresh(services: Container) -> dict[str, Any]:
     # A phase that ran elsewhere shows in the commits only, and a rebase may drop those of a run.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
     rules = [path for path, _ in user_folders.system_wide()]
-    inputs = [*SEEN, *rules, *folders, *files, commits, services.consent.folder]
+    inputs = [*_SEEN, *rules, *folders, *files, commits, services.consent.folder]
     observed = status_view.observe(project.state_dir, project.root, inputs)
     view = status.view(services)
     redactor = services.redaction
