@@ -43,7 +43,7 @@ def _expiry(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     from idumb.system import clock
 
     try:
-        return value and grant.expires_at(value, clock.SystemClock().now())
+        return None if value is None else grant.expires_at(value, clock.SystemClock().now())
     except ValueError as problem:
         raise click.BadParameter(f"{problem}.", ctx, param) from None
 

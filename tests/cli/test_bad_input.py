@@ -142,7 +142,8 @@ def test_wrong_usage_exits_2_with_and_without_json(project: Project) -> None:
 
 CLASHING = (
     "approve 1 --revoke --hash 00", "approve 1 --file a.json", "approve 1 --answer design=maybe",
-    "approve 1 --expires soon", "audit bundle 1 --sign key", "check-plan 1 --diff --run-checks",
+    "approve 1 --expires soon", "approve 1 --expires ''", "audit bundle 1 --sign key",
+    "check-plan 1 --diff --run-checks",
     "execute-phase 1 --ask --dry-run", "execute-phase 1 --ask --force", "log --kind nope",
     "metrics --since 2026-01-01 --prometheus", "plan discuss 1 --answer A=b --more", "plan discuss 1 --answer A",
     "prove", "quick ' '", "quick A --files 'a\nb'", "roadmap --goal A", "show T1-01 --attempt 1",
