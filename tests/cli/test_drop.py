@@ -68,6 +68,14 @@ def test_a_phase_whose_plan_was_removed_can_be_dropped_or_its_plan_restored(stop
     assert (row["state"], row["tasks"]["completed"], row["reason"]) == ("dropped", 2, "its plan was removed since")
 
 
+def test_a_phase_in_a_renamed_folder_is_dropped_there(stopped: Project) -> None:
+    """As by a person who adds a name to the folder: its plan is not gone, and no second folder of the phase appears."""
+    folder = stopped.folder / ".planning/phases/1"
+    folder.rename(folder.with_name("1-auth"))
+    assert dropped(stopped, "1").code == 0
+    assert not folder.exists()
+
+
 @pytest.mark.nightly
 def test_a_dropped_phase_is_not_what_comes_next_and_undo_takes_it_up_again(stopped: Project) -> None:
     before = stopped.statuses()

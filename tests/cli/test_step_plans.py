@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -208,6 +209,20 @@ def test_an_invalid_step_plan_file_is_refused_with_the_next_step(project: Projec
         refused = project.quick("execute", file, "--json")
         assert (refused.code, refused.error["code"]) == (3, code)
         assert refused.error["hint"]
+
+
+def test_a_removed_step_plan_at_the_top_can_be_restored_or_its_run_dropped(project: Project) -> None:
+    """R-LOG-6: the commands that the refusal offers work; the plan has no folder that could be gone."""
+    put(project, write("a.txt", "x\n"), shell("exit 3"), path="web.yaml")
+    assert execute(project, path="web.yaml").code == 1
+    (project.folder / "web.yaml").unlink()
+    refused = project.json("resume", "web.yaml")
+    offered = {choice["id"]: choice["command"] for choice in refused.error["details"]["choices"]}
+    restored = subprocess.run(["sh", "-c", offered["bring-back"]], cwd=project.folder, capture_output=True, check=True)
+    assert (restored.stderr, project.repo.git("status", "--porcelain", "--", "web.yaml")) == (b"", "")
+    (project.folder / "web.yaml").unlink()
+    assert offered["drop"] == "idumb drop web.yaml --why REASON"
+    assert project.json("drop", "web.yaml", "--why", "not wanted").data["tasks"] == ["web.yaml-02"]
 
 
 @pytest.mark.nightly

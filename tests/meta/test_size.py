@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 8_137,
     "markdown": 6_451,
     "app, engine rooms": 7_281,
-    "app, use cases": 8_262,
+    "app, use cases": 8_264,
     "composition": 696,
     "cli, views": 4_463,
     "see and steer": 2_152,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 170,
 }
 FILES = 397
-TESTS = 67_366
+TESTS = 67_390
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -162,7 +162,7 @@ def restore_commands(services: Services, state: RunState, only: Sequence[str] = 
     blobs = services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version))
     names = ((path, blobs.get(path.rsplit("/", 1)[-1])) for path, _ in state.contract.plans)
     kept = {path: blob for path, blob in names if blob and (not only or path in only)}
-    gone = {path.rpartition("/")[0] for path in kept} - {folder for _, folder in services.plans.phases()}
+    gone = {path.rpartition("/")[0] for path in kept} - {"", *(folder for _, folder in services.plans.phases())}
     folders = (f"mkdir -p {shlex.quote(folder)}" for folder in sorted(gone))
     return "; ".join([*folders, *(f"git show {blob} > {shlex.quote(path)}" for path, blob in kept.items())])
 

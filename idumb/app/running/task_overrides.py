@@ -18,7 +18,7 @@ from idumb.app.worktree import delivery, exposed_secrets, preconditions, rewritt
 from idumb.domain import outcome, paths, wording
 from idumb.domain.action import REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
@@ -93,9 +93,11 @@ def _run_without_plan(services: Services, phase: str) -> RunState | None:
     """Return the newest run of a phase whose plan was removed: what is left of it can still be dropped."""
     recorded = run_lookup.recorded_phase(services, phase)
     state = None if recorded is None else run_lookup.latest_run(services, recorded)
-    plans = () if state is None else state.contract.plans
-    folder = plans[0][0].rpartition("/")[0] if plans else ""
-    return None if not folder or services.plans.plans(folder) else state
+    try:
+        present = bool(services.plans.plans(services.plans.phase_folder(phase)))  # perhaps in a renamed folder
+    except InputError as problem:
+        present = problem.code != "phase.not-found"
+    return None if present else state
 
 
 def _confirm_skip(services: Services, contract: Contract, task: str, why: str, tell: Callable[[str], None]) -> None:
