@@ -147,6 +147,10 @@ def test_a_decision_has_its_options() -> None:
         ("<automated>`make test` and `make lint`</automated>", ()),
         ("<automated>npm test, then look at the page</automated>", ()),
         ("<automated>echo 'a, then b' && true</automated>", ("echo 'a, then b' && true",)),
+        (
+            "<automated># build, then test\nmake # all, and more\nmake test</automated>",
+            ("# build, then test\nmake # all, and more\nmake test",),
+        ),
         ("- `../x` becomes `_x`\n- `true`", ()),
         ("```python\nprint(1)\n```", ()),
     ],

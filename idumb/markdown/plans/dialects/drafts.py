@@ -225,7 +225,10 @@ _ELEMENT = re.compile(r"<(automated|human-check|human|manual)>((?:(?!</?\1>).)*+
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh"})
 _SEPARATOR = re.compile(r"\s*(?:[,;]|&&)?\s*")
-_SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)|(?:[^'\"]|'[^']*'|\"[^\"]*\")*?\w, (?:then|and|or|but) ")
+_SENTENCE = re.compile(  # comments and quoted texts are parts of commands
+    r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)"
+    r"|(?:[^'\"#]|(?<=\S)#|(?<!\S)#.*+|'[^']*'|\"[^\"]*\")*?\w, (?:then|and|or|but) "
+)
 _MISSING = re.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
 ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _LONGEST_LINE = 120
