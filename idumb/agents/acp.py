@@ -36,7 +36,7 @@ _OF_THE_WORK = frozenset({agent.MALFORMED, agent.CONTEXT_EXHAUSTED, agent.DECLIN
 
 
 class AcpAgent(KnownProgram):
-    """Starts an agent of `acp_agents.ROWS` or the binding's own `argv` for each request, and speaks the protocol."""
+    """Starts an agent of `known_agent.ROWS` or the binding's own `argv` for each request, and speaks the protocol."""
 
     options = MappingProxyType({"mode": str, "shell": (True, False), HOME: HOMES})
 

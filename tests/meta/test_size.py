@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 8_137,
-    "markdown": 6_451,
+    "markdown": 6_454,
     "app, engine rooms": 7_281,
     "app, use cases": 8_264,
     "composition": 696,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 170,
 }
 FILES = 397
-TESTS = 67_390
+TESTS = 67_397
 
 
 def test_no_room_is_above_its_budget() -> None:

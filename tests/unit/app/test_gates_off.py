@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from idumb.domain.agent import AgentRequest
@@ -16,13 +17,14 @@ from idumb.domain.settings import Binding, GateSettings, Settings
 from tests.support.cases import every
 from tests.support.engine_run import EngineRun, task
 
+_ROOT = Path(__file__).parents[3]
 _ELSEWHERE = {
     "plan": "tests/unit/domain/test_intake_gates.py",
     "test-intent": "tests/cli/test_negative_control.py",
     "types": "tests/adapters/gates/test_checkers.py",
     "lint": "tests/adapters/gates/test_checkers.py",
-    "agreement": "tests/unit/domain/test_agreement.py",
-    "completion": "tests/unit/domain/test_agreement.py",
+    "agreement": "tests/unit/domain/test_verification.py",
+    "completion": "tests/unit/domain/test_verification.py",
 }
 
 
@@ -175,6 +177,7 @@ def test_a_gate_catches_broken_work_and_passes_honest_work_and_off_it_catches_no
 
 def test_every_gate_has_three_broken_and_three_honest_examples() -> None:
     assert {row.name for row in gate_table.ROWS} == CASES.keys() | _ELSEWHERE.keys()
+    assert [path for path in _ELSEWHERE.values() if not (_ROOT / path).is_file()] == []
     for name, case in CASES.items():
         for examples in (case.broken, case.honest):
             assert len(examples) >= 3, name
