@@ -10,7 +10,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from idumb.cli import configuring
-from idumb.domain import decision
+from idumb.domain import action
 from idumb.domain.errors import Interrupted
 from idumb.views.terminal import ask
 from tests.cli.test_agent_failures import Scene
@@ -98,10 +98,10 @@ def test_nothing_is_written_without_a_yes(project: Project, monkeypatch: pytest.
 def test_an_interruption_at_the_question_counts_as_no(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run has its result already."""
 
-    def typed(_: ask.Terminal, asked: decision.Decision) -> decision.Answer:
+    def typed(_: ask.Terminal, asked: action.Decision) -> action.Answer:
         if asked.kind == "remember":
             raise Interrupted(signal.SIGINT)
-        return decision.Answer(asked.id, "keep", "me")
+        return action.Answer(asked.id, "keep", "me")
 
     project.plan([STRAYING])
     before, _ = project.read(".idumb/config.yaml"), answering(monkeypatch)
