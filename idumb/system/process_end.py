@@ -334,10 +334,12 @@ def _opened_handle(pid: int) -> Iterator[int | None]:
 
 
 def _runs(pid: int) -> bool:
-    import psutil
-
     try:
+        import psutil
+
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except (ImportError, OSError):  # too many open files
+        return process_tree.process_alive(pid)
     except psutil.AccessDenied:
         return True
     except psutil.Error:

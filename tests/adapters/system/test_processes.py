@@ -171,6 +171,17 @@ def test_the_end_of_a_process_is_waited_for_and_its_exit_code_stays() -> None:
         other.kill()
 
 
+def test_processes_are_ended_though_no_more_files_can_be_opened() -> None:
+    lines = (
+        "import resource, subprocess; from idumb.system import process_end",
+        "program = subprocess.Popen(['sleep', '1000'])",
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))",
+        "process_end.end(lambda: [program.pid] if program.poll() is None else [], 0.1)",
+        "print(program.wait() < 0)",
+    )
+    assert subprocess.check_output([sys.executable, "-c", "\n".join(lines)]) == b"True\n"
+
+
 @pytest.mark.usefixtures("_handles")
 def test_an_interrupted_process_has_its_grace_period(tmp_path: Path) -> None:
     def interrupt(data: bytes) -> None:
