@@ -129,7 +129,8 @@ class GuardedFiles:
             effective[key] = value
             includes = key.startswith(("include.", "includeif."))
             path = os.path.join(home, value[2:]) if value.startswith("~/") else os.path.expanduser(value)
-            place = os.path.join(os.path.dirname(file) if includes else root, path)
+            # An empty value is no file, and git does not read the usual one either.
+            place = os.path.join(os.path.dirname(file) if includes else root, path) if value else os.devnull
             named.setdefault("include" if includes else key, []).append(place)
         # Included files also if their condition does not hold: a branch or a folder can change.
         files |= _digests(path for path in (*settings, *named.get("include", ())) if path not in files)

@@ -14,13 +14,13 @@ BUDGETS = {
     "see and steer": 2_152,
     "git": 4_427,
     "store": 1_770,
-    "system": 2_120,
+    "system": 2_122,
     "gates": 1_897,
     "agents, fake_model": 3_853,
     "the root": 170,
 }
 FILES = 397
-TESTS = 67_397
+TESTS = 67_418
 
 
 def test_no_room_is_above_its_budget() -> None:

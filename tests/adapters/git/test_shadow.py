@@ -566,6 +566,16 @@ def test_rules_that_cannot_be_read_are_a_refusal_and_save_no_ignored_file(
     assert names(sandbox, trees.scan()) == ["a", "secret.env"]
 
 
+def test_without_a_file_of_rules_by_an_empty_setting_nothing_of_the_user_is_ignored(
+    sandbox: GitSandbox, trees: GitTrees, home: Path
+) -> None:
+    """R-GIT-1: git does not read the usual file then."""
+    sandbox.write_all({"a": "1", "b.env": "1", "config": "1", str(home / "config/git/ignore"): "*.env\n"})
+    assert names(sandbox, trees.scan()) == ["a", "config"]
+    sandbox.git("config", "core.excludesFile", "")
+    assert names(sandbox, trees.scan()) == ["a", "b.env", "config"]
+
+
 def test_a_scan_waits_for_another_one_and_gives_up_after_a_while(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
