@@ -67,6 +67,12 @@ def test_the_program_that_would_start_is_shown(project: Project) -> None:
     assert agent["argv"][-1] == SCRIPT
 
 
+def test_what_would_run_something_is_refused(project: Project) -> None:
+    for flags in (("--events",), ("--approve", "0" * 64), ("--branch", "b"), ("--dry-run",), ("--force",)):
+        refused = project.quick("execute-phase", "1", "--ask", *flags)
+        assert (refused.code, "--ask runs nothing" in refused.err) == (2, True), flags
+
+
 def test_the_builder_gets_the_plan_s_assumptions_and_decisions(project: Project, home: Path) -> None:
     """R-RUN-4, R-ASK-3, R-PLAN-4."""
     fields = "- **Kind:** decision\n- **Options:**\n  - red: the warm one\n  - blue: the cold one\n"

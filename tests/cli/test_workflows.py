@@ -192,6 +192,7 @@ WRONG = (
     (("run", "greet", "--input", "name=x", "--input", "loud=yes"), "workflow.bad-input", "not true or false"),
     (("run", "--from", "0000"), "handoff.unknown", "idumb handoff list"),
     (("status", "W9"), "workflow.no-run", "idumb workflow list"),
+    (("run", "greet", "--input", "name"), "usage", "needs a value"),
     (("list", "--input", "a=b"), "usage", "No such option '--input'"),
     (("shw", "greet"), "usage", "Did you mean 'show'"),
     (("show",), "usage", "Missing argument 'NAME'"),

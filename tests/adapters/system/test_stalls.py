@@ -220,9 +220,6 @@ def test_a_process_crashed_if_a_signal_ended_it_or_it_never_started(
     assert Finished(code, signal, timed_out, NONE, None, 0.0).crashed == crashed
 
 
-ENVIRONMENT = {"PATH": os.environ["PATH"]}
-
-
 class Says:
     """A `Watch` that returns the given results one by one, and the last one repeatedly."""
 
