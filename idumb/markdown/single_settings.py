@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -91,6 +92,7 @@ def _leaves(keys: Mapping[str, Key], above: _Names = ()) -> Iterator[tuple[_Name
 # What concerns consent or trust has no variable: which programs run, what they may do, and who judges.
 _SECTIONS = frozenset({"ask", "breaker", "git", "retry", "run", "snapshot"})
 _TRUSTED = frozenset({"git.hooks", "git.network", "run.on_deviation"})
+_COMMENT = re.compile(r"(?:^|\s)#")
 
 
 def choose(name: str, value: str) -> None:
@@ -132,7 +134,7 @@ def given() -> dict[_Names, tuple[str, str]]:
     values = child_process.environment(rows)
     for variable in values:
         _require_free(rows[variable], variable, f"unset {variable}")
-    filled = {name: value for name, value in values.items() if value.partition("#")[0].strip() not in NULLS}
+    filled = {name: value for name, value in values.items() if _COMMENT.split(value)[0].strip() not in NULLS}
     return {rows[name]: (name, value) for name, value in filled.items()}
 
 

@@ -112,6 +112,9 @@ def test_a_variable_overrides_the_file_unless_consent_or_trust_depends_on_it(
     for empty in ("", "~ # none"):
         monkeypatch.setenv("IDUMB_ASK_TIMEOUT", empty)
         assert project.quick("check-plan", "1").code == 0
+    monkeypatch.setenv("IDUMB_GIT_BRANCH_NAME", "null#1")  # a comment begins behind a space
+    (row,) = [row for row in project.json("config", "list").data["settings"] if row["name"] == "git.branch_name"]
+    assert row["value"] == "null#1"
 
 
 def completed(project: Project, *words: str) -> list[str]:

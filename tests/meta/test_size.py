@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_264,
     "composition": 696,
     "cli, views": 4_463,
-    "see and steer": 2_152,
+    "see and steer": 2_154,
     "git": 4_427,
     "store": 1_770,
     "system": 2_122,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 170,
 }
 FILES = 397
-TESTS = 67_422
+TESTS = 67_425
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 446_616  # bytes of README.md and docs/
+PAGES = 446_605  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
