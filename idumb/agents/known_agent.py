@@ -1,4 +1,8 @@
-"""Command-line agents that idumb knows: how each is started, where it keeps its state, and those that speak ACP."""
+"""Command-line agents that idumb knows: how each is started, where it keeps its state, and those that speak ACP.
+
+A row starts an agent that speaks ACP so that it asks before it writes, chooses the binding's model, and neither updates
+itself nor reports to its vendor. Any other agent needs no row: `adapter: acp` with its `argv`.
+"""
 
 from __future__ import annotations
 
