@@ -34,7 +34,7 @@ _sending: list[_Sending] = []
 def send(notice: Mapping[str, str], ways: Mapping[str, Any]) -> None:
     """Start the process that sends a notice. Nothing is in its arguments: others can read those."""
     message = json.dumps({"notice": dict(notice), "ways": dict(ways)}).encode()
-    command = [sys.executable, "-m", __name__]
+    command = [sys.executable, "-P", "-m", __name__]  # -P: never import a folder `idumb` of the repository
     quiet = subprocess.DEVNULL
     with process_end.spawning:  # it is no process that a builder left behind
         process = _Sending(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)

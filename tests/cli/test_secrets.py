@@ -313,6 +313,24 @@ def test_a_notice_that_is_still_being_sent_is_no_warning_when_a_run_ends(tmp_pat
     assert ended.stderr == ""
 
 
+def test_a_notice_on_the_desktop_runs_no_code_of_the_repository(tmp_path: Path) -> None:
+    """A folder `idumb` in it is not the program."""
+    door, programs = tmp_path / "door", tmp_path / "programs"
+    programs.mkdir()
+    os.mkfifo(door)
+    (tmp_path / "idumb").mkdir()
+    hostile = f"open({str(door)!r}, 'w').write('code of the repository')\nraise SystemExit\n"
+    (tmp_path / "idumb/__init__.py").write_text(hostile, encoding="utf-8")
+    for name in ("notify-send", "osascript"):
+        (programs / name).write_text(f'#!/bin/sh\necho "$*" > {door}\n', encoding="utf-8")
+        (programs / name).chmod(0o755)
+    words = "notices.send({'words': 'a task waits'}, {'command': [], 'desktop': True, 'webhook': ''})"
+    code = f"from idumb.system import notices; {words}"
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    with subprocess.Popen([sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment):
+        assert door.read_text(encoding="utf-8").endswith(" a task waits\n")
+
+
 def test_a_mistake_in_the_user_s_file_is_named_before_anything_runs(project: Project, home: Path) -> None:
     place = notify(home, "{webhok: 'https://example.org/'}")
     project.plan([making("T1-01", "a.txt")])
