@@ -148,6 +148,10 @@ def test_a_decision_has_its_options() -> None:
         ("<automated>npm test, then look at the page</automated>", ()),
         ("<automated>echo 'a, then b' && true</automated>", ("echo 'a, then b' && true",)),
         (
+            "<automated>cat > a <<'E'\nfirst, then second\nE\ngrep -q first a</automated>",
+            ("cat > a <<'E'\nfirst, then second\nE\ngrep -q first a",),
+        ),
+        (
             "<automated># build, then test\nmake # all, and more\nmake test</automated>",
             ("# build, then test\nmake # all, and more\nmake test",),
         ),

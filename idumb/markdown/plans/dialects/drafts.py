@@ -6,12 +6,14 @@ Only text that the author marked as a command is one: a command inside a sentenc
 from __future__ import annotations
 
 import html
+import itertools
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
 from idumb.domain import paths
+from idumb.domain.plans import commands as shell
 from idumb.domain.plans import plan as plans
 from idumb.domain.plans.plan import SOURCE_DONE, Criterion, FileClaim, Option, Task
 from idumb.domain.plans.source_tasks import DONE, SOURCE_ID
@@ -225,10 +227,8 @@ _ELEMENT = re.compile(r"<(automated|human-check|human|manual)>((?:(?!</?\1>).)*+
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh"})
 _SEPARATOR = re.compile(r"\s*(?:[,;]|&&)?\s*")
-_SENTENCE = re.compile(  # comments and quoted texts are parts of commands
-    r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)"
-    r"|(?:[^'\"#]|(?<=\S)#|(?<!\S)#.*+|'[^']*'|\"[^\"]*\")*?\w, (?:then|and|or|but) "
-)
+_SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)")
+_GOES_ON = frozenset({"then", "and", "or", "but"})
 _MISSING = re.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
 ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _LONGEST_LINE = 120
@@ -264,9 +264,18 @@ def _commands(text: str) -> Iterator[str]:
     """
     bare = textwrap.dedent(text).strip()
     alone = _only_commands(text)
-    for command in alone if alone is not None else [] if inline.code_spans(bare) or _SENTENCE.match(bare) else [bare]:
+    for command in alone if alone is not None else [] if inline.code_spans(bare) or _is_sentence(bare) else [bare]:
         if command and not _MISSING.match(command):
             yield html.unescape(command) if "&amp;" in command or "&lt;" in command or "&gt;" in command else command
+
+
+def _is_sentence(text: str) -> bool:
+    """Return whether a text begins like a sentence, or goes on like one outside of quotes: `npm test, then look`."""
+    lines = (command.words for command in shell.read(text).commands)
+    pairs = (pair for words in lines for pair in itertools.pairwise(words))
+    return _SENTENCE.match(text) is not None or any(
+        before.text.endswith(",") and not before.quoted and after.text in _GOES_ON for before, after in pairs
+    )
 
 
 def _only_commands(text: str) -> list[str] | None:
