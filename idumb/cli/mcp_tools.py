@@ -22,8 +22,8 @@ from idumb.lazy_dataclass import dataclass
 
 Answer = dict[str, Any]
 Way = dict[str, Any]
-Run = Callable[..., Awaitable[Answer]]
-Tool = Callable[..., Awaitable[Answer]]
+Asked = Callable[..., Awaitable[Answer]]
+"""What answers when it is called: a tool, or a command of idumb."""
 
 INSTRUCTIONS = (
     "idumb executes plans that are contracts. Begin a session on a phase, take the next task, do exactly that work in"
@@ -40,7 +40,7 @@ _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # -P: never import a folder `i
 class Session:
     """The state that the tools share. Calls run one at a time, because a working tree has one owner."""
 
-    run: Run
+    run: Asked
     phase: str | None = None
     by: str = "an agent"
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -179,7 +179,7 @@ class Session:
         return answer
 
     @property
-    def tools(self) -> dict[str, Tool]:
+    def tools(self) -> dict[str, Asked]:
         """The public methods, by name."""
         names = (name for name, each in vars(Session).items() if inspect.iscoroutinefunction(each))
         return {name: getattr(self, name) for name in names if not name.startswith("_")}
@@ -187,14 +187,15 @@ class Session:
 
 async def called(session: Session, name: str, given: Mapping[str, Any]) -> Answer:
     """Call a tool as a client asked for it. What no tool can take is refused, with the right call."""
-    if name not in session.tools:
-        message = f"There is no tool {name}. The tools are {', '.join(session.tools)}."
+    tools = session.tools
+    if name not in tools:
+        message = f"There is no tool {name}. The tools are {', '.join(tools)}."
         return _refused("mcp", "session.no-tool", message, [_tool("status")])
-    tool, told = session.tools[name], {word: value for word, value in given.items() if value is not None}
+    tool, told = tools[name], {word: value for word, value in given.items() if value is not None}
     wanted = inspect.signature(tool).parameters
     wrong = [f"it has no argument {word!r}" for word in told if word not in wanted]
     wrong += [f"{word} is a text" for word, value in told.items() if isinstance(value, bool | list | dict)]
-    least = {word: word.upper() for word, each in wanted.items() if each.default is each.empty}
+    least = {word: word.upper() for word in _needed(tool)}
     wrong += [f"it needs {word}" for word in least if word not in told]
     if wrong:
         call = _tool(name, {**least, **{word: told[word] for word in wanted if isinstance(told.get(word), str)}})
@@ -273,10 +274,13 @@ def listed() -> list[dict[str, str]]:
     ]
 
 
-def _schema(tool: Tool) -> dict[str, Any]:
-    parameters = inspect.signature(tool).parameters
-    needed = [word for word, each in parameters.items() if each.default is each.empty]
-    return {"type": "object", "properties": {word: {"type": "string"} for word in parameters}, "required": needed}
+def _schema(tool: Asked) -> dict[str, Any]:
+    words = inspect.signature(tool).parameters
+    return {"type": "object", "properties": {word: {"type": "string"} for word in words}, "required": _needed(tool)}
+
+
+def _needed(tool: Asked) -> list[str]:
+    return [word for word, each in inspect.signature(tool).parameters.items() if each.default is each.empty]
 
 
 def serve() -> None:

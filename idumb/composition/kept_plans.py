@@ -81,8 +81,7 @@ class KeptPlans(PlanningFolder):
 
     def _newest_run(self, phase: str) -> RunState | None:
         """Return the newest run of a phase if it keeps its plans."""
-        recorded = run_lookup.recorded_phase(self._services, phase)
-        state = None if recorded is None else run_lookup.latest_run(self._services, recorded)
+        state = run_lookup.newest_run(self._services, phase)
         return state if state is not None and state.reports == REPORTS_NONE else None
 
 

@@ -107,8 +107,7 @@ def load_phase(services: Services, phase: str) -> Loaded:
     try:
         loaded = load_present(services, phase)
     except InputError as problem:
-        recorded = run_lookup.recorded_phase(services, phase) if problem.code == "phase.no-plan" else None
-        state = None if recorded is None else run_lookup.latest_run(services, recorded)
+        state = run_lookup.newest_run(services, phase) if problem.code == "phase.no-plan" else None
         kept = "" if state is None else restore_commands(services, state)
         if state is None or not kept:
             raise

@@ -45,6 +45,12 @@ def recorded_phase(services: Services, name: str) -> str | None:
     return name if name in names else next((one for one in names if services.plans.same_phase(one, name)), None)
 
 
+def newest_run(services: Services, name: str) -> RunState | None:
+    """Return the newest run of a phase in any spelling; None if it never ran."""
+    phase = recorded_phase(services, name)
+    return None if phase is None else latest_run(services, phase)
+
+
 def last_event(services: Services, kind: str, run: str, task: str | None = None) -> Event | None:
     """Return the newest event of a kind, of a run or of one of its tasks."""
     return next(iter(services.log.events(run=run, task=task, kind=kind, newest_first=True, limit=1)), None)

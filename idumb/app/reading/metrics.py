@@ -45,7 +45,7 @@ def _count(services: Services, kinds: Mapping[str, str], since: str | None) -> d
 
 
 def _first_pass(services: Services, since: str | None) -> dict[str, int]:
-    """Return how often a task was completed, and how often with its first attempt; after a rollback it begins anew."""
+    """Count completed tasks, and those that took one attempt. A rollback sets the count of attempts back."""
     kinds = (services.log.events(kind=kind) for kind in ("attempt.started", "task.completed"))
     tried: dict[tuple[str | None, str | None], set[int | None]] = {}
     completed = at_once = 0

@@ -237,7 +237,7 @@ def _no_attempt(task: str, words: str) -> Refusal:
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
     phase, task_id = run_lookup.find_task(task)
-    state = run_lookup.latest_run(services, run_lookup.recorded_phase(services, phase) or phase)
+    state = run_lookup.newest_run(services, phase)
     try:
         contract = loading.require_contract(services, phase)
     except InputError as problem:

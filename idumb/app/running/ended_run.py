@@ -14,8 +14,7 @@ from idumb.domain.runs.run import COMPLETED, RunState
 
 def answer(services: Services, phase: str, *, judged: bool) -> Result | None:
     """Return what `resume` answers about such a run; None if something may be left to do. `judged`: verified, too."""
-    name = run_lookup.recorded_phase(services, phase)
-    state = None if name is None else run_lookup.latest_run(services, name)
+    state = run_lookup.newest_run(services, phase)
     if state is None or state.state != COMPLETED or state.restoring is not None or (judged and not state.verified):
         return None
     ended = run_lookup.last_event(services, "operation.finished", state.id)

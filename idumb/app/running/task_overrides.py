@@ -91,13 +91,11 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
 
 def _run_without_plan(services: Services, phase: str) -> RunState | None:
     """Return the newest run of a phase whose plan was removed: what is left of it can still be dropped."""
-    recorded = run_lookup.recorded_phase(services, phase)
-    state = None if recorded is None else run_lookup.latest_run(services, recorded)
     try:
         present = bool(services.plans.plans(services.plans.phase_folder(phase)))  # perhaps in a renamed folder
     except InputError as problem:
         present = problem.code != "phase.not-found"
-    return None if present else state
+    return None if present else run_lookup.newest_run(services, phase)
 
 
 def _confirm_skip(services: Services, contract: Contract, task: str, why: str, tell: Callable[[str], None]) -> None:
