@@ -6,7 +6,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from idumb.app.core import kept_runs
 from idumb.app.upkeep import doctor_machine
 from idumb.app.upkeep.install import Place
 from idumb.composition import before_services
@@ -49,7 +48,7 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
     return (
         *machine_checks(services.root),
         *doctor_checks.repository_checks(repository, services.backups, services.folder),
-        *kept_runs.checkout_checks(services, lambda: store.owned(folder)),
+        *doctor_machine.checkout_checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
         *store.checks(services.log, repository.worktree_id, services.clock, accept_loss=accept_loss),
     )

@@ -1,19 +1,14 @@
-"""What idumb keeps of runs, and how it is freed: snapshots, checkpoints and transcripts, never plans and reports.
-
-And what killed commands left in checkouts, until it is kept.
-"""
+"""What idumb keeps of runs, and how it is freed: snapshots, checkpoints and transcripts, never plans and reports."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services, run_ref
-from idumb.domain import health
 from idumb.domain.errors import Refusal
-from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import CLOSED, RunState
 
@@ -133,41 +128,3 @@ def carried_from(services: Services, run: str) -> set[str]:
 
 
 # What killed commands left in checkouts.
-
-
-def checkout_checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
-    """The checks of `doctor` on checkouts: what is left there is kept before anything else happens there.
-
-    `owned` returns whether a working tree of the repository has a live owner, whose checkout is in use.
-    """
-
-    def place() -> Iterator[Symptom]:
-        try:
-            services.checkouts.require_place()
-        except Refusal as refusal:
-            means = "no program can work, and nothing can be run dry"
-            yield health.warn(refusal.message, means=means, fix=refusal.hint or "")
-            return
-        yield health.passed(services.checkouts.place())
-
-    def left() -> Iterator[Symptom]:
-        at_work = owned()
-        for path in services.checkouts.left():
-            yield health.warn(
-                "an attempt works in a checkout",
-                path,
-                means="a run is under way" if at_work else "it was killed, and this may be the only copy of its work",
-                fix="idumb status",
-                fixes=not at_work,
-                subject=path,
-            )
-
-    def keep(symptom: Symptom) -> str:
-        """Keep the files of killed attempts under their names."""
-        where = services.checkouts.keep_left().get(symptom.subject)
-        return f"what it left is kept: {where}" if where else f"{symptom.subject} is in use, or kept by now"
-
-    return (
-        Check("checkouts.place", "programs have a place to work", place),
-        Check("checkouts.left", "no work of a killed attempt is in a checkout alone", left, keep),
-    )
