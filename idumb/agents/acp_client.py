@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.agents import answers
 from idumb.domain import canonical_json
-from idumb.lazy_dataclass import dataclass
 
 VERSION = 1
 LONGEST_LINE = 16 * 1024 * 1024
@@ -34,8 +35,7 @@ _STEPS: Mapping[int, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One tool call as the agent reported it. `kind` is edit, delete, move, execute, ...; `paths` are as it sent them.
 
     `allowed` is None if it did not ask. `writes` is true if it contains a file difference, whatever its kind says.
@@ -51,8 +51,7 @@ class ToolCall:
     writes: bool = False
 
 
-@dataclass(slots=True)
-class Client:
+class Client(Struct):
     """One dialogue. `mode` and `model` use the agent's ids, None for its defaults.
 
     `permits` returns why a tool call is refused, or "". `tell` gets a short line for each thing that the agent does.

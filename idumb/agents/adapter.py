@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from idumb.agents import transcript
 from idumb.domain import permissions
 from idumb.domain.agent import BUILDER, AgentRequest, Readiness
 from idumb.domain.errors import AdapterError
 from idumb.domain.permissions import Fence
 from idumb.domain.settings import Binding, Settings
-from idumb.lazy_dataclass import dataclass
 from idumb.system import programs
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ def _environment(names: Iterable[str]) -> dict[str, str]:
     return child_process.environment(names)
 
 
-@dataclass(frozen=True, slots=True)
-class Equipment:
+class Equipment(Struct, frozen=True):
     """What the adapters of one workspace, `repository`, are built from.
 
     `environment` returns the variables of this process with the given names. `transcripts` is a folder for what
@@ -141,8 +141,7 @@ class Adapter:
                 raise self._bad_option(f"needs {words} as its option {name}")
 
 
-@dataclass(frozen=True, slots=True)
-class Sandboxed:
+class Sandboxed(Struct, frozen=True):
     """What one call of a program needs. `level` is the level in force, in words for the record."""
 
     argv: tuple[str, ...]

@@ -11,7 +11,6 @@ works.
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import re
@@ -19,11 +18,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from idumb.app.ports import Hear
 from idumb.domain import agent, canonical_json, outcome, replies, wording
 from idumb.domain.agent import FAILURES, STATES, VALIDATOR, WAITS, AgentRequest, Claim, Usage
 from idumb.domain.runs import spending
-from idumb.lazy_dataclass import dataclass
 from idumb.system import named_files
 
 VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
@@ -124,8 +125,7 @@ def total(*values: int | None) -> int | None:
     return sum(amounts) if amounts else None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """An agent's report of its work. Nothing in it is proof.
 
     `ended` is true if the final report is present. `error` is the reported error, `failure` its kind
@@ -176,8 +176,7 @@ def last_line(errors: bytes) -> str:
     return next((one_line(line) for line in reversed(lines) if line.strip()), "")
 
 
-@dataclass(frozen=True, slots=True)
-class SelfReport:
+class SelfReport(Struct, frozen=True):
     """`failure` is one of `idumb.domain.agent.FAILURES`, or None if the program reports no failure."""
 
     failure: str | None = None
@@ -276,7 +275,7 @@ class StateFileWatch:
         self._passed = claim
         self._count += 1
         self._due = now + pause(self._count)
-        self._hear(dataclasses.replace(claim, message=self._redact(claim.message)))
+        self._hear(replace(claim, message=self._redact(claim.message)))
 
 
 def pause(count: int) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
@@ -50,7 +51,7 @@ def read(output: bytes, errors: bytes) -> Report:
         elif kind == "assistant":
             parts = inside(event, "message", "content")
             last_message = _spoken(parts) or last_message
-    return dataclasses.replace(of_result(result, last_message, model, errors), session=session)
+    return replace(of_result(result, last_message, model, errors), session=session)
 
 
 def _lines(event: Mapping[str, Any]) -> Iterator[str]:

@@ -16,6 +16,8 @@ import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from msgspec import Struct
+
 from idumb.agents import answers, model_tools
 from idumb.agents.adapter import Adapter, Redact
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
@@ -24,7 +26,6 @@ from idumb.domain.action import REFUSE
 from idumb.domain.agent import BUILDER, BUILT_IN, EDITOR, HUMAN, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.permissions import is_below
-from idumb.lazy_dataclass import dataclass
 
 LAST_LINE = "END OF ANSWER"
 _LARGEST = 16 * 1024 * 1024
@@ -155,8 +156,7 @@ def _calls(kind: str, body: str) -> list[tuple[str, Mapping[str, object]]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     outcome: str
     text: str
 

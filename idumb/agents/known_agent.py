@@ -10,8 +10,9 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.agents.adapter import FORMAT, Equipment
 from idumb.agents.answers import Report
@@ -27,11 +28,9 @@ from idumb.agents.program import (
 from idumb.domain.agent import VALIDATOR, AgentRequest, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One start of an agent. `writes`: it may change files. `shell`: it may run any command.
 
     `project`: it reads the repository's instructions for agents. `schema` is the JSON Schema of the reply as text,
@@ -51,8 +50,7 @@ class Call:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownAgent:
+class KnownAgent(Struct, frozen=True):
     """`argv` starts the agent, followed by `arguments`; its program is looked up on PATH.
 
     `variables` are always set. `files` are written into a private home, by their path in it, and `folders` made there.
@@ -68,8 +66,7 @@ class KnownAgent:
     places: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Preset(KnownAgent):
+class Preset(KnownAgent, frozen=True):
     """An agent with a report in a format of its own; its prompt is on standard input.
 
     `read` parses standard output and standard error, `lines` says in short lines what one event of the output tells.
@@ -145,8 +142,7 @@ _NO_UPDATE = {"general": {"disableAutoUpdate": True, "enableAutoUpdate": False, 
 _PRIVATE = {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}}
 
 
-@dataclass(frozen=True, slots=True)
-class Row(KnownAgent):
+class Row(KnownAgent, frozen=True):
     """An agent that speaks the protocol.
 
     `unpacked` maps variables to folders for files that it unpacks, which all its private homes share. `makes_folders`

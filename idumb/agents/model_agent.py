@@ -18,6 +18,8 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from idumb.agents import answers, failure_words, model_tools
 from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.model_tools import ModelTools
@@ -25,7 +27,6 @@ from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, Readiness, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
-from idumb.lazy_dataclass import dataclass
 
 _TOOL, _NATIVE, _PROMPTED = "tool", "native", "prompted"
 _OF_ENVIRONMENT = "environment"
@@ -44,8 +45,7 @@ in a few sentences."""
 _READER_RULES = "You change nothing. Read what you need with the tools you are offered before you answer."
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(Struct, frozen=True):
     """`names` are models with their provider, such as `anthropic:some-model`; later names are fallbacks.
 
     `proxies`: use the proxies that the environment names.

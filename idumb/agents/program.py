@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.answers import StateFileWatch
@@ -17,7 +19,6 @@ from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError
 from idumb.domain.permissions import is_below
 from idumb.domain.settings import Binding
-from idumb.lazy_dataclass import dataclass
 from idumb.system import child_process
 
 STATE_FILE = "IDUMB_STATE_FILE"
@@ -124,7 +125,7 @@ class ProgramAgent(Adapter):
             watch=StateFileWatch(inputs.state, self._redact, hear),
             **how,
         )
-        return dataclasses.replace(finished, sandbox=level)
+        return replace(finished, sandbox=level)
 
     @contextlib.contextmanager
     def _inputs(self, request: AgentRequest) -> Iterator[InputFiles]:
@@ -268,8 +269,7 @@ def _package_version(path: str) -> str:
     return version if isinstance(version, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class InputFiles:
+class InputFiles(Struct, frozen=True):
     """Files of one request, in a folder outside the workspace that only this user can read.
 
     `state` is the path of the state file.

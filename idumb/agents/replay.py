@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Sequence
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from idumb.agents.adapter import Adapter, Recordings
 from idumb.domain import agent, contract, outcome, wording
@@ -40,7 +41,7 @@ class ReplayAgent(Adapter):
     def run(self, request: AgentRequest) -> AgentResult:
         began = time.monotonic()
         result = self._played(request)
-        return dataclasses.replace(result, seconds=time.monotonic() - began)
+        return replace(result, seconds=time.monotonic() - began)
 
     def _played(self, request: AgentRequest) -> AgentResult:
         recordings = self._equipment.recordings

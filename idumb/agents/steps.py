@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.agents.adapter import Adapter, ApplyPatch, Equipment, Redact
 from idumb.agents.program import last_words, not_started, scratch
@@ -16,7 +18,6 @@ from idumb.domain.agent import BUILT_IN, MISSING, STEPS, AgentRequest, AgentResu
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import Step, Task
 from idumb.domain.settings import Binding
-from idumb.lazy_dataclass import dataclass
 from idumb.system import child_process
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ LONGEST_ARGUMENT = 200
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # exit codes of a shell
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The result of one tool call. `outcome` is one of `idumb.domain.outcome`, `text` the message for the user.
 
     `output` is the output of a process, bounded and without secrets; `printed` is its standard output alone, where a

@@ -6,8 +6,9 @@ at the work. Nothing the builder says is believed: `submit` judges the bytes.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.attempt import entry, pipeline, projections
 from idumb.app.contract import changed_contract, loading, run_lock
@@ -40,17 +41,17 @@ def start(services: Services, task_name: str, by: str, flags: Request, *, retry:
 
     `by` names the builder.
     """
-    return _begin(services, task_name, by, dataclasses.replace(flags, command="start"), retry=retry)
+    return _begin(services, task_name, by, replace(flags, command="start"), retry=retry)
 
 
 def take(services: Services, task_name: str, by: str, flags: Request) -> Result:
     """Put what the last attempt left into the working tree, and open an attempt of the user's there."""
-    return _begin(services, task_name, by, dataclasses.replace(flags, command="take"), retry=True)
+    return _begin(services, task_name, by, replace(flags, command="take"), retry=True)
 
 
 def _begin(services: Services, task_name: str, by: str, flags: Request, *, retry: bool) -> Result:
     phase, task_id = run_lookup.find_task(task_name)
-    request = dataclasses.replace(flags, phase=phase, in_place=True)
+    request = replace(flags, phase=phase, in_place=True)
     contract = admission.admit(services, request)
     takes = request.command == "take"
     task = _known(contract, task_id) if takes else _buildable(services, contract, task_id)
@@ -203,7 +204,7 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
     open_attempt.require(state, task_id)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     changed_contract.require_same(services, contract, state)
-    request = dataclasses.replace(flags, phase=contract.phase, in_place=True, command="submit")
+    request = replace(flags, phase=contract.phase, in_place=True, command="submit")
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     mode = STRICT if state.mode == STRICT else None
@@ -240,7 +241,7 @@ def _built(context: RunContext, task: Task, task_state: TaskState, report: str) 
     """Return the attempt as it was opened, with the builder's report. Meanwhile its builder may move HEAD and refs."""
     opened, state = context.saved(task), context.journal.state
     seconds = open_attempt.seconds(context.services, task_state)
-    return dataclasses.replace(
+    return replace(
         opened,
         stage=BUILT,
         started=opened.started - seconds,

@@ -7,10 +7,9 @@ Object ids are hexadecimal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from idumb.domain.action import Answer, Decision
@@ -65,8 +64,7 @@ class Agents(Protocol):
         """The adapter of a configured binding, or of `steps` or `human`."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptRequest:
+class PromptRequest(Struct, frozen=True):
     """The input of a prompt. For a validator, `evidence` is that of the attempt.
 
     `template` is the text of the user's template; None selects the shipped one, by `name` or role. `handover` is the
@@ -94,8 +92,7 @@ class PromptRequest:
 # Plans and definitions of workflows, as they were read from files.
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPlan:
+class ParsedPlan(Struct, frozen=True):
     """`plan` is None if a finding is an error. `text` is the decoded file, for edits by span.
 
     `draft` is the readable part of a plan with errors, for checks only; None if there is none. `dialect` is the format
@@ -109,8 +106,7 @@ class ParsedPlan:
     dialect: str = "plan"
 
 
-@dataclass(frozen=True, slots=True)
-class DefinitionFile:
+class DefinitionFile(Struct, frozen=True):
     """A file with the definition of a workflow. `origin` is `repository`, `user` or `program`.
 
     `path` is from the repository's root, or absolute if the file is outside. `problem` says why it cannot be read.
@@ -147,8 +143,7 @@ class Sandboxes(Protocol):
         """Arguments before those of a program, which then writes only where `fence` allows it; () for no sandbox."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopRequest:
+class StopRequest(Struct, frozen=True):
     """Who asks an owner to stop, and why: now, or after its current task."""
 
     by: str
@@ -181,16 +176,14 @@ class Reporter(Protocol):
 # The user's repository as data.
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """`commit` is None before the first commit; `branch` is None if HEAD is detached."""
 
     commit: str | None
     branch: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryState:
+class RepositoryState(Struct, frozen=True):
     """HEAD, and a digest of each file that decides what git runs (`guarded`).
 
     `configuration` has the settings of each file of git's configuration; it is never recorded.
@@ -198,11 +191,10 @@ class RepositoryState:
 
     head: Head
     guarded: Mapping[str, str]
-    configuration: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict, repr=False)
+    configuration: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A kept tree with the name `ref` and the id `commit`; `tree` is the tree of the working tree's files alone."""
 
     commit: str
@@ -210,16 +202,14 @@ class Snapshot:
     ref: str
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A path that idumb does not write, because its present bytes are not the expected ones."""
 
     path: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommitAttempt:
+class CommitAttempt(Struct, frozen=True):
     """`commit` is None if git, a hook or the signer refused; `words` is their message.
 
     `tree` is that of the commit, or of what a hook has left that refused (`by_hook`). `unrun` are hooks in the tree

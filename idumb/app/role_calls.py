@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from idumb.app.attempt import agent_client, budget
 from idumb.app.consent import asking, needs
@@ -23,11 +25,9 @@ from idumb.domain.runs import spending
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import ROLE_TIMEOUT, Ceiling, ResolvedRole, Settings
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class RoleRequest:
+class RoleRequest(Struct, frozen=True):
     """A question to a role. `about` is `phase-2` or a task id; `values` fill the template; `schema` is of the reply."""
 
     role: str
@@ -145,7 +145,7 @@ def _call(
             outcome=result.outcome,
             failure=result.failure,
             message=result.message,
-            usage=dataclasses.asdict(result.usage),
+            usage=asdict(result.usage),
             seconds=round(result.seconds, 3),
             transcript=result.transcript,
             **({"sandbox": result.sandbox} if result.sandbox else {}),

@@ -5,10 +5,11 @@ A run is the plan of a phase, which is written here and then executed like every
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup, schedule
@@ -248,7 +249,7 @@ def run(
     is_new = not services.plans.plans(folder)
     if is_new:
         services.plans.hold(phase, folder, [(path, data)])
-    request = dataclasses.replace(request, phase=phase)
+    request = replace(request, phase=phase)
     if request.rehearsal:
         return dry_run.rehearse(services, request)
     contract = _admitted(services, request, (path, data) if is_new else None)

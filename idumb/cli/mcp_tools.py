@@ -11,14 +11,14 @@ import inspect
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb import __version__
 from idumb.app.core import actions
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
-from idumb.lazy_dataclass import dataclass
 
 Answer = dict[str, Any]
 Way = dict[str, Any]
@@ -36,8 +36,7 @@ _SKIPPED = "skipped"
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # -P: never import a folder `idumb` of the repository
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """The state that the tools share. Calls run one at a time, because a working tree has one owner."""
 
     run: Asked

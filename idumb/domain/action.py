@@ -6,11 +6,11 @@ question to a person with evidence, choices, and the consequence of each choice.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict
 
 REASON = "REASON"
 """Stands for a text that a person fills in."""
@@ -29,8 +29,7 @@ _READING = frozenset({("status",), ("decisions",), ("next",)})
 """Commands without arguments whose answer is part of the tool `status`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """`consequence` says why, or what follows; empty if the command says it."""
 
     verb: str
@@ -83,8 +82,7 @@ START, FINISH, WAIT = "start", "finish", "wait"
 begins, or is delivered; nothing happens yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """`move` is what follows for the task; "" if the use case that asks decides.
 
     `command` is what a user without a terminal types to choose it; None if there is none. One of another program, or
@@ -103,8 +101,7 @@ class Choice:
         return row | {name: given for name in ("move", "remember") if (given := getattr(self, name))}
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """`kind` is one of KINDS, or approval, undo, halt, ... of a confirmation, which nothing records.
 
     `until` is the time, in UTC, after which the answer is no; None if the question waits without end. `subject` is what
@@ -124,13 +121,13 @@ class Decision:
     @classmethod
     def recorded(cls, row: Mapping[str, Any]) -> Decision:
         """Return the decision that an event recorded; it may have more fields."""
-        values = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
+        values = {name: row[name] for name in cls.__struct_fields__ if name in row}
         choices = tuple(Choice(**choice) for choice in row["choices"])
         return cls(**{**values, "evidence": tuple(row["evidence"]), "choices": choices})
 
     def row(self) -> dict[str, Any]:
         """Return the decision for `recorded`."""
-        row = dataclasses.asdict(self) | {"choices": [plain(choice.row()) for choice in self.choices]}
+        row = {**asdict(self), "choices": [plain(choice.row()) for choice in self.choices]}
         return {name: value for name, value in row.items() if name != "until" or value}
 
     @classmethod
@@ -163,8 +160,7 @@ def end_of(now: str, seconds: float) -> str:
     return f"{(datetime.fromisoformat(now) + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()}Z"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     decision: str
     choice: str
     by: str

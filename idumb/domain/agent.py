@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.domain import outcome as outcomes
 from idumb.domain.action import Answer, Decision
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import Task
-from idumb.lazy_dataclass import dataclass
 
 RESEARCHER = "researcher"
 PLANNER = "planner"
@@ -31,8 +31,7 @@ BY_PERSON = frozenset({HUMAN, EDITOR})
 """Adapters with which a person builds, or may build."""
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(Struct, frozen=True):
     """What an adapter declares, so that no caller tests its name. The defaults fit an adapter that declares nothing.
 
     - `calls_model`: behind it is a model, which can be out of reach and costs something.
@@ -74,8 +73,7 @@ def capabilities_of(adapter: str) -> Capabilities:
     return BUILT_IN.get(adapter, Capabilities())
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(Struct, frozen=True):
     """What an adapter knows of its agent before a request. `logged_in` is None if nobody can tell; `how` says how.
 
     `version` is that of the agent, "" if it has none.
@@ -118,24 +116,21 @@ DONE = "done"
 STATES = (WORKING, WAITS, BLOCKED, DONE, *FAILURES)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A progress report of a working agent; `state` is one of STATES. It proves nothing."""
 
     state: str
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Ceilings for one attempt; None means no ceiling."""
 
     tokens: int | None = None
     cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """The usage that the agent reports; None means unknown."""
 
     tokens_in: int | None = None
@@ -143,8 +138,7 @@ class Usage:
     cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentRequest:
+class AgentRequest(Struct, frozen=True):
     """One piece of work for one role.
 
     - `task`: None for roles that work on more than one task; `about` then names the subject, such as `phase-2`.
@@ -207,8 +201,7 @@ class AgentRequest:
         return self.task.id if self.task is not None else self.about
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(Struct, frozen=True):
     """The audit record of one tool call: redacted arguments (long values as digests) and the full response.
 
     `words` describes how the call ended, such as `exit 3, expected 0`.
@@ -224,8 +217,7 @@ class StepRecord:
     words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentResult:
+class AgentResult(Struct, frozen=True):
     """The result of one call.
 
     - `outcome`: one of `idumb.domain.outcome`. `transcript`: where the full output is stored.
@@ -277,8 +269,7 @@ def session_id(session: object) -> str | None:
     return session if isinstance(session, str) and _ID.fullmatch(session) else None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedAttempt:
+class RecordedAttempt(Struct, frozen=True):
     """One attempt of one task of a run.
 
     - `digest`: of the task at that time. `built`: the builder's result. `judged`: the validator's, None if there was

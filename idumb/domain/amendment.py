@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import Any
+
+from msgspec import Struct
 
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
@@ -12,7 +13,6 @@ from idumb.domain.intake.writes import UnmetClaim
 from idumb.domain.plans.plan import PLACES, FileClaim, Plan, Task, plain
 from idumb.domain.proof.ledger import written_paths
 from idumb.domain.runs.run import RunState, TaskState
-from idumb.lazy_dataclass import dataclass
 
 ADD = "add"
 WIDEN = "widen"
@@ -23,8 +23,7 @@ UNCHANGEABLE = ("phase", "plan", "mode", "assumptions")
 """Fields of a plan that every completed task relies on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Amendment:
+class Amendment(Struct, frozen=True):
     """One amendment of a plan.
 
     - add: `text` is a task in the plan's notation, added after the last one.
@@ -39,8 +38,7 @@ class Amendment:
     claim: FileClaim | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Forbidden:
+class Forbidden(Struct, frozen=True):
     """Why an amendment is refused: a stable code, and words."""
 
     code: str
@@ -52,8 +50,7 @@ Fields = Mapping[str, tuple[Any, Any]]
 """The changed fields: old and new, as plain JSON values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """A task, or a plan itself without its tasks: `id` is the task's id or the plan's path."""
 
     id: str
@@ -61,8 +58,7 @@ class Changed:
     fields: Fields
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDiff:
+class PlanDiff(Struct, frozen=True):
     """Tasks by id, plans by path.
 
     - `order`: the old and the new order of the common tasks, None if it is the same.
@@ -162,7 +158,7 @@ def _tasks(old: Contract, new: Contract) -> Iterable[Changed]:
 def _differences(
     old: Plan | Task, new: Plan | Task, left_out: frozenset[str] = frozenset()
 ) -> dict[str, tuple[Any, Any]]:
-    names = [f.name for f in fields(old) if f.name not in PLACES | left_out]
+    names = [name for name in old.__struct_fields__ if name not in PLACES | left_out]
     pairs = ((name, plain(getattr(old, name)), plain(getattr(new, name))) for name in names)
     return {name: (was, now) for name, was, now in pairs if was != now}
 
@@ -253,8 +249,7 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     return _orphans(removed, state) or _before_done(new, old, done)
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Struct, frozen=True):
     """A file of the task `completed` that an added task would also change.
 
     If `path` is None, `task` repeats its title.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.domain import agent, canonical_json, outcome, paths
 from idumb.domain.finding import ERROR, Finding, first_of_each, nearest
@@ -13,13 +15,11 @@ from idumb.domain.plans import graph
 from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task, plain
 from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
-from idumb.lazy_dataclass import dataclass
 
 MAX_TASKS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Contract:
+class Contract(Struct, frozen=True):
     """`order` is the execution order of all tasks of the phase; `hash` is what a person consents to."""
 
     phase: str

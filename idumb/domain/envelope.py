@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Any
 
+from msgspec import Struct, field
+
 from idumb.domain import canonical_json
-from idumb.lazy_dataclass import dataclass
 
 CONTEXT = "context"
 CHECKS = "checks"
@@ -18,8 +18,7 @@ _AGREED = frozenset({"contract", "binding", CONTEXT})
 """Parts that are compared with the plan elsewhere, or that differ between tasks and attempts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """The environment of one attempt. None means unknown and is never equal to anything.
 
     - `tools`: program name to version text. `checks`: name of a program that a check starts to its path and hash.
@@ -52,8 +51,7 @@ PARTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A part that changed. `was` and `now` are its values, None if unknown."""
 
     binding: str

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.domain import agent, outcome
 from idumb.domain.action import Action
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
-from idumb.lazy_dataclass import dataclass
 
 NOT_PREPARED = "not-prepared"
 """No check could run, because a command of `checkout.prepare` failed."""
@@ -144,8 +145,7 @@ def login(program: str) -> str:
     return f"Set {key} and name it in the binding's `environment`; or log in ({command}) and set `home: user`"
 
 
-@dataclass(frozen=True, slots=True)
-class FailureMessage:
+class FailureMessage(Struct, frozen=True):
     """A failure in words: what happened, what fixes it, and the command that continues then, unless `fix` names it."""
 
     kind: str
@@ -175,8 +175,7 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
     return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), fix)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """How a task's last attempt failed. `checks` are the failed ones as (subject, command).
 
     `phase` and `task` are ids, `variables` the inputs of a workflow by environment variable.
@@ -240,8 +239,7 @@ def _diff(failure: Failure) -> Action:
 CLOSED, OPEN, HALF_OPEN = "closed", "open", "half-open"
 
 
-@dataclass(frozen=True, slots=True)
-class Breaker:
+class Breaker(Struct, frozen=True):
     """`failures` are consecutive; `since` is when it opened or half-opened, "" while it is closed."""
 
     state: str = CLOSED
@@ -254,8 +252,7 @@ class Breaker:
         return cls(payload["state"], payload["failures"], payload["since"], payload["failure"])
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerRule:
+class BreakerRule(Struct, frozen=True):
     """The number of consecutive failures that open it, and for how many seconds."""
 
     failures: int = 5

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 ERROR = "error"
 WARNING = "warning"
@@ -14,8 +15,7 @@ MOST = 100
 """Findings of one code that are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """`line` and `column` count from 1, `path` is relative to the repository, `code` is stable."""
 
     code: str
@@ -34,8 +34,7 @@ class Finding:
         return f"{self.path}:{self.line}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name. `dataclasses.asdict` is too slow for tens of thousands of findings."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -44,8 +43,6 @@ def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def first_of_each(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the first hundred findings of each code. The last of them says how many more there are."""
-    from dataclasses import replace  # noqa: PLC0415 (few commands have findings)
-
     by_code: dict[str, list[Finding]] = {}
     for finding in (listed := list(findings)):
         by_code.setdefault(finding.code, []).append(finding)

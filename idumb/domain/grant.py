@@ -6,17 +6,18 @@ something that a person said yes to while it was shown.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec import Struct, to_builtins
+from msgspec.structs import asdict
+
 from idumb.domain import canonical_json, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.settings import Settings
-from idumb.lazy_dataclass import dataclass
 
 LIVE, MISSING, EXPIRED, REVOKED, VOID = "live", "missing", "expired", "revoked", "void"
 
@@ -31,8 +32,7 @@ _DURATION = re.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A readable JSON value and the SHA-256 of its canonical form."""
 
     digest: str
@@ -46,8 +46,7 @@ def part(value: Any) -> Part:
     return Part(canonical_json.digest(value), value)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A part that differs from what was agreed to; `was` is None if nobody agreed to any, `now` if there is none."""
 
     name: str
@@ -94,8 +93,7 @@ def _keys(was: Any, now: Any, depth: int = 2) -> tuple[str, ...]:
     return tuple(keys)
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What must be agreed to before something starts. `place` is the phase, or ROLES for agents of roles."""
 
     place: str
@@ -109,8 +107,7 @@ class Need:
         return canonical_json.digest({name: each.digest for name, each in self.parts.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """What a person agreed to. `how` is `approve`, `--approve`, `terminal`, `decide` or `amendment`.
 
     `need` is the digest of the question. `base_commit` is recorded; it must still be the base only if it is a part.
@@ -143,8 +140,7 @@ class Grant:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a signature covers, as JSON has it."""
-        fields = dataclasses.asdict(self) | {"answers": [dict(answer) for answer in self.answers]}
-        return {name: value for name, value in fields.items() if name not in {"signature", "revoked"}}
+        return {name: value for name, value in to_builtins(self).items() if name not in {"signature", "revoked"}}
 
     def canonical(self) -> bytes:
         """Return the bytes that a signature covers."""
@@ -223,7 +219,7 @@ def strict_parts(
         },
         "scope": {p.path: p.scope.root or "." for p in plans},
         "limits": {
-            "plans": {p.path: dataclasses.asdict(p.limits) for p in plans if p.limits is not None},
+            "plans": {p.path: asdict(p.limits) for p in plans if p.limits is not None},
             "processes": deciding["limits"],
             "run": deciding["run"],
         },

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict
 
 OK = "ok"
 WARN = "warn"
@@ -16,8 +16,7 @@ NOT_EXAMINED = "not examined"
 _ORDER = (OK, WARN, PROBLEM)
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(Struct, frozen=True):
     """One result of a check. `fix` is the next command or step; `fixes` means that `idumb doctor --fix` does it.
 
     `subject` is what the fix works on (a ref, a phase, a path), for the check that reported it.
@@ -43,8 +42,7 @@ Look = Callable[[], Iterable[Symptom]]
 Fix = Callable[[Symptom], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """`look` only reads. `fix` applies the fix and returns what it did in one line.
 
     It keeps a copy of all it replaces.
@@ -59,8 +57,7 @@ class Check:
     alone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """The result of a check. No symptoms means OK."""
 
     check: Check

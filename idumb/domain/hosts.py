@@ -10,15 +10,14 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
 
 PREFIX = "idumb-"
 _ALL = "what the user wrote with this command"
 _MARK = re.compile(r"^(?:<!-- |# )idumb:installed (\S+) sha256:([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A slash command of `commands/`: the values of its frontmatter, and the text for the agent."""
 
     name: str
@@ -28,8 +27,7 @@ class Command:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """One host.
 
     - `project`: a folder in the repository. `user`: a folder in the user's home directory, None if it has none.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
 
 WRITE = "write"
 EDIT = "edit"
@@ -57,16 +57,14 @@ LONGEST_SECONDS = 600.0
 """The longest duration of a slow or silent answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One call of a client's tool; `values` are those that ACTIONS names."""
 
     action: str
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """One message of the model. `data` is a structured reply; `seconds` applies to `drip` and `silent`.
 
     `tokens_in` and `tokens_out` are the reported usage, None for an estimate.
@@ -81,8 +79,7 @@ class Answer:
     tokens_out: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """`when` lists texts that the prompt must contain; an empty list matches every prompt.
 
     `times` is how many requests the rule answers, None for all. `tools` is whether the request must offer tools, None
@@ -96,8 +93,7 @@ class Rule:
     tools: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """A request as rules see it. `answered` is the number of answers already given to this prompt."""
 
     prompt: str
@@ -105,13 +101,11 @@ class ModelRequest:
     tools: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenAnswer:
+class ChosenAnswer(Struct, frozen=True):
     """`rule` is the index of the rule, None if none matches; `number` is the index of its answer."""
 
     rule: int | None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.domain.runs.event import Event
-from idumb.lazy_dataclass import dataclass
 
 FINISHED, FAILED, DECISION = KINDS = ("finished", "failed", "decision")
 
 
-@dataclass(frozen=True, slots=True)
-class Notify:
+class Notify(Struct, frozen=True):
     """The user's own settings: which kinds of notices, and the ways in which each is sent."""
 
     on: tuple[str, ...] = KINDS

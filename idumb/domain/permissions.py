@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from idumb.domain import canonical_json
-from idumb.lazy_dataclass import dataclass
 
 SANDBOX_AUTO = "auto"
 SANDBOX_BWRAP = "bwrap"
@@ -11,8 +12,7 @@ SANDBOX_OFF = "off"
 SANDBOXES = (SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_OFF)
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxSettings:
+class SandboxSettings(Struct, frozen=True):
     """What keeps agents from writing elsewhere than they should.
 
     `level` is one of SANDBOXES. `write` are further places where agents may write: absolute, below the home (`~/`), or
@@ -27,8 +27,7 @@ DETECTION = "detection only"
 """The level without a sandbox: writes elsewhere are not prevented. idumb names those in the repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(Struct, frozen=True):
     """What a machine supports: the path of a usable bubblewrap.
 
     `no_bwrap` says why it has none, `add` which package would add it; each is "" if it is there.
@@ -39,8 +38,7 @@ class Support:
     add: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """Where a program may write. All paths are absolute, real and exist.
 
     - `writable`: it may write there and below.
@@ -68,8 +66,7 @@ def is_below(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """`tools` is None if no policy file restricts them.
 
     `sources` are the policy files that were read, as (path, SHA-256 of the bytes), the system-wide ones first.

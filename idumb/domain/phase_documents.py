@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from msgspec import Struct
+
 from idumb.domain import whole_numbers
 from idumb.domain.wording import as_markdown, folded, one_line
-from idumb.lazy_dataclass import dataclass
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -23,8 +24,7 @@ _WHY = "Why: "
 _ASKED = re.compile(r"### (Q-\d+): (.+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """`id` is `Q-` and a number, unique in the phase. `answer` is "" until someone answers."""
 
     id: str
@@ -121,8 +121,7 @@ def _ending(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A question with the lines of its body, from 0, end excluded."""
 
     id: str

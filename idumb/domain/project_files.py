@@ -5,14 +5,15 @@ A proposal how to install dependencies is a line of the configuration.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
 from idumb.domain import paths
 from idumb.domain.settings import CheckoutSettings, CheckSettings
-from idumb.lazy_dataclass import dataclass
 
 # fmt: off
 _LEFTOVERS = (
@@ -51,8 +52,7 @@ LEFTOVER = re.compile(
 """Finds, from left to right, the names of the table in a path. It says nothing of what must be beside or inside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """The file or folder (with `/`) at or above a path that the table names.
 
     `beside` and `inside` are paths that must exist; "" for none.
@@ -200,8 +200,8 @@ def line(name: str, present: Section, change: Mapping[str, Any]) -> str:
         key: value if isinstance(value, str) else tuple(dict.fromkeys((*getattr(present, key), *value)))
         for key, value in change.items()
     }
-    settings = dataclasses.replace(present, **values)
-    usual: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(settings)}
+    settings = replace(present, **values)
+    usual: dict[str, Any] = asdict(type(settings)())
     pairs = [f"{key}: {_yaml(getattr(settings, key))}" for key in usual if getattr(settings, key) != usual[key]]
     return f"{name}: {{{', '.join(pairs)}}}"
 

@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.domain import contract as contracts
 from idumb.domain.plans.plan import CHECK, Condition, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.lazy_dataclass import dataclass
 
 SAME = "same"
 NOW_FAILS = "now_fails"
@@ -19,8 +20,7 @@ NOT_RUN = "not_run"
 CHANGED_COMMAND = "changed_command"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One check that idumb can rerun. Without a `condition` it is the command alone."""
 
     subject: str

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, field, replace
 from typing import Any, TypeVar
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import asdict, replace
 
 from idumb.domain import agent, canonical_json
 from idumb.domain.permissions import SANDBOX_BWRAP, SANDBOX_OFF, SandboxSettings
 from idumb.domain.plans.phase_ids import QUICK
-from idumb.lazy_dataclass import dataclass
 
 COMMIT_TASK = "task"
 COMMIT_NONE = "none"
@@ -34,8 +35,7 @@ IDLE_TIMEOUT = 3600
 """The idle timeout, in seconds, that neither a binding nor the configuration nor an adapter chooses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Ceilings of one process and, except for `processes`, of each process that it starts; None is no ceiling.
 
     Memory and file size in bytes, CPU time in seconds. `processes` counts all processes of the user.
@@ -51,8 +51,7 @@ class Limits:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(Struct, frozen=True):
     """The most that may be used; None is no ceiling. Money in US dollars, wall time in seconds."""
 
     attempts: int | None = None
@@ -70,8 +69,7 @@ class Ceiling:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """A named way to fill a role. `prompt` is `stdin` or `file`; `timeout` in seconds overrides the task's.
 
     `idle_timeout` (seconds) and `limits` override those of the configuration; None for those. `model` is the requested
@@ -90,8 +88,7 @@ class Binding:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RoleSettings:
+class RoleSettings(Struct, frozen=True):
     """How a role is filled: the name of a binding, and values that override the binding's.
 
     `prompt` is the name of a template without its extension; `timeout` in seconds.
@@ -118,8 +115,7 @@ REPORTS_NONE = "none"
 REPORTS = (REPORTS_BRANCH, REPORTS_NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class GitSettings:
+class GitSettings(Struct, frozen=True):
     """`reports`: one of REPORTS, where they are kept. `message`: the template of commit messages, or FROM_BUILDER."""
 
     commit: str = COMMIT_TASK
@@ -149,8 +145,7 @@ class GitSettings:
         return text, ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSettings:
+class RunSettings(Struct, frozen=True):
     """`halt_after` is the number of consecutive failed tasks that stops a run. Times in seconds, output in bytes."""
 
     max_attempts: int = 3
@@ -176,8 +171,7 @@ CONTROL_OFF = "off"
 CONTROLS = (CONTROL_BESIDE, CONTROL_BEFORE, CONTROL_OFF)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckSettings:
+class CheckSettings(Struct, frozen=True):
     """What checks see; each judges a tree in a working tree of its own.
 
     `home`: each check has a home of its own (`private`), or the user's. `control`: checks also run on the tree before
@@ -191,8 +185,7 @@ class CheckSettings:
     network: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckoutSettings:
+class CheckoutSettings(Struct, frozen=True):
     """What a working tree of idumb's has besides its tree.
 
     `provide` are ignored paths of the user's working tree that are copied, of at most `limit` GiB. `prepare` are
@@ -205,8 +198,7 @@ class CheckoutSettings:
     limit: int = 5
 
 
-@dataclass(frozen=True, slots=True)
-class GateSettings:
+class GateSettings(Struct, frozen=True):
     """The settings of one gate or role; None for the default of its level or kind. `timeout` in seconds.
 
     `threshold` is the lowest score, of 100, that the gate `design` accepts.
@@ -227,8 +219,7 @@ OUTSIDE = frozenset({agent.RESEARCHER, agent.PLANNER, agent.PLAN_CHECKER, agent.
 """Roles that no run calls: some work before there is a plan, and the debugger works on a stopped run."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRole:
+class ResolvedRole(Struct, frozen=True):
     """How a role is filled. `binding` is None if nothing fills it.
 
     `prompt` is the name of a template, `timeout` in seconds. `template` is the text that replaces the shipped template
@@ -251,8 +242,7 @@ class ResolvedRole:
 _UNBOUND = ("ask", "snapshot")  # these do not affect what runs or is written
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The whole configuration.
 
     - `builder`, `validator`: names of bindings; None means that tasks bring their own steps and proofs. They override
@@ -367,7 +357,7 @@ class Settings:
 
     def deciding(self) -> dict[str, Any]:
         """Every setting that decides what runs or is written, as plain data."""
-        return {name: value for name, value in asdict(self).items() if name not in _UNBOUND}
+        return {name: value for name, value in to_builtins(self).items() if name not in _UNBOUND}
 
     def digest(self) -> str:
         """Return a hash of `deciding`. Consent covers the hash of the settings that govern a run (roles.py)."""

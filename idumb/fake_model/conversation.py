@@ -7,12 +7,12 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.domain import model_script as script
 from idumb.domain.model_script import Call
-from idumb.lazy_dataclass import dataclass
 
 _FOLDER = re.compile(
     r"(?:working (?:in the )?director(?:y|ies)|workspace (?:folder|directory|root)s?|current directory|cwd)"
@@ -21,8 +21,7 @@ _FOLDER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool that the client offers. `schema` is the JSON Schema of its arguments."""
 
     name: str
@@ -33,8 +32,7 @@ class Tool:
         return mapping(self.schema.get("properties"))
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """`prompt` is the user's newest text, `answered` the number of model messages after it.
 
     `text` is everything that people and the client wrote to the model, `forced` the tool that the model must call.
@@ -54,8 +52,7 @@ class Conversation:
         return match[1].rstrip("./") or "/" if match else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     id: str
     name: str
     arguments: Mapping[str, Any]
@@ -65,8 +62,7 @@ class ToolCall:
         return json.dumps(self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """One message of the model, in terms of the client's tools."""
 
     id: str

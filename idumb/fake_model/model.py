@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.domain import model_script as script
 from idumb.domain.model_script import Answer, Script
 from idumb.fake_model import anthropic, responses
 from idumb.fake_model.conversation import Conversation, Event, Reply, ToolCall, offered_calls, structured_call
-from idumb.lazy_dataclass import dataclass
 
 _MODEL = {"id": "fake-model", "type": "model", "object": "model", "display_name": "fake-model", "created": 0,
           "created_at": "2025-01-01T00:00:00Z", "owned_by": "idumb"}  # fmt: skip
@@ -22,8 +23,7 @@ _MODEL = {"id": "fake-model", "type": "model", "object": "model", "display_name"
 Events = Iterable[Event]
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """The response: a JSON object, or the events of a stream; `fault` corrupts how it is sent, the log gets `note`."""
 
     status: int

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from idumb.domain import canonical_json
 from idumb.domain.permissions import is_below
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import toolchains
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.system.private_folders import TemporaryFolder
@@ -26,8 +27,7 @@ _HOME = "HOME is the user's (checks.home: user)"
 _NO_CONTROL = "nothing shows whether it passed before the work (checks.control: off)"
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """What decides the environment of a run's checks.
 
     - `environment`: the user's, as far as `allowed` and the toolchains name it. `home` is absolute.
@@ -70,8 +70,7 @@ GIT_SETTINGS = ("user.name", "user.email", "init.defaultbranch")
 """What a private home takes from the user's git configuration: tests may commit, and these settings start nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """Under which conditions one check runs.
 
     - `locations`: the toolchains that it sees. `omitted`: the folders of PATH that it does not see.

@@ -5,8 +5,9 @@ A checker that cannot run, or whose output cannot be compared, is never a pass.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from idumb.domain import wording
 from idumb.domain.proof import evidence, gate, gate_table, project_checkers
@@ -97,7 +98,7 @@ def _not_comparable(before: Evidence, after: Evidence, found: tuple[Finding, ...
 
 
 def _made(name: str, ran: Evidence, result: str, words: str) -> Evidence:
-    return dataclasses.replace(ran, subject=f"{GATE}{name}", text=_summary(name), result=result, output=words)
+    return replace(ran, subject=f"{GATE}{name}", text=_summary(name), result=result, output=words)
 
 
 def _summary(name: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.domain import canonical_json, wording
 from idumb.domain.plans.plan import Condition
@@ -16,7 +18,6 @@ from idumb.domain.proof.evidence import NOT_RUN, Evidence
 from idumb.gates import conditions, shell_command
 from idumb.gates.proving import prepared_by, require_prepared
 from idumb.gates.shell_command import NO_PROOF, NOT_FOUND, Shell
-from idumb.lazy_dataclass import dataclass
 from idumb.system import child_process, process_end, process_tree
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ _MOST_OF_COMMAND = 40
 """Characters of a command in a reason that a report lists."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ShellChecks:
+class ShellChecks(Struct, kw_only=True):
     """Checks of one run. A check of a tree runs in the working tree `proving`, on top of the commit of `head`.
 
     What judges the machine runs in `root`, an absolute path, with only the variables of `allowed`. `run_id` marks every
@@ -60,8 +60,8 @@ class ShellChecks:
     is_work: Callable[[str, str], bool] = lambda _tree, _path: False
     hints: Hints | None = None
     note: Callable[[str], None] = lambda _: None
-    _given: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    _remembered: dict[str, Evidence] = dataclasses.field(default_factory=dict)
+    _given: Mapping[str, str] = field(default_factory=dict)
+    _remembered: dict[str, Evidence] = field(default_factory=dict)
     _rewrites: tuple[str, ...] = ()
     _prepare_identity: str = ""
     _searched: bool = False
@@ -81,7 +81,7 @@ class ShellChecks:
         """
         key = canonical_json.digest([tree, command, self._environment_for(timeout)])
         if key in self._remembered:
-            return dataclasses.replace(self._remembered[key], subject=subject)
+            return replace(self._remembered[key], subject=subject)
         self.renew()
         made = self.command(subject, command, command, timeout=timeout, tree=tree)
         if made.exit_code is not None and made.result != evidence.ERRORED:
@@ -112,9 +112,9 @@ class ShellChecks:
                 made = self._seen(self.shell.run(asked, root, environment, timeout, launcher), root, environment)
         except OSError as problem:
             words = f"this check could not begin: {problem}"
-            return dataclasses.replace(asked, result=evidence.ERRORED, output=words)
+            return replace(asked, result=evidence.ERRORED, output=words)
         made = _under(conditions, made)
-        return dataclasses.replace(made, sandbox=level) if level else made
+        return replace(made, sandbox=level) if level else made
 
     def _seen(self, made: Evidence, root: str, environment: Mapping[str, str]) -> Evidence:
         """Return the evidence with what the proof checkout shows of the command that ran there."""
@@ -123,12 +123,12 @@ class ShellChecks:
             return made
         made = shell_command.with_extras(made, self.proving)
         if os.path.dirname(root) in made.output:  # people know paths of their own
-            made = dataclasses.replace(made, output=shell_command.with_own_paths(made.output, root))
+            made = replace(made, output=shell_command.with_own_paths(made.output, root))
         if made.result in evidence.BROKEN and self.hints is not None:
             made = shell_command.with_hints(made, self.hints.of(made, environment, self.proving))
         if changed := self.proving.restore():
             made = self._with_changed(made, changed, tree)
-        return dataclasses.replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
+        return replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
 
     def _with_changed(self, made: Evidence, changed: Sequence[str], tree: str) -> Evidence:
         """Return the evidence of a check that changed files of the tree.
@@ -141,7 +141,7 @@ class ShellChecks:
         command = made.command or ""
         made = shell_command.with_changed(made, changed)
         if made.passed and (run_files.rewritten(command, changed) or any(self.is_work(tree, path) for path in changed)):
-            return dataclasses.replace(made, result=evidence.FAILED)
+            return replace(made, result=evidence.FAILED)
         line = wording.one_line(command)
         name = line if len(line) <= _MOST_OF_COMMAND else f"{line[:_MOST_OF_COMMAND]}…"
         reason = f"`{name}` changed {wording.listed(changed)}, which idumb restored"
@@ -219,7 +219,7 @@ class ShellChecks:
         """Return the same checks for another thread, which leave nothing for those of the work."""
         checks = copy.copy(self)
         checks.head, checks.controls = lambda: head, None
-        checks.shell = dataclasses.replace(self.shell, beside=started)
+        checks.shell = replace(self.shell, beside=started)
         checks._rewrites, checks.is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
         checks.note = lambda _: None  # the terminal belongs to the caller's thread
         checks.hints = None  # a control may fail
@@ -253,7 +253,7 @@ def _under(conditions: Conditions, result: Evidence) -> Evidence:
     if result.exit_code == NOT_FOUND and conditions.omitted:
         folders = ", ".join(conditions.omitted)
         output += f"\n[PATH names {folders} in your working tree, which checks do not search unless it is provided]"
-    return dataclasses.replace(
+    return replace(
         result,
         output=output,
         weaker=(*result.weaker, *conditions.weaker),

@@ -8,7 +8,6 @@ configuration names it. It runs like a check: in a process of its own, limited b
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import pickle
@@ -19,6 +18,8 @@ import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.domain.proof import evidence, gate
 from idumb.domain.proof.evidence import GATE, Evidence
@@ -47,7 +48,7 @@ def judge(name: str, inputs: Inputs) -> Judged | None:
 
 
 def _of_command(name: str, command: str, inputs: Inputs) -> Evidence:
-    return dataclasses.replace(_ran(name, command, inputs), subject=f"{GATE}{name}", text=command)
+    return replace(_ran(name, command, inputs), subject=f"{GATE}{name}", text=command)
 
 
 def _ran(name: str, command: str, inputs: Inputs) -> Evidence:
@@ -63,8 +64,8 @@ def _of_entry_point(name: str, own: GateSettings, inputs: Inputs) -> Judged | No
     if result == "":
         return None
     text = f"entry point {own.entry_point}"
-    proof = dataclasses.replace(ran, subject=f"{GATE}{name}", text=text, result=result, output=words)
-    return Judged(proofs=(dataclasses.replace(proof, command=None, argv=(), exit_code=None, output_sha256=None),))
+    proof = replace(ran, subject=f"{GATE}{name}", text=text, result=result, output=words)
+    return Judged(proofs=(replace(proof, command=None, argv=(), exit_code=None, output_sha256=None),))
 
 
 def _answer(own: GateSettings, ran: Evidence) -> tuple[str, str]:

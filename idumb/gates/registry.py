@@ -6,13 +6,14 @@ process cannot be stopped halfway. Whatever goes wrong inside it is a value: evi
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import traceback
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import NamedTuple, ParamSpec, TypeVar
+
+from msgspec.structs import replace
 
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans.plan import STRICT
@@ -101,9 +102,7 @@ def _bounded(
         return call
 
     try:
-        return load()(
-            dataclasses.replace(inputs, read=timed(inputs.read), entry=timed(inputs.entry), before=timed(inputs.before))
-        )
+        return load()(replace(inputs, read=timed(inputs.read), entry=timed(inputs.entry), before=timed(inputs.before)))
     except OutOfTimeError as expired:
         return _no_pass(name, evidence.TIMED_OUT, f"{judged} was {expired}")
     except IdumbError:

@@ -5,17 +5,18 @@ Besides its output, the evidence says what a check had besides the tree, what it
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.domain import paths, project_files, wording
 from idumb.domain.plans import empty_checks
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import USER_HOME, CheckoutSettings, CheckSettings
-from idumb.lazy_dataclass import dataclass
 from idumb.system import child_process
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ _MISSING = (*_LACKING, "no such file", "does not exist", "cannot open")
 _NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(Struct, frozen=True):
     """`limits`, `idle_timeout` (seconds) and `beside` are those of `child_process.run`."""
 
     redact: Callable[[str], str]
@@ -55,9 +55,9 @@ class Shell:
         `launcher` are the arguments of a program that becomes the shell.
         """
         command = asked.command or ""
-        asked = dataclasses.replace(asked, result=evidence.ERRORED, argv=(SHELL, "-c", command))
+        asked = replace(asked, result=evidence.ERRORED, argv=(SHELL, "-c", command))
         if "\0" in command:
-            return dataclasses.replace(asked, output="the command contains a NUL character")
+            return replace(asked, output="the command contains a NUL character")
         try:
             finished = child_process.run(
                 (*launcher, *asked.argv),
@@ -69,10 +69,10 @@ class Shell:
                 beside=self.beside,
             )
         except OSError as problem:
-            return dataclasses.replace(asked, output=f"{SHELL} could not be started in {root}: {problem.strerror}")
+            return replace(asked, output=f"{SHELL} could not be started in {root}: {problem.strerror}")
         output = finished.output.text(self.redact)
         result, note = _judged(asked, finished, output)
-        return dataclasses.replace(
+        return replace(
             asked,
             result=result,
             exit_code=finished.exit_code,
@@ -177,7 +177,7 @@ def with_hints(made: Evidence, hints: Iterable[Hint]) -> Evidence:
         return made
     lines = "".join(f"\n[{hint.sentence}]" for hint in given)
     output = f"{made.output.rstrip()}{lines}".lstrip()
-    return dataclasses.replace(made, output=output, may_need="; ".join(hint.may_need for hint in given))
+    return replace(made, output=output, may_need="; ".join(hint.may_need for hint in given))
 
 
 def with_extras(made: Evidence, proving: Proving) -> Evidence:
@@ -189,13 +189,13 @@ def with_extras(made: Evidence, proving: Proving) -> Evidence:
         weaker.append(f"may use {wording.listed(cached)}, which checks of earlier tasks left (checkout.cache)")
     if prepared := proving.prepared:
         locations.append(f"{wording.listed(prepared)} <- checkout.prepare")
-    return dataclasses.replace(made, weaker=tuple(weaker), locations=tuple(locations))
+    return replace(made, weaker=tuple(weaker), locations=tuple(locations))
 
 
 def with_changed(made: Evidence, changed: Sequence[str]) -> Evidence:
     """Return evidence that names the files of the tree that the check changed."""
     note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
-    return dataclasses.replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))
+    return replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))
 
 
 def with_own_paths(output: str, root: str) -> str:

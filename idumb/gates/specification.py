@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from idumb.domain.plans import run_files
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates import python_source
-from idumb.lazy_dataclass import dataclass
 
 
 def judge(inputs: Inputs) -> Judged | None:
@@ -67,8 +68,7 @@ _EFFECTS = frozenset(
 _WRITING = frozenset({"write_text", "write_bytes", "unlink", "rmdir", "mkdir", "touch"})
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """`name` has its class, as in `Config.read`; `line` counts from 1."""
 
     name: str

@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
 from idumb.git import git_program, guarded_files, open_repository
 from idumb.git.discover import Repository
-from idumb.lazy_dataclass import dataclass
 from idumb.system import process_tree
 from idumb.system.atomic_write import FileBackupStore
 
@@ -59,8 +60,7 @@ def version(words: str) -> tuple[int, ...]:
 _CHECKPOINT = ".idumb/brain/execution/1/checkpoint-T1-01.md"
 
 
-@dataclass(frozen=True, slots=True)
-class _RepositoryChecks:
+class _RepositoryChecks(Struct, frozen=True):
     place: Repository
     backups: FileBackupStore
     folder: str

@@ -14,11 +14,12 @@ import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec import Struct
+
 from idumb.domain import errors
 from idumb.domain.runs import run
 from idumb.git import git_program
 from idumb.git.discover import Repository
-from idumb.lazy_dataclass import dataclass
 
 _SHARED = ("info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
 _OWN = ("commondir", "gitdir")
@@ -38,8 +39,7 @@ _OFF = frozenset({"false", "no", "off", "0"})
 _MOST_HOOKS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """What git said when it was last asked, and the digest of each file of its configuration before that.
 
     - `settings`: names and values of each file, by its name in `digests`; `effective`: the last value of each name.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import os
@@ -10,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from pygit2.enums import SortMode
 
 from idumb.app.ports import CommitAttempt, Head, RepositoryState
@@ -203,7 +203,7 @@ class GitHistory:
         if self._redactor is not None:
             message = self._redactor().redact(message)
         made = Commits(self._place, self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
-        return dataclasses.replace(made, unrun=unrun) if unrun else made
+        return replace(made, unrun=unrun) if unrun else made
 
     def advance(
         self, name: str | None, commit: str, expected: str | None, message: str, own: Collection[str] = ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from idumb.app.ports import Conflict
 from idumb.domain.proof.ledger import Change

@@ -17,8 +17,10 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.app.ports import Conflict
 from idumb.domain import paths as path_rules
@@ -26,7 +28,6 @@ from idumb.domain.proof.ledger import Entry
 from idumb.git import disk, path_state, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.path_state import Present, Spot, Step
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import pygit2
@@ -44,8 +45,7 @@ class _Changed(Exception):
     """Somebody wrote to a path between the check and the write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
+class Writing(Struct, frozen=True):
     """One restore below `root`; `top` is that folder, open. `changed` collects the folders to force to disk."""
 
     repository: pygit2.Repository

@@ -5,7 +5,6 @@ All problems of a file are reported at once, with their lines. `setting_rows` sa
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import os
@@ -13,6 +12,8 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from idumb.domain import agent, permissions, settings
 from idumb.domain.errors import InputError
@@ -38,7 +39,7 @@ def load(root: str) -> settings.Settings:
     """Return the settings of the repository at `root`; defaults without a file. Raises InputError with findings."""
     hint = f"Fix {PATH}; idumb help configuration explains every key."
     chosen = of_file(os.path.join(root, PATH), PATH, MAX_BYTES, CONFIG, read, hint) or settings.Settings()
-    chosen = dataclasses.replace(chosen, prompts=_prompts(root))
+    chosen = replace(chosen, prompts=_prompts(root))
     _require_templates(chosen)
     return chosen
 

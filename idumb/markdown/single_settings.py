@@ -5,11 +5,13 @@ The user's own file, `~/.config/idumb/config.yaml`, has what no repository may s
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.domain import notice
 from idumb.domain.errors import InputError, UsageError
@@ -73,7 +75,7 @@ def _default(usual: Any, names: tuple[str, ...]) -> Any:
     """Return the value without any file, as plain data; None if nothing is set."""
     for name in names:
         usual = usual.get(name) if isinstance(usual, Mapping) else getattr(usual, name, None)
-    if dataclasses.is_dataclass(usual) or isinstance(usual, Mapping):
+    if isinstance(usual, (Struct, Mapping)):
         return None
     return list(usual) if isinstance(usual, tuple) else usual
 
@@ -161,7 +163,7 @@ def _with(whole: Any, other: Any, names: _Names) -> Any:
     if isinstance(whole, Mapping):
         return {**whole, name: _with(whole.get(name, {}), other[name], tuple(below)) if below else other[name]}
     part = getattr(other, name)
-    return dataclasses.replace(whole, **{name: _with(getattr(whole, name), part, tuple(below)) if below else part})
+    return replace(whole, **{name: _with(getattr(whole, name), part, tuple(below)) if below else part})
 
 
 # A change of one setting in a text, of which every other byte stays

@@ -19,9 +19,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
+
 from idumb.domain import canonical_json
 from idumb.domain.runs.event import ChainCheck
-from idumb.lazy_dataclass import dataclass
 from idumb.store import event_chain
 from idumb.store.event_chain import HASH, PREVIOUS, RUN, SEQ, Row
 from idumb.system import atomic_write, private_folders, user_folders
@@ -37,8 +39,7 @@ _RECORDS = "SELECT payload FROM events WHERE kind = ? ORDER BY seq"
 _PAGE = f"SELECT {event_chain.COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT 500"  # noqa: S608
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
+class Newest(Struct, frozen=True):
     """`hash` is that of event `seq`; `folder` the inode of the log's folder; `fence` the highest token until then."""
 
     seq: int
@@ -64,7 +65,7 @@ class LogBackups:
         try:
             with open(self._newest, "rb") as stream:
                 fields = canonical_json.decode(stream.read())
-            newest = Newest(*(fields[name] for name in Newest.__slots__))
+            newest = Newest(*(fields[name] for name in Newest.__struct_fields__))
             return newest if fields["check"] == _check(newest) and self.problem() is None else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -72,8 +73,7 @@ class LogBackups:
     def record(self, newest: Newest) -> None:
         """Record the newest event, forced to disk. Raises OSError."""
         user_folders.prepare(*self._parts)
-        fields = {name: getattr(newest, name) for name in Newest.__slots__}
-        text = json.dumps({**fields, "check": _check(newest)}, sort_keys=True)
+        text = json.dumps({**asdict(newest), "check": _check(newest)}, sort_keys=True)
         atomic_write.write(self._newest, text.encode("ascii") + b"\n", mode=0o600)
 
     def back_up(self, connection: sqlite3.Connection, seq: int) -> None:
@@ -103,7 +103,7 @@ class LogBackups:
 
 
 def _check(newest: Newest) -> str:
-    return canonical_json.digest([getattr(newest, name) for name in Newest.__slots__])
+    return canonical_json.digest(astuple(newest))
 
 
 def copy(connection: sqlite3.Connection, path: str) -> None:

@@ -12,12 +12,13 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 
+from msgspec import Struct
+
 from idumb.app.ports import Clock
 from idumb.domain import canonical_json, health
 from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import GENESIS, ChainCheck, NewEvent
-from idumb.lazy_dataclass import dataclass
 from idumb.store import backups, connection, event_chain, event_log, owner_card, ownership
 from idumb.store.backups import Newest
 from idumb.store.connection import Database
@@ -43,8 +44,7 @@ def owned(folder: str) -> bool:
     return any(owner_card.standing(card, path) != owner_card.DEAD for path, card in owner_card.all_cards(folder))
 
 
-@dataclass(frozen=True, slots=True)
-class _LogChecks:
+class _LogChecks(Struct, frozen=True):
     database: Database
     verify: Callable[[], ChainCheck]
     worktree: str
@@ -127,8 +127,7 @@ class _LogChecks:
         return f"{symptom.subject} named a dead owner and was removed"
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     """`backup` is the newest good one, None without any, and has `events` events.
 
     `known` is the newest event that the state directory knows, None if it knows none.

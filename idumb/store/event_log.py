@@ -6,7 +6,6 @@ A reader holds no lock between two pages, because a paused one would block write
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import os
 import re
@@ -14,6 +13,8 @@ import shlex
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.ports import Clock
 from idumb.domain import canonical_json
@@ -172,7 +173,7 @@ class SqliteEventLog:
         empty = ChainCheck(0, GENESIS)
         chain = self.database.read(lambda db: backups.verified(db, self.database.folder), empty)
         newest = self.database.backups.newest() if chain.count else None
-        return dataclasses.replace(chain, witnessed=min(chain.count, newest.seq if newest else 0))
+        return replace(chain, witnessed=min(chain.count, newest.seq if newest else 0))
 
     def latest_run(self, phase: str) -> str | None:
         """Id of the newest run of a phase in this working tree. A run is found without a replay."""

@@ -13,7 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from idumb.system import launcher, process_end, process_tree, signals, stalls, supervision
 from idumb.system.process_end import GRACE
 from idumb.system.process_tree import PLACE_COOKIE, PROCESS_COOKIE, RUN_COOKIE
@@ -25,8 +26,7 @@ _NOT_STARTED = frozenset({126, 127})
 """Exit codes of a shell, `env` or `timeout` for a program that it cannot run or cannot find."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """How a process ended. `exit_code` is None if a signal ended it, `signal` is None if it exited.
 
     `errors` is None unless standard error was captured separately. `limit` is the expired limit (`wall`, `idle`, or ""

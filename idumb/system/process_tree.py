@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
 
 # `idumb status` loads this module, whose start `typing` would double.
 TYPE_CHECKING = False
@@ -24,8 +24,7 @@ _THREADS, _STARTED = 17, 19  # fields of /proc/PID/stat, counted from the state 
 _SCANS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """`folder` is the project for which the marked process was started, `who` its description for the user."""
 
     folder: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
 
 RESOURCES = "resources"
 DEADLOCK = "deadlock"
@@ -23,8 +23,7 @@ BUSY = 0.25  # cores; less is bookkeeping
 _LEAST_FREE = 0.01  # share of the machine's memory
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """`kind` is RESOURCES, DEADLOCK, MODEL_STALL or EXTERNAL, None if it is unknown; `words` are what was observed."""
 
     kind: str | None = None
@@ -90,8 +89,7 @@ class TimeLimits:
         return self._before is not None and self._before.at >= over - self._window
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """CPU seconds that processes used up to a moment of the monotonic clock, None if the system shows none of them.
 
     `runs`: one of them wanted a core, although a loaded machine may not have provided one.

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Protocol
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from idumb.system import signals
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ _TICK = 0.02  # seconds between polls where the system cannot wait for output an
 _SIGNALS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """What a process printed: size and SHA-256 of the whole, its first bytes and its last.
 
     `begin` and `end` have MARGIN bytes more than are shown, so that a secret at a cut is recognised as one.

@@ -132,7 +132,7 @@ def _first_pass(page: Page) -> tuple[int, int]:
 def _spent(row: Mapping[str, Any] | None) -> Mapping[str, str]:
     if not row:
         return {"tokens": "0", "cost": "$0.00"}
-    return phrases.spent(Spent(**{name: row[name] for name in Spent.__dataclass_fields__ if name in row}))
+    return phrases.spent(Spent(**{name: row[name] for name in Spent.__struct_fields__ if name in row}))
 
 
 def _proven(card: Card) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,7 +78,7 @@ def test_report_writes_the_files_of_a_run_and_prints_what_it_would_write(prepare
     """R-OPS-2. R-GIT-1: another working tree finds the plan of a commit, since all share one log."""
     project = prepared.get(of_the_log)
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "other"), "-b", "other")
-    other = dataclasses.replace(project, start=tmp_path / "other")
+    other = replace(project, start=tmp_path / "other")
     assert other.quick("show", project.trailers("Idumb-Plan")[-1], "--plan").out == project.read(PLAN)
     printed = project.quick("report", "1").out
     assert "# Phase 1" in printed

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.agents import registry
 from idumb.app.ports import Agent, Conflict
@@ -172,7 +173,7 @@ def build(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
 
 def ask(kind: Kind, root: Path, says: str | None, stack: ExitStack, request: AgentRequest) -> AgentResult:
     who = build(kind, root, says, stack)
-    request = dataclasses.replace(request, workspace=str(root / "work"))
+    request = replace(request, workspace=str(root / "work"))
     first = who.run(request)
     if first.outcome != outcome.WAITING:
         return first

@@ -5,7 +5,6 @@ The command-line agents are stand-ins that report as the real ones were recorded
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import signal
@@ -16,6 +15,7 @@ from types import FrameType
 from typing import Protocol
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.agents import registry
 from idumb.app.ports import Agent
@@ -55,7 +55,7 @@ def redact(text: str) -> str:
 
 
 def adapters(settings: Settings, root: Path) -> registry.AgentRegistry:
-    allowed = dataclasses.replace(settings, environment=ALLOWED)
+    allowed = replace(settings, environment=ALLOWED)
     return registry.build(equipped(root, settings=allowed, redact=redact))
 
 
@@ -128,7 +128,7 @@ def holds(setting: Setting, promise: str) -> bool:
 def run(
     setting: Setting, script: str, root: Path, *, deadline: float | None = None, idle: float | None = None
 ) -> AgentResult:
-    request = dataclasses.replace(setting.request(script, root), deadline=deadline, idle_timeout=idle)
+    request = replace(setting.request(script, root), deadline=deadline, idle_timeout=idle)
     return setting.agent(script, root).run(request)
 
 

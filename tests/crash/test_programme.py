@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +67,7 @@ def test_the_commit_chooses_the_points_of_a_push_and_a_night_must_meet_enough(mo
     programmes.at_night(programme)
     assert taken == [(2, 5), (3, 1)]
     with pytest.raises(AssertionError, match="too few"):
-        programmes.at_night(dataclasses.replace(programme, least={"cases": 4}))
+        programmes.at_night(replace(programme, least={"cases": 4}))
 
 
 def test_a_programme_that_cannot_run_here_says_why(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ findings alone, each as severity, code and line, in order. `docs/plan-format.md`
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import asdict
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain.finding import Finding
@@ -29,23 +31,18 @@ NOTHING_FOUND = {
 
 def as_json(value: Any) -> Any:
     """A plan as JSON: every field that is not the default, without the places."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: as_json(getattr(value, field.name))
-            for field in dataclasses.fields(value)
-            if field.name not in _LEFT_OUT
-            and not (field.name == "path" and isinstance(value, Plan))
-            and _differs(field, getattr(value, field.name))
-        }
+    if isinstance(value, Struct):
+        left_out = _LEFT_OUT | {"path"} if isinstance(value, Plan) else _LEFT_OUT
+        given = {name: each for name, each in asdict(value).items() if name not in left_out}
+        return {name: as_json(each) for name, each in given.items() if each not in ({}, _default(value, name))}
     if isinstance(value, tuple | list):
         return [as_json(item) for item in value]
     return {key: as_json(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def _differs(field: dataclasses.Field[Any], value: Any) -> bool:
-    if field.default_factory is not dataclasses.MISSING:
-        return bool(value != field.default_factory())
-    return field.default is dataclasses.MISSING or bool(value != field.default)
+def _default(of: Struct, name: str) -> Any:
+    defaults = of.__struct_defaults__
+    return dict(zip(reversed(of.__struct_fields__), reversed(defaults), strict=False)).get(name, NODEFAULT)
 
 
 def outcome(parsed: ParsedPlan) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from idumb.app.ports import DefinitionFile, ParsedPlan
 from idumb.domain import catalog
@@ -295,4 +295,4 @@ def test_no_changed_byte_makes_the_parser_raise(noise: bytes, at: int) -> None:
         result = workflow_parser.parse(changed, "x.md")
         assert (result.plan is None) == any(finding.severity == "error" for finding in result.findings)
         if result.plan is not None:
-            assert dataclasses.replace(result.plan) == result.plan
+            assert replace(result.plan) == result.plan

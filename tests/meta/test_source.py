@@ -24,14 +24,10 @@ FORBIDDEN = {
 
 # Files that have a reason: file -> what they may contain.
 WITH_A_REASON = {
-    # A cache that is beside the hooks git would run: who can write it needs no other way in.
     # A private file for the process that is started next: who can write it could as well change idumb itself.
     "idumb/gates/own_gate.py": {"pickle"},
-    # Through a pair of sockets between idumb and a process that it started; no other process has them.
     # A hint that a person may follow; idumb itself never does.
     "idumb/app/worktree/task_base.py": {"the stash"},
-    # As in the standard dataclasses: a function composed of the names of fields, which are in the source of a class.
-    "idumb/lazy_dataclass.py": {"exec"},
 }
 
 # The modules that open files are kept out by the layer contracts; these need no import.

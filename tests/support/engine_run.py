@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
 
 from idumb.agents.adapter import Equipment
 from idumb.agents.handoff import HumanAgent
@@ -89,7 +90,7 @@ class EngineRun:
         self.effects: list[str] = []
         self.kill_at: int | None = None
         made = Plan(f"{FOLDER}/01-PLAN.md", hashlib.sha256(PLAN).hexdigest(), PHASE, "01", "A plan", "Done", mode=mode)
-        made = dataclasses.replace(made, tasks=tasks, workflow=workflow, **(plan or {}))
+        made = replace(made, tasks=tasks, workflow=workflow, **(plan or {}))
         contract, findings = contracts.assemble(PHASE, FOLDER, [made], self.settings)
         assert contract is not None, findings
         self.contract = contract

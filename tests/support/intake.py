@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.domain import contract
 from idumb.domain.finding import Finding
@@ -35,12 +36,12 @@ CHECKED = checked()
 
 def task(id: str = "T1-01", **more: Any) -> Task:
     sample = Task(id, "Make a file", files=(FileClaim("create", "a.txt"),), acceptance=checked(id), span=HERE)
-    return dataclasses.replace(sample, **more)
+    return replace(sample, **more)
 
 
 def plan(*tasks: Task, **more: Any) -> Plan:
     sample = Plan("01-PLAN.md", "0" * 64, "1", "01", "T", "G", tasks=tasks or (task(),))
-    return dataclasses.replace(sample, **more)
+    return replace(sample, **more)
 
 
 def findings_of(

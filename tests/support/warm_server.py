@@ -47,7 +47,6 @@ _IMPORTED_LATE = (
 
 def _import_everything() -> None:
     import idumb
-    from idumb import lazy_dataclass
 
     for module in pkgutil.walk_packages(idumb.__path__, "idumb."):
         if not module.name.endswith("__main__"):
@@ -55,9 +54,6 @@ def _import_everything() -> None:
     importlib.import_module("idumb.__main__")  # a command of another user may not be able to read the checkout
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
-    for found in gc.get_objects():
-        if isinstance(found, type) and vars(found).get("__lazy_kinds__"):
-            lazy_dataclass.compile_init(found)
 
 
 def _set_libgit2_home(home: str) -> None:

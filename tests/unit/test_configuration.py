@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import jsonschema
 import pytest
+from msgspec.structs import fields
 
 from idumb.domain.errors import InputError
 from idumb.domain.permissions import SandboxSettings

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TypeGuard
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
@@ -19,7 +21,6 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.settings import Settings
-from idumb.lazy_dataclass import dataclass
 
 CALLS = 3
 PAUSE = 5
@@ -33,8 +34,7 @@ MOST_TOLD = 50
 """Claims of one attempt that are recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A request to an agent. `not_again` says why it must not be retried, "" if it may.
 
     `not_again` is called after a transient failure, so that it can see what the call left. `anew`: an earlier answer to
@@ -60,7 +60,7 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
         with services.interrupts.armed():
             return _recordable(services, call.who.run(call.request))
     if _is_elsewhere(call.who):
-        call = dataclasses.replace(call, request=_ticketed(services, journal, call, call.who))
+        call = replace(call, request=_ticketed(services, journal, call, call.who))
     started = services.clock.monotonic()
     retry = services.settings.retry
     calls = 1 if journal.state.mode == STRICT else retry.get("calls", CALLS)
@@ -69,12 +69,12 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
     for number in range(1, calls + 1):
         result = _once(services, journal, call, started)
         usage = result.usage if usage is None else spending.add_usage(usage, result.usage)
-        result = dataclasses.replace(result, usage=usage)
+        result = replace(result, usage=usage)
         left = _seconds_left(services, call, started)
         if number == calls or (left is not None and left <= pause) or not failures.kind(result.failure).retried:
             return result
         if why := call.not_again():
-            return dataclasses.replace(result, message="; ".join(filter(None, (result.message, why))))
+            return replace(result, message="; ".join(filter(None, (result.message, why))))
         journal.write(retried(journal, call.binding, call.request, result.failure, result.message, number, pause))
         with services.interrupts.armed():
             services.clock.pause(pause)
@@ -100,8 +100,8 @@ def _once(services: Services, journal: Journal, call: Call, started: float) -> A
     if wait:
         return _not_asked(services, last, wait)
     _keep(journal, call, last, current)
-    request = dataclasses.replace(call.request, deadline=_seconds_left(services, call, started))
-    result = _recordable(services, _answer(services, journal, dataclasses.replace(call, request=request)))
+    request = replace(call.request, deadline=_seconds_left(services, call, started))
+    result = _recordable(services, _answer(services, journal, replace(call, request=request)))
     _keep(journal, call, current, failures.after_call(current, result.failure, services.clock.now(), limits))
     return result
 
@@ -125,12 +125,12 @@ def _ticketed(services: Services, journal: Journal, call: Call, who: DeferredAge
     if not call.anew:
         for event in services.log.events(kind="handoff.asked", newest_first=True):
             if event.payload["question"] == question:
-                return dataclasses.replace(request, ticket=event.payload["ticket"])
+                return replace(request, ticket=event.payload["ticket"])
     ticket = who.ticket()
     task = request.task.id if request.task is not None else None
     payload = {"role": request.role, "binding": call.binding, "question": question, "ticket": ticket}
     journal.write(journal.event("handoff.asked", task, request.attempt, **payload))
-    return dataclasses.replace(request, ticket=ticket)
+    return replace(request, ticket=ticket)
 
 
 def _reports(who: Agent) -> TypeGuard[ReportingAgent]:
@@ -165,10 +165,10 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
     shown, usage = services.redaction.redact_output, spending.plausible(result.usage)
     session, model = (None if name is None else shown(name)[:LONGEST_NAME] for name in (result.session, result.model))
     steps = (
-        dataclasses.replace(step, tool=shown(step.tool)[:LONGEST_NAME], intent=shown(step.intent)[:LONGEST_INTENT])
+        replace(step, tool=shown(step.tool)[:LONGEST_NAME], intent=shown(step.intent)[:LONGEST_INTENT])
         for step in result.steps
     )
-    return dataclasses.replace(
+    return replace(
         result,
         message=shown(result.message),
         claimed_files=tuple(map(shown, result.claimed_files)),
@@ -186,7 +186,7 @@ def breakers(services: Services) -> dict[str, Breaker]:
 
 def _keep(journal: Journal, call: Call, last: Breaker, now: Breaker) -> None:
     if now != last:
-        journal.write(journal.event("breaker.changed", key=call.key, **dataclasses.asdict(now)))
+        journal.write(journal.event("breaker.changed", key=call.key, **asdict(now)))
 
 
 def _not_asked(services: Services, last: Breaker, wait: float) -> AgentResult:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+from msgspec.structs import asdict
 
 from idumb.app.attempt import handoff_writer
 from idumb.app.core import questions
@@ -45,7 +46,7 @@ def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> 
             "step.finished",
             call=call_id(context.run, task, number, step.index),
             plan_hash=attempt.plan.sha256,
-            **{**dataclasses.asdict(step), "seconds": round(step.seconds, 6)},
+            **{**asdict(step), "seconds": round(step.seconds, 6)},
         )
         for step in (result.steps if result and earlier is None else ())
     ]
@@ -136,8 +137,8 @@ _ELSEWHERE = frozenset({"steps", "answer", "reply", "handover"})
 def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
     if result is None:
         return None
-    fields = {each.name: getattr(result, each.name) for each in dataclasses.fields(result)}
-    fields |= {"claimed_files": list(result.claimed_files), "usage": dataclasses.asdict(result.usage)}
+    fields = asdict(result)
+    fields |= {"claimed_files": list(result.claimed_files), "usage": asdict(result.usage)}
     fields |= {"seconds": round(result.seconds, 3)}
     empty = {name for name in ("crashed", "sandbox") if not fields[name]}
     return {name: value for name, value in fields.items() if name not in _ELSEWHERE | empty}

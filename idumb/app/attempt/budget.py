@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from idumb.app.core import questions
 from idumb.app.core.run_context import RunContext
@@ -36,16 +37,14 @@ def _spans(settings: Settings, state: RunState, task: str | None) -> Iterator[tu
         else:
             spent = spending.total(state.spent.values()) if scope == RUN else state.spent.get(scope, Spent())
         raised = spending.raise_ceiling(ceiling, questions.raises(state, task if scope == TASK else None, scope))
-        yield scope, raised if task is not None else dataclasses.replace(raised, attempts=None), spent
+        yield scope, raised if task is not None else replace(raised, attempts=None), spent
 
 
 def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
     """Return fields of an attempt that begins now: its `ceilings` with what is used, and the `allowance` left."""
     spans = tuple(_spans(context.services.settings, context.journal.state, task.id))
     return {
-        "ceilings": {
-            scope: {"ceiling": _plain(limit), "used": dataclasses.asdict(spent)} for scope, limit, spent in spans
-        },
+        "ceilings": {scope: {"ceiling": _plain(limit), "used": asdict(spent)} for scope, limit, spent in spans},
         "allowance": spending.lowest(spending.remaining(limit, spent) for _, limit, spent in spans),
     }
 
@@ -56,7 +55,7 @@ def left_for_role(settings: Settings, state: RunState) -> Ceiling:
 
 
 def _plain(ceiling: Ceiling) -> dict[str, Any]:
-    return {name: value for name, value in dataclasses.asdict(ceiling).items() if value is not None}
+    return {name: value for name, value in asdict(ceiling).items() if value is not None}
 
 
 def reached(settings: Settings, state: RunState, task: str | None) -> CeilingReached | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.attempt import agent_client, task_checks
 from idumb.app.contract import plan_checks
@@ -79,7 +80,7 @@ def _with_question(context: RunContext, attempt: Attempt, request: agent.AgentRe
     answer = context.journal.answer(question.id)
     if answer is None:
         question = questions.with_time_limit(question, attempt.task, context.services.clock.now())
-    return dataclasses.replace(request, question=question, answer=answer)
+    return replace(request, question=question, answer=answer)
 
 
 def _why_not_retry(context: RunContext, attempt: Attempt) -> Callable[[], str]:
@@ -171,7 +172,7 @@ def make_request(
 def prompt_of(services: Services, filled: ResolvedRole, request: PromptRequest) -> str:
     """Return the prompt of a role, with its template and the requirements that the task serves."""
     served = plan_checks.served(services, request.plan, request.task.requirements)
-    whole = dataclasses.replace(request, template=filled.template, name=filled.prompt, requirements=served)
+    whole = replace(request, template=filled.template, name=filled.prompt, requirements=served)
     return services.documents.prompt(whole)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.attempt import budget
 from idumb.app.contract import envelopes, run_lock
@@ -95,12 +96,12 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
     snapshot = services.trees.snapshot(
         f"{attempt.ref}/base", f"before {task.id}, attempt {attempt.number}", attempt.literal_paths
     )
-    attempt = dataclasses.replace(attempt, snapshot=snapshot)
+    attempt = replace(attempt, snapshot=snapshot)
     present = snapshot.tree if context.workspace.in_place else _shown(context, attempt)
     if not attempt.base:
-        attempt = dataclasses.replace(attempt, base=present)
+        attempt = replace(attempt, base=present)
     elif context.workspace.in_place:
-        attempt = dataclasses.replace(attempt, base=task_base.with_work_of_others(context, attempt))
+        attempt = replace(attempt, base=task_base.with_work_of_others(context, attempt))
     kept = {}
     if attempt.base != snapshot.tree:  # no snapshot has it, and git could collect it
         why = f"what {task.id} starts from"
@@ -169,7 +170,7 @@ def check_preconditions(context: RunContext, attempt: Attempt) -> Attempt:
     with context.services.interrupts.armed():
         checked = _check_before(context, attempt, first=first)
     context.checks.end_processes()
-    attempt = dataclasses.replace(attempt, evidence=checked)
+    attempt = replace(attempt, evidence=checked)
     failed = [e for e in checked if not e.passed]
     if failed:
         return attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
@@ -197,4 +198,4 @@ def _inverted(result: Evidence) -> Evidence:
     if result.result not in (evidence.PASSED, evidence.FAILED):
         return result
     inverted = evidence.FAILED if result.passed else evidence.PASSED
-    return dataclasses.replace(result, result=inverted, text=f"{result.text} (must fail before the work)")
+    return replace(result, result=inverted, text=f"{result.text} (must fail before the work)")

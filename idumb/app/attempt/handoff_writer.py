@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
@@ -145,14 +146,14 @@ def finish_taken_up(services: Services, journal: Journal, contract: Contract) ->
     reason = f"done by {contract.phase}"
     change = {"handoff_id": document.handoff_id, "status": handoff.COMPLETE, "by": contract.phase, "reason": reason}
     journal.write(NewEvent(COMPLETED, change, run=document.run, task=document.task, attempt=document.attempt))
-    save(services, dataclasses.replace(document, status=handoff.COMPLETE))
+    save(services, replace(document, status=handoff.COMPLETE))
 
 
 def all_handoffs(services: Services, run: str | None = None) -> tuple[Document, ...]:
     """Return every handoff of a run, or of all runs, the oldest first, with its present status."""
     standing = {e.payload["handoff_id"]: e.payload["status"] for e in status_events(services)}
     created = (handoff.from_dict(e.payload) for e in services.log.events(run=run, kind=CREATED))
-    return tuple(dataclasses.replace(d, status=standing.get(d.handoff_id, d.status)) for d in created)
+    return tuple(replace(d, status=standing.get(d.handoff_id, d.status)) for d in created)
 
 
 def status_events(services: Services) -> Iterator[Event]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from idumb.app.attempt import build, measure, step_evidence, task_checks, validator
 from idumb.app.core import questions
@@ -35,7 +36,7 @@ def end_processes(context: RunContext, attempt: Attempt) -> Attempt:
         context.checks.end_processes()
         preconditions.require_same_guarded(context, attempt)
         said = map(context.services.redaction.redact_output, context.workspace.messages(attempt.before.head.commit))
-        return dataclasses.replace(attempt, messages=tuple(said))
+        return replace(attempt, messages=tuple(said))
     return attempt
 
 
@@ -43,13 +44,13 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     """Prove the work by checks, gates and the validator."""
     head = context.services.history.head().commit
     proven = _tree_to_prove(context, attempt, head)
-    attempt, checked = _prove_tree(context, dataclasses.replace(attempt, proven=proven, judged_on=head))
+    attempt, checked = _prove_tree(context, replace(attempt, proven=proven, judged_on=head))
     if attempt.outcome is not None:
         return attempt
     proofs = [*checked, *gate_evidence(context, attempt, checked)]
     stopped = _gate_error(context, attempt, proofs) or _broken_head(context, attempt, checked)
     if stopped is not None:
-        attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs), failure=stopped)
+        attempt = replace(attempt, evidence=(*attempt.evidence, *proofs), failure=stopped)
         ended = outcome.FAILED if stopped.kind == failures.BROKEN_HEAD else outcome.ERRORED
         return attempt.ended(ended, stopped.message)
     if any(c.proof == STEPS for c in attempt.task.acceptance):
@@ -64,7 +65,7 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     if attempt.validator is not None and attempt.validator != HUMAN and attempt.ledger.holds:
         attempt, opinion = _ask_validator(context, attempt, proofs, attempt.validator)
         proofs.append(opinion)
-    return _require_strict_evidence(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
+    return _require_strict_evidence(context, replace(attempt, evidence=(*attempt.evidence, *proofs)))
 
 
 def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequence[Evidence]]:
@@ -86,7 +87,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
         correct = f"Correct {NOT_PREPARED} in .idumb/config.yaml, or the files that it reads"
         again = f"idumb execute-phase {context.contract.phase}"
         unprepared = FailureMessage(failures.NOT_PREPARED, refusal.message, correct, again)
-        return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
+        return replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     checked = _with_places_of_machine(context, attempt, checked)
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
         state, base = context.journal.state, attempt.base
@@ -117,7 +118,7 @@ def _with_places_of_machine(context: RunContext, attempt: Attempt, checked: Sequ
             reasons.append(f"{change.path} names {wording.listed(sorted(named))}, which only this machine has")
     if not reasons:
         return checked
-    return [dataclasses.replace(e, weaker=(*e.weaker, *reasons)) if e.passed and e.command else e for e in checked]
+    return [replace(e, weaker=(*e.weaker, *reasons)) if e.passed and e.command else e for e in checked]
 
 
 def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> str | None:
@@ -173,7 +174,7 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
             asks = name == gate_table.NON_GOALS and gate_table.asks(settings, strict=context.strict)
             for proof in gate.evidence_of(name, judged, level):
                 if asks and proof.result == evidence.FAILED:
-                    yield dataclasses.replace(proof, result=evidence.UNPROVEN)
+                    yield replace(proof, result=evidence.UNPROVEN)
                     continue
                 if level > gate_table.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
                     yield proof
@@ -183,9 +184,7 @@ def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inp
     """Return the inputs of the gates with the settings that name gates, and with what runs their commands as checks."""
     services, checks, work = context.services, context.checks, context.work
     usual = services.settings.run.check_timeout
-    asked = {
-        name: dataclasses.replace(own, timeout=own.timeout or usual) for name, own in services.settings.gates.items()
-    }
+    asked = {name: replace(own, timeout=own.timeout or usual) for name, own in services.settings.gates.items()}
     base = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
 
     def run(gate: str, command: str, *, before: bool) -> Evidence:
@@ -193,7 +192,7 @@ def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inp
         limit = float(asked[gate].timeout or usual)
         return checks.alone(f"{evidence.GATE}{gate}", command, timeout=limit, tree=tree)
 
-    return dataclasses.replace(inputs, asked=asked, before=lambda path: work.entry(base, path), run=run)
+    return replace(inputs, asked=asked, before=lambda path: work.entry(base, path), run=run)
 
 
 def _gate_error(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> FailureMessage | None:
@@ -228,7 +227,7 @@ def _ask_validator(
     broken = [e.subject for e in all_proofs if e.level > gate_table.INFORMATIONAL and e.result in evidence.BROKEN]
     alone = broken == [f"validator {name}"]  # it could not judge, and nothing else fails the attempt
     failure = build.agent_failure(context, name, result) if alone else attempt.failure
-    return dataclasses.replace(attempt, verdict_of_validator=result, failure=failure), opinion
+    return replace(attempt, verdict_of_validator=result, failure=failure), opinion
 
 
 def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
@@ -249,7 +248,7 @@ def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
 
 def _ask(context: RunContext, attempt: Attempt, decisions: Sequence[Decision]) -> Attempt:
     answers = [*filter(None, (context.journal.answer(question.id) for question in decisions))]
-    return dataclasses.replace(
+    return replace(
         attempt,
         questions=(*attempt.questions, *decisions),
         answers=(*attempt.answers, *answers),
@@ -276,14 +275,14 @@ def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
     if head == attempt.judged_on or preconditions.why_not_deliver(context.services, context.journal.state):
         return attempt
     tree = _tree_to_prove(context, attempt, head)
-    attempt = dataclasses.replace(attempt, judged_on=head)
+    attempt = replace(attempt, judged_on=head)
     if tree is not None and tree == attempt.proven:
         return attempt
-    attempt = prove_again(context, dataclasses.replace(attempt, proven=tree), tree or attempt.candidate)
+    attempt = prove_again(context, replace(attempt, proven=tree), tree or attempt.candidate)
     broken = _broken_head(context, attempt, attempt.evidence)
     if broken is None:
         return attempt
-    return dataclasses.replace(attempt, failure=broken).ended(outcome.FAILED, broken.message)
+    return replace(attempt, failure=broken).ended(outcome.FAILED, broken.message)
 
 
 def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> FailureMessage | None:
@@ -316,7 +315,7 @@ def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
     context.checks.end_processes()
     subjects = {e.subject for e in checked}
     kept = (e for e in attempt.evidence if e.subject not in subjects)
-    return dataclasses.replace(attempt, evidence=(*kept, *checked))
+    return replace(attempt, evidence=(*kept, *checked))
 
 
 def reach_verdict(_: RunContext, attempt: Attempt) -> Attempt:

@@ -5,8 +5,9 @@ Also compares an attempt with an earlier one under the same envelope, base and r
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from idumb.app.core import questions
 from idumb.app.core.attempt import MEASURED, Attempt
@@ -44,7 +45,7 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, measured.changes)]
     problems += _made_repositories(context, measured)
     if compared.strays:
-        measured = dataclasses.replace(measured, excusable=not problems and attempt.outcome is None)
+        measured = replace(measured, excusable=not problems and attempt.outcome is None)
         problems = [f"changed outside its declared files: {wording.listed(compared.strays)}", *problems]
     only_asked = attempt.in_place and attempt.outcome == outcome.WAITING  # what a person left from before stays
     if problems and not only_asked:
@@ -82,7 +83,7 @@ def _frozen(context: RunContext, attempt: Attempt, hidden: Sequence[str] = ()) -
         )
     if any(project_files.LEFTOVER.search(change.path) for change in changes):
         changes, left = tool_leftovers.split(context, attempt, changes, tree)
-    return dataclasses.replace(attempt, candidate=tree, changes=changes, tool_files=left)
+    return replace(attempt, candidate=tree, changes=changes, tool_files=left)
 
 
 def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]:
@@ -106,7 +107,7 @@ def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str]) -
 def _compared(context: RunContext, attempt: Attempt) -> Attempt:
     protected = context.protected(attempt.plan)
     found = ledger.compare(attempt.task.files, attempt.changes, protected, attempt.accepted_paths)
-    return dataclasses.replace(attempt, ledger=found)
+    return replace(attempt, ledger=found)
 
 
 def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str]:
@@ -137,7 +138,7 @@ def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str
     if not read and task.symbols is None:
         return compared, ""
     words = f"the symbols of {wording.listed(late)} were not judged in the time of the gate ledger"
-    with_symbols = dataclasses.replace(compared, symbols=ledger.compare_symbols(task.symbols, read))
+    with_symbols = replace(compared, symbols=ledger.compare_symbols(task.symbols, read))
     return with_symbols, words if late and task.symbols is not None else ""
 
 
@@ -170,7 +171,7 @@ def _add_changes_outside(context: RunContext, attempt: Attempt, compared: Ledger
         return compared
     changes = context.work.changes_outside(attempt.base, attempt.candidate)
     lines = (ledger.Line(c.path, ledger.PROTECTED, c.kind, None, paths.OUTSIDE) for c in changes)
-    return dataclasses.replace(compared, lines=(*compared.lines, *lines))
+    return replace(compared, lines=(*compared.lines, *lines))
 
 
 def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
@@ -214,7 +215,7 @@ def leaving_out(context: RunContext, attempt: Attempt) -> Attempt:
 
 
 def _accepting(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
-    return _compared(context, dataclasses.replace(attempt, accepted_paths=(*attempt.accepted_paths, *strays)))
+    return _compared(context, replace(attempt, accepted_paths=(*attempt.accepted_paths, *strays)))
 
 
 def _without_strays(context: RunContext, attempt: Attempt) -> Attempt:
@@ -222,11 +223,11 @@ def _without_strays(context: RunContext, attempt: Attempt) -> Attempt:
     strays = attempt.ledger.strays
     rest = tuple(change for change in attempt.changes if change.path not in strays)
     candidate = context.work.overlay(attempt.candidate, attempt.base, strays)
-    return _compared(context, dataclasses.replace(attempt, candidate=candidate, changes=rest))
+    return _compared(context, replace(attempt, candidate=candidate, changes=rest))
 
 
 def _measured_again(context: RunContext, attempt: Attempt) -> Attempt:
-    return dataclasses.replace(attempt, ledger=_compare_symbols(context, attempt)[0], deviation=False)
+    return replace(attempt, ledger=_compare_symbols(context, attempt)[0], deviation=False)
 
 
 def compare_with_earlier(context: RunContext, attempt: Attempt) -> Attempt:
@@ -264,7 +265,7 @@ def compare_with_earlier(context: RunContext, attempt: Attempt) -> Attempt:
     if not context.deterministic or attempt.outcome is not None:
         return attempt
     words = f"not deterministic: {shown} differ from {other_attempt}, under the same envelope, base and request"
-    return dataclasses.replace(attempt, unlike=True).ended(outcome.FAILED, words)
+    return replace(attempt, unlike=True).ended(outcome.FAILED, words)
 
 
 def _earlier(context: RunContext, attempt: Attempt) -> Event | None:

@@ -6,10 +6,11 @@ attempt is a value too: it skips what would continue it, but what it did is stil
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from idumb.app.attempt import build, entry, judge, measure, record
 from idumb.app.core.attempt import ANNOUNCED, Attempt
@@ -77,7 +78,7 @@ def build_again(context: RunContext, earlier: Attempt) -> Attempt:
     base = task_base.with_work_of_others(context, earlier)
     if base != earlier.base:
         context.services.trees.keep(f"{earlier.ref}/task-base", base, f"what {earlier.task.id} starts from")
-    attempt = dataclasses.replace(earlier, stage=ANNOUNCED, base=base, outcome=None, reason="", verdict=None)
+    attempt = replace(earlier, stage=ANNOUNCED, base=base, outcome=None, reason="", verdict=None)
     return lead(context, attempt, (Stage(entry.check_lock), *BUILD, *JUDGE, _recording_again(earlier)))
 
 

@@ -5,8 +5,9 @@ The commit is made beside the user's branch. If his hooks change the work, that 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
 
 from idumb.app.attempt import attempt_events, judge, step_evidence
 from idumb.app.core.attempt import INTENDED, RECORDED, Attempt
@@ -35,7 +36,7 @@ def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | 
     completed = attempt.outcome == outcome.COMPLETED
     commits = completed and _commits(context, attempt)
     delivers = completed and not attempt.in_place and bool(attempt.ledger.changed)
-    attempt = dataclasses.replace(attempt, message=task_message(context, attempt) if commits else "")
+    attempt = replace(attempt, message=task_message(context, attempt) if commits else "")
     # A delivery may wait for days, in which git collects objects that no ref has.
     kept = keep_candidate(context, attempt, attempt.candidate)
     events = attempt_events.finished(context, attempt, earlier)
@@ -112,7 +113,7 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
     if more:
         context.services.reporter.note(f"A hook changed {wording.listed(more)} in the commit of {attempt.task.id}.")
     before = attempt
-    attempt = dataclasses.replace(
+    attempt = replace(
         attempt,
         candidate=trees.overlay(attempt.candidate, source, of_hooks),
         by_hooks=(*attempt.by_hooks, *more),
@@ -120,13 +121,13 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
     )
     if attempt.proven is not None:
         proven = trees.overlay(changed, attempt.proven, context.journal.state.uncommitted())
-        attempt = judge.prove_again(context, dataclasses.replace(attempt, proven=proven), proven)
+        attempt = judge.prove_again(context, replace(attempt, proven=proven), proven)
     again = (*step_evidence.in_tree(context, attempt, attempt.candidate),)
-    attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *again))
+    attempt = replace(attempt, evidence=(*attempt.evidence, *again))
     failed = [e.subject for e in attempt.evidence if e.result in evidence.BROKEN and e not in before.evidence]
     if failed:
         words = f"a hook changed its files after the proof, and then {wording.listed(failed)} failed"
-        return dataclasses.replace(before, evidence=attempt.evidence, verdict=outcome.FAIL).ended(outcome.FAILED, words)
+        return replace(before, evidence=attempt.evidence, verdict=outcome.FAIL).ended(outcome.FAILED, words)
     new = (e for e in attempt.evidence if e not in before.evidence)
     event = attempt_events.event
     context.journal.write(
@@ -141,7 +142,7 @@ def _refused(context: RunContext, attempt: Attempt, made: CommitAttempt) -> Atte
     corrects = not attempt.in_place and capabilities(context.agents.get(attempt.builder)).calls_model
     if not made.by_hook or not corrects:
         return attempt.at(RECORDED, commit_refused=made.words)
-    failed = dataclasses.replace(attempt, verdict=outcome.FAIL)
+    failed = replace(attempt, verdict=outcome.FAIL)
     return record_checkpoint(context, failed.ended(outcome.FAILED, f"a hook refused its commit: {made.words}"), attempt)
 
 

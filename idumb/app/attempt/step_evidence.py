@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
+
+from msgspec.structs import replace
 
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
@@ -39,7 +40,7 @@ def in_tree(context: RunContext, attempt: Attempt, tree: str) -> Iterator[Eviden
     """Return the evidence again, with the files of another tree, after something changed them."""
     if any(e.result == evidence.TOLERATED for e in attempt.evidence):
         return
-    later = dataclasses.replace(attempt, candidate=tree)
+    later = replace(attempt, candidate=tree)
     for criterion in (c for c in attempt.task.acceptance if c.proof == STEPS):
         for step in attempt.task.steps:
             wrong = _wrong_bytes(context, later, step)

@@ -6,10 +6,11 @@ against their declared types. A wrong one fails the attempt.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.attempt.measure import bytes_of
 from idumb.app.core.attempt import Attempt
@@ -41,16 +42,16 @@ def of_attempt(
         value = bool(expression.evaluate(flow.condition, lambda name: value_of(context, attempt.plan, name)))
         words = f"`{flow.text}` is {workflow.shown(value)}"
         proof = Evidence(criterion.id, words, evidence.PASSED, tree=attempt.candidate)
-        return dataclasses.replace(attempt, outputs={workflow.RESULT: value}), [proof]
+        return replace(attempt, outputs={workflow.RESULT: value}), [proof]
     if attempt.task.options:
         chosen = next((answer.choice for answer in attempt.answers), None)
-        return dataclasses.replace(attempt, outputs={} if chosen is None else {_CHOICE: chosen}), []
+        return replace(attempt, outputs={} if chosen is None else {_CHOICE: chosen}), []
     if any(proof.result == evidence.TOLERATED for proof in proofs):
-        return dataclasses.replace(attempt, outputs={workflow.OUTCOME: TOLERATED}), []
+        return replace(attempt, outputs={workflow.OUTCOME: TOLERATED}), []
     if criterion is None or not flow.outputs:
         return attempt, []
     if attempt.awaits_verdict:  # its answer was judged when it came
-        return dataclasses.replace(attempt, outputs=context.journal.state.tasks[attempt.task.id].outputs), [
+        return replace(attempt, outputs=context.journal.state.tasks[attempt.task.id].outputs), [
             Evidence(criterion.id, criterion.text, evidence.PASSED, tree=attempt.candidate)
         ]
     return _declared(context, attempt, flow, criterion.id)
@@ -68,7 +69,7 @@ def _declared(context: RunContext, attempt: Attempt, flow: Flow, criterion: str)
         proofs.append(Evidence(criterion, f"{words}{place}", result, output=output, tree=attempt.candidate))
         if not problem:
             outputs[value.name] = typed
-    return dataclasses.replace(attempt, outputs=outputs), proofs
+    return replace(attempt, outputs=outputs), proofs
 
 
 class _Raw(str):

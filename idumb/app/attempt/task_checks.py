@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
@@ -87,7 +88,7 @@ def explain(
             return f"{task} broke it"
         return _first_broken(_trees(services, state), lambda tree: result(tree) == evidence.FAILED)
 
-    return [dataclasses.replace(proof, violation=words(proof)) if is_broken(proof) else proof for proof in checked]
+    return [replace(proof, violation=words(proof)) if is_broken(proof) else proof for proof in checked]
 
 
 def explain_own(
@@ -114,7 +115,7 @@ def explain_own(
         return said + f"; `- **Replaces:** {task.id}/{criterion}` in {by} says that it should" * declares
 
     return [
-        dataclasses.replace(proof, violation=words(number)) if proof.result in evidence.BROKEN else proof
+        replace(proof, violation=words(number)) if proof.result in evidence.BROKEN else proof
         for number, proof in enumerate(checked)
     ]
 
@@ -164,12 +165,12 @@ def run_controls(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt
     with context.services.interrupts.armed():
         results = context.checks.end_controls(limit=None if controls_decide(context) else LONGEST_CONTROLS)
-    attempt = dataclasses.replace(attempt, controls=results)
+    attempt = replace(attempt, controls=results)
     subjects = passed_before(attempt.task, results)
     if not subjects or not controls_decide(context):
         return attempt
     failure = _failure(context, subjects)
-    return dataclasses.replace(attempt, failure=failure).ended(outcome.ERRORED, failure.message)
+    return replace(attempt, failure=failure).ended(outcome.ERRORED, failure.message)
 
 
 @contextlib.contextmanager
@@ -190,7 +191,7 @@ def with_controls(attempt: Attempt, checked: Sequence[Evidence]) -> list[Evidenc
     """Return the evidence with the results before the work."""
     results = attempt.controls
     return [
-        dataclasses.replace(e, control=results[e.command])
+        replace(e, control=results[e.command])
         if e.command is not None and e.command in results and not e.subject.startswith(("test ", "invariant "))
         else e
         for e in checked

@@ -7,8 +7,10 @@ the builder is used up.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.attempt import agent_client, build
 from idumb.app.core import questions
@@ -23,13 +25,11 @@ from idumb.domain.proof import evidence, gate_table, judgement
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.runs import spending
-from idumb.lazy_dataclass import dataclass
 
 HUMAN = "human"
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """A validator's answer and its evidence; `malformed` says why it cannot be used, "" if it can."""
 
     result: AgentResult
@@ -41,7 +41,7 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], nam
     """Ask the validator `name`; return its verdict as evidence, and its answer."""
     able = agent.capabilities(context.agents.get(name))
     request = build.make_request(context, attempt, agent.VALIDATOR, able, tuple(proofs))
-    request = dataclasses.replace(request, workspace=_place(context, attempt))
+    request = replace(request, workspace=_place(context, attempt))
     judged = _ask(context, attempt, name, request)
     if judged.malformed and STRICT not in (attempt.plan.mode, context.journal.state.mode):
         judged = _asked_again(context, attempt, name, request, judged)
@@ -53,7 +53,7 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], nam
         shown=_proving(attempt, judged.shown),
         malformed=judged.malformed,
     )
-    return dataclasses.replace(verdict, level=level), judged.result
+    return replace(verdict, level=level), judged.result
 
 
 def _place(context: RunContext, attempt: Attempt) -> str:
@@ -118,14 +118,14 @@ def _asked_again(context: RunContext, attempt: Attempt, name: str, request: Agen
     journal.write(agent_client.retried(journal, name, request, agent.MALFORMED, why, 1, 0))
     again = f"It cannot be used: {why}. Answer once more, in the form that is asked for above."
     correction = f"## Your last answer\n\n{again}"
-    request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{correction}\n", feedback=why)
+    request = replace(request, prompt=f"{request.prompt.rstrip()}\n\n{correction}\n", feedback=why)
     second = _ask(context, attempt, name, request)
-    result = dataclasses.replace(
+    result = replace(
         second.result,
         usage=spending.add_usage(first.result.usage, second.result.usage),
         seconds=first.result.seconds + second.result.seconds,
     )
-    return dataclasses.replace(second, result=result)
+    return replace(second, result=result)
 
 
 def _read(context: RunContext, attempt: Attempt, result: AgentResult, root: str) -> Answered:
@@ -153,7 +153,7 @@ def _within(root: str, shown: ValidatorEvidence) -> ValidatorEvidence:
     if shown.place is None:
         return shown
     file = shown.place.file.removeprefix(f"{root.rstrip('/')}/")
-    return dataclasses.replace(shown, place=Citation(file, shown.place.line))
+    return replace(shown, place=Citation(file, shown.place.line))
 
 
 def _proving(attempt: Attempt, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:

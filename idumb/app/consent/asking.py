@@ -6,12 +6,13 @@ covers exactly these, and only while they are still the present ones. A binding 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import asdict, replace
 
 from idumb.app.consent import needs, phase_grants
 from idumb.app.core import actions
@@ -21,7 +22,6 @@ from idumb.domain.action import CONSENT, Action, Choice, Decision
 from idumb.domain.errors import AdapterError, Refusal, Waiting
 from idumb.domain.grant import Change, Need, Part
 from idumb.domain.settings import Binding
-from idumb.lazy_dataclass import dataclass
 
 MARK = "consent."
 YES = "run"
@@ -29,8 +29,7 @@ OPTION, TERMINAL, DECIDE = "--approve", "terminal", "decide"
 """How something was agreed to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """What is asked, in words. `refused` is the message if nobody agrees."""
 
     what: str
@@ -55,7 +54,7 @@ def question(services: Services, need: Need, subject: Subject) -> Decision:
         "do not run it",
         "nothing happens",
     )
-    return dataclasses.replace(asked, subject=need.digest)
+    return replace(asked, subject=need.digest)
 
 
 def ask(services: Services, need: Need, missing: Sequence[Change], subject: Subject, approve: Collection[str]) -> None:
@@ -103,8 +102,7 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A question that waits. `phase` is "" if it is only about agents of roles. `command` continues afterwards."""
 
     question: Decision
@@ -129,7 +127,7 @@ def _kept(
         for earlier in all_kept(services):
             if earlier.subject == kept.subject:
                 services.consent.forget_question(earlier.question.id)
-        services.consent.keep_question(asked.id, dataclasses.asdict(kept) | {"question": asked.row()})
+        services.consent.keep_question(asked.id, {**asdict(kept), "question": asked.row(), "parts": to_builtins(parts)})
     except OSError:  # the state directory is not writable; the hint names the option that gives consent
         return refused
     later = Choice("later", "consent later", "nothing runs until then", Action.of("decide", asked.id, YES))

@@ -7,8 +7,10 @@ updated in place.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services
@@ -113,9 +115,9 @@ def of_role(services: Services, filled: ResolvedRole) -> Part:
         **filled.as_dict(),
         "arguments": list(argv[1:]),
         **named_files(services, [argv]),
-        "binding": dataclasses.asdict(binding) if binding is not None else None,
+        "binding": to_builtins(binding),
         "environment": list(settings.environment),
-        "limits": dataclasses.asdict(settings.limits),
+        "limits": asdict(settings.limits),
     }
     digests = {name: canonical_json.digest(value) for name, value in deciding.items()}
     return grants.part({"program": argv[0] if argv else None, **digests})

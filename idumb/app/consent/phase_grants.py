@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.app.consent import needs
 from idumb.app.core import actions
@@ -20,7 +21,6 @@ from idumb.domain.errors import Refusal
 from idumb.domain.grant import APPROVE, LIVE, Change, Grant, Need, Part, Parts
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import RunState
-from idumb.lazy_dataclass import dataclass
 
 
 def record(services: Services, place: str, parts: Parts, *, how: str, need: str = "") -> None:
@@ -142,8 +142,7 @@ class PhaseGrants:
         return Invalid(standing, words, {"evidence": [change.evidence for change in changes], **changed(changes)})
 
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
+class Invalid(Struct, frozen=True):
     """Why an approval is not valid; if it is void, `details` lists what changed."""
 
     standing: str
@@ -241,7 +240,7 @@ def import_signed(services: Services, contract: Contract, path: str) -> None:
         why = f"{path} is for another history: HEAD does not descend from {kept.base_commit}"
         raise refusal(contract, grants.VOID, why)
     agreed = PhaseGrants(services, contract)
-    kept = dataclasses.replace(kept, revoked=next((g.revoked for g in agreed.all if g.nonce == kept.nonce), None))
+    kept = replace(kept, revoked=next((g.revoked for g in agreed.all if g.nonce == kept.nonce), None))
     invalid = agreed.why_invalid(kept) if agreed.standing(kept) != LIVE else None
     if invalid is not None:
         raise refusal(contract, invalid.standing, invalid.words, **invalid.details)

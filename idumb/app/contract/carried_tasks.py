@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec.structs import asdict
 
 from idumb.app.core.journal import Journal
 from idumb.domain import contract as contracts
@@ -63,7 +63,7 @@ def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEv
                 reason=earlier.reason,
                 effect=earlier.effect,
                 **({"outputs": dict(earlier.outputs)} if earlier.outputs else {}),
-                checkpoint=dataclasses.asdict(earlier.checkpoint),
+                checkpoint=asdict(earlier.checkpoint),
             )
         )
     return carried_events

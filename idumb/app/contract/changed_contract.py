@@ -5,9 +5,11 @@ Every action that is offered can succeed now.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import actions, kept_runs, run_lookup
@@ -21,7 +23,6 @@ from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import DROPPED, EFFECT, RunState
-from idumb.lazy_dataclass import dataclass
 
 AMEND, FRESH = "amend", "start-fresh"
 
@@ -82,7 +83,7 @@ def amendment(services: Services, state: RunState, now: Contract) -> tuple[Choic
     choice = _amend_choice(state.phase)
     if state.mode != STRICT:
         return (choice,)
-    return (dataclasses.replace(choice, command=f"idumb approve {state.phase}; {choice.command}"),)
+    return (replace(choice, command=f"idumb approve {state.phase}; {choice.command}"),)
 
 
 def present_contract(services: Services, phase: str) -> Contract | None:
@@ -176,8 +177,7 @@ def _hint(state: RunState, offered: Sequence[Choice]) -> str:
     return f"idumb check-plan {phase} shows the errors; or revert it and run idumb resume {phase}"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesSinceLock:
+class ChangesSinceLock(Struct, frozen=True):
     """`contract` as it was locked, and `diff` to the present plans."""
 
     state: RunState

@@ -6,10 +6,12 @@ crash in between, the next writing command adopts the plan if it is as intended,
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.consent import phase_grants
 from idumb.app.core.journal import Journal
@@ -21,11 +23,9 @@ from idumb.domain.errors import Refusal
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState, chained
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class NextVersion:
+class NextVersion(Struct, frozen=True):
     """The next contract, with the bytes of its plans.
 
     `path` is the plan to write, with the bytes `before` to replace; None writes none. `answers` are decisions whose
@@ -51,7 +51,7 @@ def lock_next(services: Services, journal: Journal, next_version: NextVersion) -
     Refusal `amend.changed-meanwhile` if the plan changed meanwhile, `amend.link` if a link would be replaced.
     """
     if next_version.path is not None and services.plans.is_kept(next_version.path):
-        next_version = dataclasses.replace(next_version, path=None)  # only the run keeps the plan: no file is written
+        next_version = replace(next_version, path=None)  # only the run keeps the plan: no file is written
     if next_version.path is not None:
         require_file(services, next_version.path, journal.state.phase)
     require_bytes(next_version.contract, next_version.sources)
@@ -162,7 +162,7 @@ def predicted_state(state: RunState, contract_hash: str) -> RunState:
     payload = state.contract.amending
     if payload is None or not is_pending(state, contract_hash):
         return state
-    after = dataclasses.replace(state, tasks=dict(state.tasks), answers=dict(state.answers))
+    after = replace(state, tasks=dict(state.tasks), answers=dict(state.answers))
     at = (state.id, state.last_seq, state.changed_at)
     replay.apply(after, unrecorded_event("contract.amended", None, payload, *at))
     for task in payload["reset"]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, field
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from idumb.app.core.services import Services
 from idumb.app.ports import Agent, Agents
@@ -17,11 +19,9 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.intake import check_commands
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Binding, Settings
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class EnvelopeSet:
+class EnvelopeSet(Struct):
     """Envelopes by the key of their builder and validator; `sources` maps each hash to its text."""
 
     envelopes: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
@@ -25,7 +27,6 @@ from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Deadline, OutOfTimeError
 from idumb.domain.runs.run import CLOSED, RunState
 from idumb.domain.settings import Settings
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.markdown.plan_files import PlanningFolder
@@ -37,8 +38,7 @@ _UNPROVEN = "criterion.unproven"
 """The format reports this for invalid plans; for valid plans the checks report it, depending on the mode."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """`contract` is None if a finding of the format or the graph is an error.
 
     `parsed` are the plans with their paths, `sources` their bytes. `links` and `repositories` are those of a `Case`.

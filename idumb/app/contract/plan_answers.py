@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.consent import needs
 from idumb.app.consent.phase_grants import PhaseGrants
@@ -81,7 +82,7 @@ def _append_to_plan(
     version = NextVersion(
         loaded.contract, sources, notes, by, path=path, before=dict(before)[path], changes_tasks=False
     )
-    contract_versions.lock_next(services, journal, dataclasses.replace(version, answers=answers, consents=consents))
+    contract_versions.lock_next(services, journal, replace(version, answers=answers, consents=consents))
     return loaded.contract
 
 
@@ -121,7 +122,7 @@ def _carried(services: Services, agreed: Grant, new: Contract, by: str) -> Grant
         PLANS: grants.part({p.path: p.sha256 for p in new.plans}),
         **needs.of_irreversible(new, agreed.accepted),
     }
-    return dataclasses.replace(
+    return replace(
         agreed,
         parts={name: of_contract.get(name, each) for name, each in agreed.parts.items()},
         at=services.clock.now(),

@@ -5,10 +5,11 @@ A changed contract stops the run. A changed environment stops a strict run; a gu
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import asdict
 
 from idumb.app.consent import irreversible, phase_grants
 from idumb.app.contract import envelopes
@@ -199,12 +200,12 @@ def _require_environment(context: RunContext, attempt: Attempt) -> None:
     locked, state = context.locked, context.journal.state
     current = envelopes.present(context.services, context.agents, context.contract)
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
-    new = tuple(c for c in changes if canonical_json.digest(dataclasses.asdict(c)) not in locked.reported)
+    new = tuple(c for c in changes if canonical_json.digest(asdict(c)) not in locked.reported)
     if not new:
         return
     if STRICT in (attempt.plan.mode, state.mode):
         raise _environment_refusal(state, new)
-    locked.reported.update(canonical_json.digest(dataclasses.asdict(c)) for c in new)
+    locked.reported.update(canonical_json.digest(asdict(c)) for c in new)
     taken = {
         key: envelope.seal(state.contract.envelopes[key], **{part: parts[part] for part in _LIVE})
         for key, parts in current.envelopes.items()
@@ -226,7 +227,7 @@ def _record_changes(
     kept = {digest: text for digest, text in current.sources.items() if digest in values}
     context.journal.write(
         context.journal.event(
-            "envelope.changed", changes=[dataclasses.asdict(c) for c in changes], envelopes=dict(taken), sources=kept
+            "envelope.changed", changes=[asdict(c) for c in changes], envelopes=dict(taken), sources=kept
         )
     )
     for part in envelope.changed_agents(changes):
@@ -282,7 +283,7 @@ def _environment_refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
             [f"{c.binding}: {_describe(c.part)} was {_short(c.was)}, is {_short(c.now)}" for c in changes],
             offered,
             parts=list(parts),
-            changes=[dataclasses.asdict(c) for c in changes],
+            changes=[asdict(c) for c in changes],
         ),
     )
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.app.core import schedule
 from idumb.app.core.questions import EXHAUSTED
@@ -17,7 +19,6 @@ from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import IRREVERSIBLE, STRICT
 from idumb.domain.proof import verification
 from idumb.domain.runs.run import COMPLETED, DROPPED, PAUSED, RunState
-from idumb.lazy_dataclass import dataclass
 
 UNPLANNED, INVALID, READY, CHANGED, ELSEWHERE = "not planned", "invalid", "ready", "changed", "recorded"
 """The states of a phase without a run of its present contract; with a run, its state is that of the run."""
@@ -26,8 +27,7 @@ NEXT = Action("next")
 DECISIONS = Action("decisions")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(Struct, frozen=True, kw_only=True):
     """What the next steps of a phase depend on.
 
     - `standing`: one of the states above, or of its run. `run`: that of the present contract.

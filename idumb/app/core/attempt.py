@@ -6,12 +6,12 @@ waiting for an answer, or about to be committed. It loads as an equal value.
 
 from __future__ import annotations
 
-import dataclasses
-import typing
 from collections.abc import Mapping
-from dataclasses import field, replace
 from functools import cache
 from typing import Any, Self
+
+from msgspec import Struct, convert, field, to_builtins
+from msgspec.structs import FieldInfo, fields, replace
 
 from idumb.app.ports import Head, RepositoryState, Snapshot
 from idumb.domain.action import Answer, Decision
@@ -29,8 +29,7 @@ MOST_REPLY = 64 * 1024
 """Characters of an agent's reply that are saved: its end, where its answer is. The transcript has all of it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)  # noqa: TID251 - `started` is not compared
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True):
     """An attempt at a stage of STAGES. What later stages find is empty until then.
 
     An `outcome` other than None means that the attempt has ended: the stages that would continue it are skipped.
@@ -81,7 +80,7 @@ class Attempt:
     stage: str = BEGUN
     base: str
     feedback: str
-    started: float = field(compare=False)
+    started: float
     builder: str
     validator: str | None
     ref: str
@@ -161,30 +160,24 @@ class Attempt:
 
     def saved(self, now: float) -> dict[str, Any]:
         """Return the record as JSON, without what is empty, for `loaded`. `now` is in monotonic seconds."""
-        import msgspec
-
-        empty = Attempt.__dataclass_fields__
-        row = {name: value for name in _types() if (value := getattr(self, name)) != empty[name].default}
+        row = {each.name: value for each in _saved() if (value := getattr(self, each.name)) != each.default}
         row["before"] = RepositoryState(self.before.head, self.before.guarded)
         for name in ("result", "verdict_of_validator"):
             answer = getattr(self, name)
             if answer is not None:
                 row[name] = replace(answer, reply=answer.reply[-MOST_REPLY:])
         del row["started"]
-        plain: dict[str, Any] = msgspec.to_builtins(row)
+        plain: dict[str, Any] = to_builtins(row)
         return {**plain, "seconds": round(now - self.started, 3)}
 
 
 def loaded(row: Mapping[str, Any], task: Task, plan: Plan, now: float) -> Attempt:
     """Return the attempt that was saved, with the task and plan of its contract. `now` is in monotonic seconds."""
-    import msgspec
-
-    values = {name: msgspec.convert(row[name], kind) for name, kind in _types().items() if name in row}
+    values = {each.name: convert(row[each.name], each.type) for each in _saved() if each.name in row}
     return Attempt(task=task, plan=plan, started=now - row["seconds"], **values)
 
 
 @cache
-def _types() -> dict[str, Any]:
-    """Return the types of the fields, without those that the contract has."""
-    hints = typing.get_type_hints(Attempt)
-    return {one.name: hints[one.name] for one in dataclasses.fields(Attempt) if one.name not in ("task", "plan")}
+def _saved() -> tuple[FieldInfo, ...]:
+    """Return the fields without those that the contract has."""
+    return tuple(each for each in fields(Attempt) if each.name not in ("task", "plan"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
+
+from msgspec.structs import asdict
 
 from idumb.app.core.services import EventLog
 from idumb.app.ports import Asker, Reporter
@@ -43,7 +44,7 @@ class Journal:
         return self.event("decision.asked", task, attempt, **question.row(), **more)
 
     def answer_event(self, answer: Answer, task: str | None = None, attempt: int | None = None, /) -> NewEvent:
-        return self.event("decision.answered", task, attempt, **dataclasses.asdict(answer))
+        return self.event("decision.answered", task, attempt, **asdict(answer))
 
     def answer(self, decision: str) -> Answer | None:
         """Return the answer to a question that the log has."""

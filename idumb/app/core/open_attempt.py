@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec import Struct
+
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
@@ -13,7 +15,6 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.run import RunState, TaskState
 from idumb.domain.settings import Settings
-from idumb.lazy_dataclass import dataclass
 
 KIND = "attempt.opened"
 
@@ -24,8 +25,7 @@ _ENDS = ("attempt.started", "attempt.finished", "attempt.interrupted", "task.")
 """The beginnings of the kinds of events that end it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAttempt:
+class OpenAttempt(Struct, frozen=True):
     """`since` is UTC, ISO 8601; `by` is the user who started it."""
 
     run: str

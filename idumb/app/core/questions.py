@@ -7,8 +7,9 @@ from the choice that was recorded. Nothing is read out of an id.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from idumb.domain import outcome, wording
 from idumb.domain.action import (

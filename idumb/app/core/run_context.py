@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import field
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.app.core.attempt import Attempt, loaded
 from idumb.app.core.journal import Journal
@@ -15,7 +16,6 @@ from idumb.app.ports import Agents
 from idumb.domain import contract, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Plan, Task
-from idumb.lazy_dataclass import dataclass
 
 SAVING = frozenset({"attempt.opened", "attempt.finished", "checkpoint.intended"})
 """Kinds of events that hold the whole attempt, from where it can continue."""
@@ -23,8 +23,7 @@ INTERRUPTED_NAME = "interrupted"
 """The last part of the ref that keeps what an attempt left which did not end."""
 
 
-@dataclass(slots=True)
-class Locked:
+class Locked(Struct):
     """What `run_lock` last found: `mark` identifies the files, programs and approvals that it compared.
 
     The approval expires at `until` and binds `bound_files`. `programs` are those that attempts start. `reported`
@@ -38,8 +37,7 @@ class Locked:
     reported: set[str] = field(default_factory=set)
 
 
-@dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
-class RunContext:
+class RunContext(Struct, frozen=True, dict=True):
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
     `workspace`: where its programs work. `notes`: what a part of an attempt remembers until the next one, by its name.
@@ -97,7 +95,7 @@ class RunContext:
             return self
         here = self.services.here
         agents, checks = self.services.open_agents(here, self.run), self.services.open_checks(here, self.run)
-        return dataclasses.replace(self, workspace=here, agents=agents, checks=checks)
+        return replace(self, workspace=here, agents=agents, checks=checks)
 
     def saved(self, task: Task) -> Attempt:
         """Return the last attempt at a task that was saved. KeyError if there is none."""

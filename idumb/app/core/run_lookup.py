@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.app.core import actions
 from idumb.app.core.services import Services
 from idumb.domain import outcome, paths
@@ -17,7 +19,6 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState, TaskState
 from idumb.domain.settings import COMMIT_TASK
-from idumb.lazy_dataclass import dataclass
 
 
 def why_stopped(services: Services, interrupted: Interrupted) -> str:
@@ -137,8 +138,7 @@ FILES = "worktree"
 """The path of the files in a hidden checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where work is: a commit. Else `paths` of the hidden checkpoint `snapshot`, on the commit `head`."""
 
     commit: str | None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct, field
 
 from idumb.domain import errors
 from idumb.domain.action import Action
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -27,8 +27,7 @@ Checks: TypeAlias = "ShellChecks"
 EventLog: TypeAlias = "SqliteEventLog"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """`failure` (code, message, hint) is set if the command worked and its answer is no; `details` belong to it.
 
     `data` is JSON-serialisable but for the actions in it, of which an answer has the commands and the tools.

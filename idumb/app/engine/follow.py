@@ -6,6 +6,8 @@ it looks at what the log has, so it does not matter how the task came there.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from idumb.app.attempt import budget
 from idumb.app.core import questions, schedule
 from idumb.domain import agent, failures, outcome, wording
@@ -13,14 +15,12 @@ from idumb.domain.action import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP,
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.runs.run import ANSWERED, EFFECT, ELSEWHERE, RunState, TaskState
 from idumb.domain.settings import Settings
-from idumb.lazy_dataclass import dataclass
 
 INTERRUPT, ASK, EXPIRE, HALT, DONE = "interrupt", "ask", "expire", "halt", "done"
 """The moves that no choice of a person has, beside those of `domain/action.py`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """What happens next with a task.
 
     - START: a new attempt. FINISH: deliver and commit what was announced. JUDGE: continue the attempt that was saved,
@@ -41,8 +41,7 @@ class Move:
     keeps_attempts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What decides beside the record of the task.
 
     - `decided`: whether an option says what happens with undeclared changes, so that nobody is asked.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from idumb.app.attempt import budget, entry, handoff_writer
 from idumb.app.core import questions, run_lookup
@@ -19,11 +20,9 @@ from idumb.domain.errors import WorkFailed
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import TaskState
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How the loop ended: `kind` is done, halted, paused, waiting, editor or commit-refused; `words` say why.
 
     `editor`: the task's builder drives idumb itself, and it is its turn. `fields` are added to the event: `by`

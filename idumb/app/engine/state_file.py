@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.attempt import projections
 from idumb.app.core import run_lookup
@@ -104,7 +105,7 @@ def write(services: Services, journal: Journal, old_files: Sequence[tuple[OldFil
         "files": files,
         "worktree": services.worktree,
     }
-    journal.write(dataclasses.replace(journal.event(state_file.IMPORTED, **report), run=None))
+    journal.write(replace(journal.event(state_file.IMPORTED, **report), run=None))
     return report
 
 

@@ -6,7 +6,7 @@ interrupted attempt left is kept, and the next attempt starts from its base.
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec.structs import replace
 
 from idumb.app.attempt import attempt_events, measure, pipeline, record
 from idumb.app.core import questions, run_lookup
@@ -36,7 +36,7 @@ def interrupt(context: RunContext, task: Task) -> None:
 def expire(context: RunContext, task: Task) -> None:
     """Fail an attempt whose question nobody answered in time."""
     saved = context.saved(task)
-    attempt = dataclasses.replace(saved, verdict=outcome.FAIL).ended(outcome.TIMED_OUT, questions.UNANSWERED)
+    attempt = replace(saved, verdict=outcome.FAIL).ended(outcome.TIMED_OUT, questions.UNANSWERED)
     record.record_checkpoint(context, attempt, saved)
 
 
@@ -58,7 +58,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         saved = _as_it_is_now(context, saved)
     subjects = {e.subject for e in judged}
     kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
-    attempt = dataclasses.replace(
+    attempt = replace(
         saved,
         evidence=(*kept, *judged),
         answers=(*saved.answers, *answers),
@@ -67,7 +67,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         verdict=None,
     )
     if rejected:
-        attempt = dataclasses.replace(attempt, verdict=outcome.FAIL)
+        attempt = replace(attempt, verdict=outcome.FAIL)
         attempt = attempt.ended(outcome.FAILED, "; ".join(f"{e.text}: {e.output}" for e in rejected))
     if saved.deviation:
         if any(answer.choice == settings.KEEP for answer in answers):
@@ -98,9 +98,7 @@ def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
     Otherwise the checks would be blamed for those changes.
     """
     present = context.work.scan(attempt.literal_paths)
-    return dataclasses.replace(
-        attempt, candidate=context.work.overlay(present, attempt.candidate, attempt.ledger.changed)
-    )
+    return replace(attempt, candidate=context.work.overlay(present, attempt.candidate, attempt.ledger.changed))
 
 
 def finish(context: RunContext, task: Task) -> Attempt | None:
@@ -128,17 +126,17 @@ def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
     delivery.take_back(context, attempt)
     if context.services.history.head().commit == attempt.judged_on:
         return record.complete(context, attempt)
-    return pipeline.judge_again(context, attempt, dataclasses.replace(attempt, outcome=None, reason=""))
+    return pipeline.judge_again(context, attempt, replace(attempt, outcome=None, reason=""))
 
 
 def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ...]) -> Attempt:
     """Deliver over or beside the user's uncommitted changes, as he answered; without an answer, he is asked."""
     answer = context.journal.answer(delivery.question(attempt).id)
     if answer is None:
-        return dataclasses.replace(attempt, conflicts=others, commit_refused=wording.listed(others))
+        return replace(attempt, conflicts=others, commit_refused=wording.listed(others))
     if answer.choice == questions.MINE:
         again = delivery.with_version_of_user(context, attempt, others)
-        return pipeline.prove(context, attempt, dataclasses.replace(again, outcome=None, reason=""))
+        return pipeline.prove(context, attempt, replace(again, outcome=None, reason=""))
     if answer.choice == questions.TASKS:
         return _commit_again(context, delivery.over_version_of_user(context, attempt, others))
     task, resume = attempt.task.id, f"idumb resume {context.contract.phase}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from msgspec import Struct
+
 from idumb.app.consent import phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.core import run_lookup
@@ -20,11 +22,9 @@ from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import EFFECT, RunState, TaskState
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(Struct, frozen=True):
     """What a rollback does about effects outside the files. `commands` are (task, its commands), in order."""
 
     past: tuple[str, ...] = ()

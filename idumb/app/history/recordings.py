@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services, Trees
 from idumb.app.ports import Conflict
@@ -14,7 +16,6 @@ from idumb.domain.agent import AgentResult, RecordedAttempt
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import INTERRUPTED
-from idumb.lazy_dataclass import dataclass
 
 _JUDGED = {
     evidence.PASSED: outcome.COMPLETED,
@@ -26,8 +27,7 @@ _JUDGED = {
 _NOTHING_USED = agent.Usage(0, 0, 0.0)
 
 
-@dataclass(slots=True)
-class _Attempt:
+class _Attempt(Struct):
     """What the events say about one attempt."""
 
     base: str

@@ -9,6 +9,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions
@@ -28,14 +30,12 @@ from idumb.domain.runs import replay
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
-from idumb.lazy_dataclass import dataclass
 
 ROLLBACK = "rollback"
 UNDO = "undo"
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(Struct, frozen=True):
     """How a restore is recorded: `command` is rollback or undo; `fields` is added to its last event.
 
     `then` are events that are recorded together with the last one, whichever command finishes the restore.
@@ -48,8 +48,7 @@ class Intent:
     then: tuple[NewEvent, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreResult:
+class RestoreResult(Struct, frozen=True):
     """`kept` is the ref of the state before. `not_restored` are the paths that the user changed since."""
 
     commit: str | None
@@ -57,8 +56,7 @@ class RestoreResult:
     not_restored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+class Confirmation(Struct, frozen=True):
     """How the user confirms. With `yes` there is no question; `command` confirms without one.
 
     `operation` is the one that an undo reverts. `facts` are shown too.

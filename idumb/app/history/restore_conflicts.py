@@ -6,12 +6,13 @@ import posixpath
 import shlex
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from idumb.app.core.services import Services, from_top, kept_at
 from idumb.app.ports import Conflict, Snapshot
 from idumb.domain import paths
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import Entry
-from idumb.lazy_dataclass import dataclass
 
 _STAGED = "has other staged content"
 _CHANGED_AND_STAGED = "was changed and staged"
@@ -19,8 +20,7 @@ _PATTERN = frozenset("*?[\\")
 _PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """What to restore: each of `paths` becomes as in the tree `target` if it is now as in the tree `expected`.
 
     `committed` is the tree of what the commit has, if uncommitted work comes back on top of it.

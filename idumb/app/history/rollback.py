@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import kept_runs, run_lookup
@@ -96,7 +97,7 @@ def carry_out(
     effects = compensation.effects(services, state, contract, undone, past)
     target = _target(services, undone, words)
     past_and_compensated = {"past": list(effects.past), "compensated": list(effects.compensated)}
-    intent = dataclasses.replace(intent, fields={**intent.fields, **past_and_compensated})
+    intent = replace(intent, fields={**intent.fields, **past_and_compensated})
     data = {"to": to, **past_and_compensated, "next": [Action("undo"), Action.of("resume", state.phase)]}
     return restore_and_report(services, journal, contract, target, intent, word, effects, data)
 
@@ -115,7 +116,7 @@ def restore_and_report(
 
     `data` is added to the answer of the command.
     """
-    restore.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
+    restore.confirm(services, target, replace(word, facts=(*word.facts, *effects.facts)))
     before = restore.keep_present(services, journal, target)
     compensation.run(services, journal, contract, effects)
     done = restore.restore_paths(services, journal, contract, target, before, intent)

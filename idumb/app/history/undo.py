@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup
@@ -213,7 +214,7 @@ def _undo_run(
     intent = Intent(restore.ROLLBACK, f"Undo: {description}", f"Idumb-Rollback: {to}", fields)
     result = rollback.carry_out(services, journal, contract, intent, f"undo of {description}", word)
     data = {**result.data, "what": description, "undone": event.operation, "next": [Action("next"), Action("undo")]}
-    return dataclasses.replace(result, data=data)
+    return replace(result, data=data)
 
 
 def _undoable(services: Services) -> Iterator[tuple[int, RunState, Event | None]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
@@ -21,7 +23,6 @@ from idumb.domain.finding import errors as only_errors
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import Plan
 from idumb.domain.proof import ledger, verification
-from idumb.lazy_dataclass import dataclass
 
 _BACKUP_FOLDER = "drafts"
 
@@ -29,8 +30,7 @@ _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
 _OF_TASK = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """`text` is what would be written to `path`; `findings` are those of this plan and of the phase with it."""
 
     path: str

@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Result, Services, again
 from idumb.app.planning import draft_plan, phase_context
@@ -24,13 +26,11 @@ from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.plans.source_tasks import SourcePlan
-from idumb.lazy_dataclass import dataclass
 
 _MARK = b"\nx-source:"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Flags of `import`. `path` is relative to the repository, or absolute outside of it."""
 
     path: str
@@ -40,8 +40,7 @@ class Request:
     yes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """A plan that was imported, with its present text, and the tool, path and tag of its source."""
 
     plan: Plan

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
@@ -27,7 +29,6 @@ from idumb.domain.grant import LIVE
 from idumb.domain.plans import new_task
 from idumb.domain.plans.new_task import NewTask, Placed
 from idumb.domain.plans.plan import Plan
-from idumb.lazy_dataclass import dataclass
 
 Read = Callable[[str, str, str], str | None]
 """Ask for a line: the question, the reason, and what an empty line means. None if nobody answers."""
@@ -44,8 +45,7 @@ _HUMAN = "human"
 _EXAMPLE = ("--task", "TITLE", "create PATH", "COMMAND")
 
 
-@dataclass(frozen=True, slots=True)
-class NewPlan:
+class NewPlan(Struct, frozen=True):
     """Flags of `plan new`. `builder` None is the configuration's, or a person if it has none."""
 
     phase: str
@@ -126,8 +126,7 @@ def _asked(request: NewPlan, where: PhaseLocation, read: Read) -> NewPlan:
     return request if request.tasks else replace(request, tasks=_asked_tasks(read, request.template))
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(Struct, frozen=True):
     """Flags of `plan add-task`. `plan` is the id of the plan, by default the last one of the phase.
 
     `depends_on` None means the last task of the plan. `requirement` None means the only one of the plan, if there is

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
@@ -15,7 +17,6 @@ from idumb.domain.action import Action
 from idumb.domain.errors import InputError
 from idumb.domain.phase_documents import Question
 from idumb.domain.plans import phase_ids
-from idumb.lazy_dataclass import dataclass
 
 _PROJECT = ".planning/PROJECT.md"
 ROADMAP = ".planning/ROADMAP.md"
@@ -28,8 +29,7 @@ OWN = "written by hand"
 """States of research: none, made from other context, made from this context, or not made by idumb."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseLocation:
+class PhaseLocation(Struct, frozen=True):
     """A phase as folder or roadmap spell it: its folder, which may not exist, and its title in the roadmap."""
 
     phase: str
@@ -41,8 +41,7 @@ class PhaseLocation:
         return f"{self.folder}/{self.folder.rsplit('/', 1)[-1]}-{kind}.md"
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseContext:
+class PhaseContext(Struct, frozen=True):
     """The texts of the files, "" for a missing one. `context` omits open questions."""
 
     location: PhaseLocation

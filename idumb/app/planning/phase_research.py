@@ -7,8 +7,9 @@ context file of the phase.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app import role_calls
 from idumb.app.consent import needs

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app import role_calls
 from idumb.app.consent import needs
@@ -22,13 +24,11 @@ from idumb.domain import agent, replies, wording
 from idumb.domain.action import Action
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import EXIT_FAILED, EXIT_WAITING, Refusal
-from idumb.lazy_dataclass import dataclass
 
 _CLOSED = "passed"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Flags of `plan-phase`. `template` is a first plan to fill in; `offered` is a finished plan to take.
 
     `gaps` plans what the phase's verification found open. `ask` shows the planner's prompt. Without `research`,

@@ -5,7 +5,6 @@ They belong to no run. Only the newest question about a plan counts, until the p
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -83,7 +82,7 @@ def record(
 
 def open_questions(services: Services) -> list[dict[str, Any]]:
     """Return the open questions of this working tree, the oldest first."""
-    names = [field.name for field in dataclasses.fields(Decision)]
+    names = Decision.__struct_fields__
     return [
         {**{name: event.payload[name] for name in names if name in event.payload}, "phase": event.payload["phase"]}
         for event, answer in _newest(services)

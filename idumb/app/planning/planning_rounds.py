@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.app import role_calls
 from idumb.app.contract import loading
@@ -20,7 +21,6 @@ from idumb.domain import agent, outcome, replies, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import InputError
 from idumb.domain.proof import gate_table
-from idumb.lazy_dataclass import dataclass
 
 ROUNDS = 3
 
@@ -42,8 +42,7 @@ VERDICT: Mapping[str, Any] = {
 _VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(Struct, frozen=True):
     """What to plan: the context of the phase, the id and path of the plan, and the gaps to close."""
 
     context: PhaseContext
@@ -56,8 +55,7 @@ class Goal:
         return f"phase-{self.context.location.phase}"
 
 
-@dataclass(slots=True)
-class Round:
+class Round(Struct):
     """The state after a round: the last draft, and the objections to it. `failed` is a call that gave no reply.
 
     `kept` is the path of a copy of the draft, so that it survives if the command is stopped in the next round.

@@ -5,10 +5,11 @@ Spans of agent calls follow the conventions for GenAI.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+from msgspec.structs import asdict
 
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup, schedule
@@ -98,7 +99,7 @@ def _tasks(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
 
 
 def _sums(spent: Spent) -> dict[str, Any]:
-    row = dataclasses.asdict(spent)
+    row = asdict(spent)
     return {**row, "seconds": round(spent.seconds, 3)}
 
 
@@ -140,7 +141,7 @@ def trace(services: Services, name: str, run: str | None) -> Result:
     about = (event for event in events if event.task == task or event.kind == "run.resumed")
     for stage in stages.of_run(about):
         took = stages.seconds(stage.start, stage.end or now)
-        rows.append({**dataclasses.asdict(stage), "seconds": took, "is_open": not stage.end})
+        rows.append({**asdict(stage), "seconds": took, "is_open": not stage.end})
     announced = {e.attempt: e.at for e in events if e.task == task and e.kind == "attempt.started"}
     waited = sum(row["seconds"] for row in rows if row["name"] == stages.WAITED)
     worked = sum(row["seconds"] for row in rows if row["name"] in (stages.BUILT, stages.JUDGED, stages.DELIVERED))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from msgspec.structs import asdict
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Result, Services
@@ -231,6 +232,6 @@ def _spent(row: Mapping[str, Any]) -> Spent:
 
 
 def _sum_row(spent: Spent) -> dict[str, Any]:
-    row = dataclasses.asdict(spent)
+    row = asdict(spent)
     row["calls"] = row.pop("attempts")
     return {**row, "seconds": round(spent.seconds, 3)}

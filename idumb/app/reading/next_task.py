@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from idumb.app.attempt import build, entry
 from idumb.app.contract import loading
@@ -132,9 +132,9 @@ def in_run(services: Services, contract: Contract, state: RunState | None, task_
             for c in task.acceptance
         ],
         "verify": list(task.verify),
-        "tests": [dataclasses.asdict(test) for test in task.tests],
-        "preconditions": [dataclasses.asdict(c) for c in task.preconditions],
-        "postconditions": [dataclasses.asdict(c) for c in task.postconditions],
+        "tests": [asdict(test) for test in task.tests],
+        "preconditions": [asdict(c) for c in task.preconditions],
+        "postconditions": [asdict(c) for c in task.postconditions],
         "invariants": [{"id": i.id, "text": i.text, "check": i.check} for i in plan.invariants_of(task)],
         "files": [{"verb": c.verb, "path": c.path, "target": c.target} for c in task.files or ()],
         "allowed": list(ledger.written_paths(task.files)),
@@ -142,7 +142,7 @@ def in_run(services: Services, contract: Contract, state: RunState | None, task_
         "non_goals": [
             {"id": g.id, "text": g.text, "paths": list(g.paths), "symbols": list(g.symbols)} for g in plan.non_goals
         ],
-        "limits": None if limits is None else dataclasses.asdict(limits),
+        "limits": None if limits is None else asdict(limits),
         "estimate": task.estimate_seconds,
         "timeout": task.timeout,
         "references": task.references,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.app.attempt import projections
 from idumb.app.contract import loading
@@ -20,11 +21,9 @@ from idumb.domain.plans.plan import CHECK, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """When an attempt worked, as UTC times. `end` is "" if it still works or was killed."""
 
     task: str
@@ -34,8 +33,7 @@ class Span:
     end: str
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """Something that a person or idumb did to the whole run. `kind` is event, decision or amendment."""
 
     at: str
@@ -46,8 +44,7 @@ class Moment:
     task: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """A task with what was done. `proofs` has a row for each criterion: text, proof, and the last result or "".
 
     `attempts` are rows as of `idumb show`. `change` is as of `idumb show --diff`; None without one that is kept.
@@ -66,8 +63,7 @@ class Card:
     transcripts: Mapping[int, Mapping[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A run. `unproven` are pairs of a subject and why nothing proves it; `agreed` says who consented to the run."""
 
     contract: Contract

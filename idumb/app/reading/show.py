@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import shlex
 from collections.abc import Collection
 from typing import Any
+
+from msgspec import Struct
 
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup, schedule
@@ -30,7 +31,7 @@ def show(services: Services, task: str) -> Result:
     """Return a task as the plan declares it, with its attempts and evidence from the newest run."""
     contract, state, task_id = _find(services, task)
     declared = contract.tasks[task_id]
-    names = (field.name for field in dataclasses.fields(declared))
+    names = declared.__struct_fields__
     data: dict[str, Any] = {
         "id": task_id,
         "phase": contract.phase,
@@ -62,8 +63,8 @@ def show(services: Services, task: str) -> Result:
 
 
 def _value(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _value(getattr(value, f.name)) for f in dataclasses.fields(value) if f.name != "span"}
+    if isinstance(value, Struct):
+        return {name: _value(getattr(value, name)) for name in value.__struct_fields__ if name != "span"}
     if isinstance(value, tuple):
         return [_value(v) for v in value]
     return dict(value) if hasattr(value, "items") else value

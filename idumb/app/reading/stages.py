@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.domain import agent
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
-from idumb.lazy_dataclass import dataclass
 
 BUILT, JUDGED, WAITED, DELIVERED = "built", "judged", "waited", "delivered"
 ROLES = {agent.BUILDER: BUILT, agent.VALIDATOR: "validated"}
 """The stages in which an agent is called; a call of another role is a stage with the name of the role."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """`start` and `end` are UTC times; `end` is "" while it lasts. A call of the whole phase has no task.
 
     `facts`: `outcome` and `reason`; of an agent's call also its `role`, `binding`, `adapter`, `model` and usage; of a

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.contract.loading import Loaded
@@ -74,7 +75,7 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
 def with_next(services: Services, result: Result) -> Result:
     """Return the result about a verified contract with the next command, which may belong to another phase."""
     _, following = _view(services)
-    return dataclasses.replace(result, data={**result.data, "next": [] if following is None else [following]})
+    return replace(result, data={**result.data, "next": [] if following is None else [following]})
 
 
 def lists_consent(view: Mapping[str, Any]) -> bool:
@@ -255,17 +256,17 @@ def _planned(
 def _situation(row: Mapping[str, Any], situation: Situation, state: RunState | None) -> Situation:
     """Return the situation with what the row says of it. `state` is the newest run, perhaps of an earlier contract."""
     if row["problems"]:
-        return dataclasses.replace(situation, standing=actions.INVALID, run=None, why=row["problems"][0])
+        return replace(situation, standing=actions.INVALID, run=None, why=row["problems"][0])
     if row["open"] is not None:
-        return dataclasses.replace(situation, opened=row["open"]["task"], why=row["open"]["words"])
+        return replace(situation, opened=row["open"]["task"], why=row["open"]["words"])
     if row["changed_since_run"] and state is not None:
         words = f"continues with the changed {row['changed_part']}, at"
         first = actions.finishing(state) or _revert_changed(situation.contract, state)
-        return dataclasses.replace(situation, standing=actions.CHANGED, restoring=first, why=words)
+        return replace(situation, standing=actions.CHANGED, restoring=first, why=words)
     if row["elsewhere"]:
         words = f"work was done elsewhere, according to {row['elsewhere']['by']}; this log has none"
-        return dataclasses.replace(situation, standing=actions.ELSEWHERE, why=words)
-    return dataclasses.replace(situation, rewritten=row["rewritten"], why=row["reason"])
+        return replace(situation, standing=actions.ELSEWHERE, why=words)
+    return replace(situation, rewritten=row["rewritten"], why=row["reason"])
 
 
 def _revert_changed(contract: Contract | None, state: RunState) -> Action | None:
@@ -386,7 +387,7 @@ def _next(
         return actions.DECISIONS, f"a question needs an answer: {questions[0]['what']}", None
     if first is not None and situation is not None:
         asked = tuple(question["subject"] for question in first["decisions"])
-        step = actions.available(dataclasses.replace(situation, asked=asked))[0]
+        step = actions.available(replace(situation, asked=asked))[0]
         return step, step.consequence, first["phase"]
     if not found:
         return None, "no phase is planned; write .planning/phases/1/01-PLAN.md", None

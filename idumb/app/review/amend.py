@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
@@ -26,13 +28,11 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import STRICT, FileClaim, Plan
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
-from idumb.lazy_dataclass import dataclass
 
 _VERBS = {ledger.CREATED: "create", ledger.MODIFIED: "modify", ledger.DELETED: "delete"}
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """A plan that idumb wrote anew, such as one whose source changed: its path, its present bytes and the new ones."""
 
     path: str
@@ -40,8 +40,7 @@ class Rewrite:
     after: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Flags of `amend`. `deviations` are (task, path); `plan` is the plan id for changes that name no task.
 
     `agreed` is the contract hash that you agree to without a question; `yes` agrees to any outcome.

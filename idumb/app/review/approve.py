@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import loading, plan_checks
@@ -22,13 +24,11 @@ from idumb.domain.intake.self_check import Answer as Question
 from idumb.domain.plans import phase_ids, run_files
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import CLOSED
-from idumb.lazy_dataclass import dataclass
 
 _ALL_PATHS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Flags of `approve`. `accept` are ids of irreversible tasks, `sign` a key file, `file` the path for a copy.
 
     `expires` is a time. `answers` are answers to open questions of the self-check: `design=yes` or `design=no`.
@@ -70,7 +70,7 @@ def approve(services: Services, request: Request) -> Result:
         _confirm(services, contract, approval, covered)
     if request.sign is not None:
         signature = services.signatures.sign(approval.canonical(), request.sign, interactive=services.asker.interactive)
-        approval = dataclasses.replace(approval, signature=signature)
+        approval = replace(approval, signature=signature)
     copy = services.consent.export(approval, request.file) if request.file else None
     _revoke(services, outdated, request.who)
     services.consent.record(approval)
@@ -95,7 +95,7 @@ def _approval(services: Services, contract: Contract, request: Request, answered
     base = needs.present_base(services, contract.phase) if request.pin_base else None
     parts = needs.of_approval(services, contract, base=base) | needs.of_irreversible(contract, request.accept)
     approval = phase_grants.new(services, contract.phase, parts, how=APPROVE, need=contract.hash, by=request.who)
-    return dataclasses.replace(
+    return replace(
         approval,
         expires=request.expires,
         base_commit=services.history.head().commit,
@@ -116,7 +116,7 @@ def _as_json(contract: Contract, approval: Grant) -> dict[str, Any]:
         "by": approval.by,
         "mode": contract.mode,
         "nonce": approval.nonce,
-        "bound": {name: dataclasses.asdict(each) for name, each in approval.parts.items()},
+        "bound": {name: asdict(each) for name, each in approval.parts.items()},
         "base_commit": approval.base_commit,
         "expires": approval.expires,
         "accepted": list(approval.accepted),
@@ -199,7 +199,7 @@ def _command(contract: Contract, approval: Grant, more: Iterable[str] = ()) -> A
 
 def _revoke(services: Services, agreed: Iterable[Grant], who: str) -> None:
     for grant in agreed:
-        services.consent.record(dataclasses.replace(grant, revoked={"at": services.clock.now(), "by": who}))
+        services.consent.record(replace(grant, revoked={"at": services.clock.now(), "by": who}))
 
 
 def _next(services: Services, contract: Contract) -> list[Action]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from idumb.app.contract import carried_tasks, contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, again
@@ -17,11 +19,9 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import COMPLETED, RunState
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Flags of `execute-phase`; None means that the configuration decides.
 
     With `in_place`, only a person works, in the user's own tree, so that no checkout is needed.

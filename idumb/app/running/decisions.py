@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from idumb.app.consent import asking, phase_grants
 from idumb.app.consent.asking import Kept
@@ -66,8 +67,8 @@ def consent_questions(services: Services) -> list[dict[str, Any]]:
 def _consent_row(kept: Kept) -> dict[str, Any]:
     """Return the row of a consent question. Its commands answer the question and start nothing."""
     asked = kept.question
-    answers_it = [dataclasses.replace(c, command=f"idumb decide {asked.id} {c.id}") for c in asked.choices]
-    row = dataclasses.replace(asked, choices=tuple(answers_it)).row()
+    answers_it = [replace(c, command=f"idumb decide {asked.id} {c.id}") for c in asked.choices]
+    row = replace(asked, choices=tuple(answers_it)).row()
     return {**row, "phase": kept.phase} if kept.phase else row
 
 
@@ -155,7 +156,7 @@ def _rolled_back(services: Services, state: RunState, task: str, answer: Answer)
     """Roll back, and record the answer with it; the next command appends the answer to the plan."""
     from idumb.app.history import rollback  # only this question needs it
 
-    answered = NewEvent("decision.answered", dataclasses.asdict(answer), run=state.id, task=task)
+    answered = NewEvent("decision.answered", asdict(answer), run=state.id, task=task)
     fresh = answer.choice == questions.FRESH
     to = START if fresh else rollback.target_before(services, state, state.attempted[task])
     return rollback.rollback(services, state.phase, to, yes=True, then=(answered,))

@@ -6,9 +6,11 @@ Tasks for people, and tasks with effects outside their files, are not rehearsed.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.attempt import record
 from idumb.app.contract import carried_tasks, contract_versions, run_lock
@@ -28,15 +30,13 @@ from idumb.domain.plans.plan import REVERSIBLE
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
-from idumb.lazy_dataclass import dataclass
 
 # A run stops at these questions, which no plan foresees.
 _UNFORESEEN = frozenset({UNDECLARED, STOPPED, SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Rehearsal:
+class _Rehearsal(Struct, frozen=True):
     """How the rehearsal ended.
 
     `before` is the user's tree, `after` the copy's. `held` are the tasks that were not rehearsed, with reasons;
@@ -114,7 +114,7 @@ def _run(
         earlier = _carry_over(journal, contract, None if request.force else newest)
         held = _skip_unrehearsable(journal, contract, earlier)
         # A phase with skipped tasks cannot be verified as a whole.
-        rehearsed = dataclasses.replace(request, verify=request.verify and not held)
+        rehearsed = replace(request, verify=request.verify and not held)
         result = run_lifecycle.run_to_end(copy, journal, contract, rehearsed)
         after = copy.trees.scan(also)
     return _Rehearsal(copy, contract, journal.state, result, before, after, held, earlier)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec.structs import replace
 
 from idumb.app.contract import loading
 from idumb.app.core.services import Result, Services, again
@@ -99,9 +99,9 @@ def run_quick(services: Services, quick_request: QuickRequest, request: Request)
         if refusal.code == "consent.other-hash":
             refusal.step = again(services, "--approve", refusal.details["expected"])
         raise
-    request = dataclasses.replace(request, phase=phase)
+    request = replace(request, phase=phase)
     services.plans.hold(phase, folder, sources)
     result = execute(services, request, contract)
     if quick_request.check or quick_request.files is None or result.failure is not None:
         return result
-    return dataclasses.replace(result, warnings=(*result.warnings, _UNPROVEN))
+    return replace(result, warnings=(*result.warnings, _UNPROVEN))

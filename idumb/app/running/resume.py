@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.contract import changed_contract, loading, plan_checks, run_lock
 from idumb.app.core import questions, run_lookup, schedule
@@ -20,11 +22,9 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.run import COMPLETED, JUDGED, RunState, TaskState
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Struct, frozen=True):
     """Which failed tasks to retry: all of them (`failed`), or `only` these; `once` allows one attempt for each.
 
     `judge`: only judge their work again, without their builders. `guidance` is what `who` tells the builders of the
@@ -169,10 +169,10 @@ def ask_and_resume(services: Services, request: Request, result: Result) -> Resu
             choices.add(answer.choice)
     if questions.ROLL_BACK in choices:  # resuming would repeat the work that was just rolled back
         rest = {"decisions": [], "next": list(last.data["next"])}
-        return dataclasses.replace(result, data={**result.data, **rest}, warnings=(*result.warnings, *last.warnings))
+        return replace(result, data={**result.data, **rest}, warnings=(*result.warnings, *last.warnings))
     if not choices:
         return result
-    again = dataclasses.replace(request, phase=phase, force=False, branch=None)
+    again = replace(request, phase=phase, force=False, branch=None)
     return ask_and_resume(services, again, resume(services, again))
 
 

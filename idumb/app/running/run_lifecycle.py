@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
@@ -97,7 +98,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         events.append(journal.event("phase.forced", phase=contract.phase))
     elif previous is not None:
         events += carried_tasks.events(journal, contract, previous)
-    journal.write(*(dataclasses.replace(event, run=run) for event in events))
+    journal.write(*(replace(event, run=run) for event in events))
 
 
 def run_to_end(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:
@@ -178,7 +179,7 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     done = schedule.settled(statuses)
     if ending.kind == "done" and actions.is_stuck(statuses):
         groups = actions.blocked_groups(contract, journal.state, statuses)
-        ending = dataclasses.replace(ending, words=actions.blocked_summary(groups))
+        ending = replace(ending, words=actions.blocked_summary(groups))
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     final = final_state.FinalState()
     if done:

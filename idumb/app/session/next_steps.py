@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.app.core import actions, open_attempt, questions, schedule
 from idumb.app.core.services import Services, checkpoint_path
@@ -101,4 +102,4 @@ def situation(
     )
     looked_at, settings = (*now.ready[:1], *now.failed), services.settings
     mine = (t for t in looked_at if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings))
-    return dataclasses.replace(now, in_editor=frozenset(mine))
+    return replace(now, in_editor=frozenset(mine))

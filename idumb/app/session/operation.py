@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.app.attempt import projections
 from idumb.app.contract import contract_versions
@@ -16,11 +18,9 @@ from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.runs import run
 from idumb.domain.runs.event import BESIDE
 from idumb.domain.runs.run import RunState
-from idumb.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(Struct, frozen=True):
     """The right to write: an operation's id and a fencing token. `opened` are the journals in use."""
 
     services: Services

@@ -5,11 +5,12 @@ The checks of configuration and agents are here.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
+
+from msgspec.structs import asdict
 
 from idumb.app.attempt import agent_client
 from idumb.app.core.services import Result, Services
@@ -211,7 +212,7 @@ def _close(services: Services, symptom: Symptom) -> str:
     """Close a breaker. Refuses while another process owns the working tree."""
     with operation.owned(services, "doctor") as owned:
         journal = owned.record()
-        journal.write(journal.event("breaker.changed", key=symptom.subject, **dataclasses.asdict(Breaker())))
+        journal.write(journal.event("breaker.changed", key=symptom.subject, **asdict(Breaker())))
     return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 
 

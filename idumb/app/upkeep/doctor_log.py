@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.contract import loading
@@ -18,7 +19,6 @@ from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
-from idumb.lazy_dataclass import dataclass
 
 _REFS = "refs/idumb/"
 _KEPT_BY = dict.fromkeys(("amendment.intended", "contract.amended"), "the plans of the amended contract")
@@ -42,8 +42,7 @@ def projection_check(services: Services) -> Check:
     return Check("projections.true", "the files in .idumb/brain match the event log", look.look, look.rebuild)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """A ref that the event log expects, and the number of the event."""
 
     ref: str
@@ -52,8 +51,7 @@ class _Kept:
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     services: Services
 
     def kept(self) -> Iterator[Symptom]:
@@ -190,8 +188,7 @@ def _gone(kept: _Kept) -> Symptom:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Projections:
+class _Projections(Struct, frozen=True):
     """`texts` caches what the files should hold, by path, for one head of the log."""
 
     services: Services

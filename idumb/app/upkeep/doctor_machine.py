@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from idumb.domain import health, permissions
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
@@ -51,8 +52,7 @@ def repository_checks(machine: LocalMachine, owned: Callable[[], bool]) -> tuple
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     machine: LocalMachine
     owned: Callable[[], bool]
 

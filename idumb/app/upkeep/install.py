@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from idumb.app.core.services import Result
 from idumb.domain import hosts
 from idumb.domain.errors import Refusal
 from idumb.domain.hosts import Host
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.system.rooted_files import HostFiles
@@ -25,8 +26,7 @@ Row = dict[str, str]
 _WHY = {EDITED: "was changed after idumb wrote it", FOREIGN: "was not written by idumb"}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A folder where a host looks for commands, relative to the root of `files`; `scope` is project or user."""
 
     host: Host

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+from msgspec.structs import asdict
 
 from idumb.app.contract import loading
 from idumb.app.core import attempt, run_lookup, schedule
@@ -117,7 +118,7 @@ def _said(services: Services, before: RunState, event: Event) -> Iterator[_Said]
         yield from _ceilings(before, event)
     elif event.kind == "task.carried":
         origin = run_lookup.run_of(services, p["from_run"]).tasks.get(event.task or "")
-        kept = None if origin is None or origin.checkpoint is None else dataclasses.asdict(origin.checkpoint)
+        kept = None if origin is None or origin.checkpoint is None else asdict(origin.checkpoint)
         recorded = {**p["checkpoint"], "files": tuple(p["checkpoint"]["files"])}
         yield _Said(event, f"checkpoint of {event.task}", recorded, kept)
     elif event.kind == "run.started":
@@ -132,7 +133,7 @@ def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:
     of_run = spending.total(before.spent.values())
     spent = {"task": before.tasks[event.task or ""].progress.spent, "run": of_run, **before.spent}
     for scope, row in event.payload.get("ceilings", {}).items():
-        again = dataclasses.asdict(spent.get(scope, Spent()))
+        again = asdict(spent.get(scope, Spent()))
         yield _Said(event, f"what the {scope} used", row["used"], again)
 
 

@@ -5,10 +5,11 @@ Opinions of verifier and skeptic are shown beside the proofs, never counted as o
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from idumb.app import role_calls
 from idumb.app.attempt import task_checks, validator
@@ -85,7 +86,7 @@ def of_tasks(
         for check in own:
             services.interrupts.check()
             with services.interrupts.armed():
-                named = dataclasses.replace(check, subject=f"{task.id} {check.subject.removesuffix(' after')}")
+                named = replace(check, subject=f"{task.id} {check.subject.removesuffix(' after')}")
                 results.append(task_checks.run(checks, named, limit, tree))
         if any(result.result in evidence.BROKEN for result in results):
             results = task_checks.explain_own(services, checks, journal.state, task, own, results)
@@ -113,7 +114,7 @@ def _human_criterion(
         journal.write(journal.question_event(question))  # an amendment changed the criterion: no answer is about it yet
     answer = journal.ask_once(services.asker, question)
     answered = questions.evidence_of_answers([question], [] if answer is None else [answer], tree)
-    return dataclasses.replace(next(answered), text=criterion.text)
+    return replace(next(answered), text=criterion.text)
 
 
 def uncovered_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:
@@ -169,7 +170,7 @@ def _opinion(services: Services, request: role_calls.RoleRequest, journal: Journ
     except IdumbError as problem:
         if problem.code == "lock.lost":
             raise
-        return dataclasses.replace(empty, failure=f"{problem.message} [{problem.code}]")
+        return replace(empty, failure=f"{problem.message} [{problem.code}]")
     return _read_opinion(services, empty, result, tree)
 
 
@@ -180,18 +181,16 @@ def _read_opinion(services: Services, empty: Opinion, result: AgentResult, tree:
     )
     if judged_answer is None:
         why = answer if isinstance(answer, str) else "its answer does not have the requested form"
-        return dataclasses.replace(empty, failure=result.message or result.failure or why)
+        return replace(empty, failure=result.message or result.failure or why)
     verdict, judged = judged_answer
-    return dataclasses.replace(
+    return replace(
         empty, verdict=verdict, judgements=tuple(_with_resolved_citations(services, j, tree) for j in judged)
     )
 
 
 def _with_resolved_citations(services: Services, judged: Judgement, tree: str) -> Judgement:
-    places = tuple(
-        dataclasses.replace(c, resolves=validator.resolves(services.trees, c, tree)) for c in judged.citations
-    )
-    return dataclasses.replace(judged, citations=places)
+    places = tuple(replace(c, resolves=validator.resolves(services.trees, c, tree)) for c in judged.citations)
+    return replace(judged, citations=places)
 
 
 def _values_for_judges(
@@ -232,8 +231,7 @@ def opinion_row(opinion: Opinion) -> dict[str, Any]:
         "verdict": opinion.verdict,
         "failure": opinion.failure,
         "judgements": [
-            {**dataclasses.asdict(item), "citations": [dataclasses.asdict(c) for c in item.citations]}
-            for item in opinion.judgements
+            {**asdict(item), "citations": [asdict(c) for c in item.citations]} for item in opinion.judgements
         ],
     }
 

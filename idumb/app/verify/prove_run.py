@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import loading
@@ -21,7 +22,6 @@ from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.rerun import Check
 from idumb.domain.runs.run import RunState, TaskState
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout
@@ -38,8 +38,7 @@ _SAID = ("validator", evidence.SECRET)
 _OWN = ".idumb/"
 
 
-@dataclass(slots=True)
-class Proof:
+class Proof(Struct):
     """One clone with the checks that ran in it. A command that several tasks share runs once.
 
     `plans` are those of `contract`, by task.

@@ -6,8 +6,9 @@ he says so. What a failed attempt left is in its checkpoint only, until a person
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
 
 from idumb.app.core import actions, questions
 from idumb.app.core.attempt import Attempt
@@ -79,7 +80,7 @@ def with_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str
     services = context.services
     theirs = services.trees.committed(services.history.head().commit, services.trees.scan(paths), paths)
     candidate = context.work.overlay(attempt.candidate, theirs, paths)
-    return dataclasses.replace(attempt, candidate=candidate, yours=(*attempt.yours, *paths), evidence=(), proven=None)
+    return replace(attempt, candidate=candidate, yours=(*attempt.yours, *paths), evidence=(), proven=None)
 
 
 def over_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str, ...]) -> Attempt:
@@ -89,7 +90,7 @@ def over_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str
     kept = trees.snapshot(ref, f"your version, before {attempt.task.id} was delivered", paths)
     for path in paths:
         services.reporter.note(f"Your version of {path} is kept: git show {kept_at(services, kept.commit[:12], path)}")
-    return dataclasses.replace(attempt, base=trees.overlay(attempt.base, kept.tree, paths))
+    return replace(attempt, base=trees.overlay(attempt.base, kept.tree, paths))
 
 
 # What a failed attempt of a program left.

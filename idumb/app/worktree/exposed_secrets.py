@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
@@ -69,7 +70,7 @@ def judge(context: RunContext, attempt: Attempt) -> Attempt:
     if exposed and STRICT in (attempt.plan.mode, context.journal.state.mode):
         words = questions.secret(attempt.task, attempt.number, exposed).what
         return attempt.ended(outcome.FAILED, f"{words}; {questions.WITHOUT_SECRET}")
-    return dataclasses.replace(attempt, exposed=exposed)
+    return replace(attempt, exposed=exposed)
 
 
 def require_none(services: Services, task: str, tree: str, paths: Sequence[str]) -> None:

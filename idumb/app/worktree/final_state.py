@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
+
 from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
-from idumb.lazy_dataclass import dataclass
 
 SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
-class FinalState:
+class FinalState(Struct, frozen=True):
     """`wrong` are lines about work that is not as the tasks of the run left it.
 
     `changed` are files of the run that differ in the user's working tree from HEAD, at most SHOWN; `more` counts the

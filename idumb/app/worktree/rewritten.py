@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.run_context import RunContext
@@ -73,7 +74,7 @@ def mark(services: Services, state: RunState) -> str:
     gone = lost(services, state)
     said = words(state, gone)
     for task in gone:
-        state.tasks[task] = dataclasses.replace(state.tasks[task], status=outcome.PENDING, reason=said)
+        state.tasks[task] = replace(state.tasks[task], status=outcome.PENDING, reason=said)
     return said
 
 

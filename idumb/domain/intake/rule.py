@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from idumb.domain import catalog
 from idumb.domain.contract import Contract
@@ -16,7 +16,6 @@ from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import Criterion, Plan, Task
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Settings
-from idumb.lazy_dataclass import dataclass
 
 GATE_OF_FIELD: Mapping[str, str] = {
     "acceptance": gate_table.CRITERIA,
@@ -30,8 +29,7 @@ GATE_OF_FIELD: Mapping[str, str] = {
 """The gate that runs the commands of a field."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartState:
+class StartState(Struct, frozen=True):
     """The state where the run starts, as far as the contract refers to it.
 
     - `requirements`: the text of REQUIREMENTS.md, "" without one.
@@ -50,8 +48,7 @@ class StartState:
     done: frozenset[str] = frozenset()
 
 
-@dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
-class Case:
+class Case(Struct, frozen=True, dict=True):
     """One contract under one configuration and policy.
 
     - `links`: folders of written paths that are links, and their targets: relative to the root of the workspace, or

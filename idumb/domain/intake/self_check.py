@@ -6,9 +6,11 @@ The score is the confidence in the plan; each of its parts gives its reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import chain, islice
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from idumb.domain import catalog
 from idumb.domain import contract as contracts
@@ -18,14 +20,12 @@ from idumb.domain.finding import WARNING, Finding
 from idumb.domain.intake import declarations, registry
 from idumb.domain.intake.rule import Case
 from idumb.domain.plans.plan import CHECK, COMPENSATABLE, IRREVERSIBLE, STEPS, VERIFY, Task
-from idumb.lazy_dataclass import dataclass
 
 YES, NO, NOT_JUDGED = "yes", "no", "not judged"
 SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """`evidence` contains ids of tasks and requirements, or words; only the first ones are listed."""
 
     id: str
@@ -37,8 +37,7 @@ class Answer:
         return {**asdict(self), "evidence": list(self.evidence)}
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """`codes` are the findings that make the answer no. `basis` returns the evidence for a yes; none is not judged."""
 
     id: str
@@ -137,8 +136,7 @@ QUESTIONS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """`value` is between 0 and 1, or None if there is nothing to judge; `weight` is how much it counts."""
 
     name: str
@@ -151,8 +149,7 @@ class Part:
         return {"name": self.name, "value": value, "weight": self.weight, "why": self.why}
 
 
-@dataclass(frozen=True, slots=True)
-class Confidence:
+class Confidence(Struct, frozen=True):
     """`score` is the weighted mean of the parts that could be judged, with two decimals."""
 
     score: float

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
+
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.intake.rule import Case, Hit, Hits, StartState
 from idumb.domain.plans import step_effects
 from idumb.domain.plans.plan import FileClaim, Plan, Step, Task
 from idumb.domain.proof import ledger
-from idumb.lazy_dataclass import dataclass
 
 _NAMED = ("path", "from", "to")
 _NEEDS = frozenset({"modify", "delete", "move"})
@@ -186,8 +187,7 @@ class _Files:
                 self._created.add(created)
 
 
-@dataclass(frozen=True, slots=True)
-class UnmetClaim:
+class UnmetClaim(Struct, frozen=True):
     """A claim that cannot hold when its task starts: `path` already exists (`exists`), or it does not."""
 
     task: str

@@ -6,15 +6,15 @@ so is the text that `sh -c` receives.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import posixpath
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from idumb.domain.plans import programs
-from idumb.lazy_dataclass import dataclass
 
 MOST_NESTED = 8
 _OPENING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time"})
@@ -40,8 +40,7 @@ class Word(NamedTuple):
     quoted: bool = False
 
 
-@dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
-class Command:
+class Command(Struct, frozen=True, dict=True):
     """A simple command: its words, the operator `after` it, whether `!` is before it, and where its output goes."""
 
     words: tuple[Word, ...]
@@ -113,8 +112,7 @@ _STARTERS = frozenset({"env", "exec", "command", "nohup"})
 """Launchers whose first argument, after options, is a program and nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """`commands` are the simple commands, in order; `branches` the words `if`, `case` and `||`.
 
     - `flat`: its own commands if it is only a list of pipes: without `if`, loops, groups and functions.

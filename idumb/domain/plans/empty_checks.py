@@ -17,17 +17,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from idumb.domain.plans import commands, programs
 from idumb.domain.plans.commands import Command
-from idumb.lazy_dataclass import dataclass
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
 _MOST = 500
 _OPAQUE = frozenset({"break", "continue", "eval", "function", "return", "trap"})
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(Struct, frozen=True):
     """A program whose failure the check hides. `way` says how, `by` is the command whose exit code counts instead."""
 
     command: str
@@ -35,8 +35,7 @@ class Hidden:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Status:
+class _Status(Struct, frozen=True):
     """How a part can end: `decisive` commands make it fail if they fail, `fatal` ones end the script.
 
     `hidden` are commands, how each is hidden and by what. `constant` is its exit code if that never varies, `last` the

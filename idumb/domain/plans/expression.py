@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
 
 LONGEST = 1000
 DEEPEST = 20
@@ -51,8 +51,7 @@ class _Token(NamedTuple):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """A parsed expression. `operator` is `value`, `reference`, `list`, `not`, `and`, `or` or a comparison.
 
     `value` is the constant or the reference; `parts` are the operands.

@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from idumb.domain import canonical_json, paths, wording
 from idumb.domain.plans.plan import HUMAN, SOURCE_DIGEST, SOURCE_DONE, UNPROVEN, Criterion, Plan, Task
 from idumb.domain.plans.source_tasks import DONE, SOURCE_ID, SourcePlan, SourceTask, unproven
-from idumb.lazy_dataclass import dataclass
 
 INFERRED = "x-inferred"
 _FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
@@ -29,8 +30,7 @@ _PROOFS = (
 _LONGEST_TITLE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """Where the plan goes, and the ids that its tasks have there, by their ids in the source.
 
     `exists` says whether a file is there already.

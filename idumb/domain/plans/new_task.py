@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.domain import paths
 from idumb.domain.errors import InputError
 from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim
-from idumb.lazy_dataclass import dataclass
 
 _SEPARATOR = re.compile(r",\s*")
 QUICK_PLAN = "01-PLAN.md"
@@ -25,8 +26,7 @@ ANYWHERE = tuple(FileClaim(verb, "**") for verb in ANYTHING)
 """The claims of a task without named files; a person reviews its changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewTask:
+class NewTask(Struct, frozen=True):
     """`files` is written as under Files in a plan; a path without a verb is modified if it exists, else created."""
 
     title: str
@@ -34,8 +34,7 @@ class NewTask:
     check: str
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A new task in its place in a plan: its id, the ids that it depends on, and what it does to which file."""
 
     id: str
@@ -137,8 +136,7 @@ def placed(
     return tuple(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class QuickRequest:
+class QuickRequest(Struct, frozen=True):
     """A quick plan: one task that a person describes on the command line.
 
     `files` is None if no files were named. `check` is the command that proves the task, `builder`

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from idumb.domain.action import Action
-from idumb.lazy_dataclass import dataclass
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DIALECT = "steps"
@@ -23,8 +24,7 @@ _PART = re.compile(r"\.?\w[\w.-]*")
 _TASK = re.compile(r"(.+\.(?:yaml|yml|json))-([0-9]{2,})")
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedPhases:
+class NumberedPhases(Struct, frozen=True):
     """`letter` begins their names, `parent` holds their folders, `words` name one of them in a message."""
 
     letter: str

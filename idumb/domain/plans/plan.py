@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
 from idumb.domain import paths, wording
 from idumb.domain.finding import Finding
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # only plans of workflows need it
     from idumb.domain.plans.workflow import Flow, Workflow
@@ -55,8 +56,7 @@ FILE_VERBS = ("create", "modify", "delete", "read", "move")
 DEFAULT_ESTIMATE = 30 * 60
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A half-open range of characters in the decoded text of the plan (a byte-order mark counts as one).
 
     `line` is the line on which it starts, from 1.
@@ -67,8 +67,7 @@ class Span:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileClaim:
+class FileClaim(Struct, frozen=True):
     """What a task declares to do to one path or glob. `target` is set only for `move`.
 
     The verb `change`, which only step plans have, allows creating, changing and removing a path, and requires nothing.
@@ -88,22 +87,19 @@ class FileClaim:
         return wording.code(self.path) + (f" to {wording.code(self.target)}" if self.target else "")
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolClaim:
+class SymbolClaim(Struct, frozen=True):
     action: str  # add | remove
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(Struct, frozen=True):
     """A public name and its declared properties (inputs, outputs, errors, side effects, persistence, async)."""
 
     name: str
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
+class Criterion(Struct, frozen=True):
     """`proof` is check, verify, human, opinion, steps (their own results), changed (a declared change) or unproven.
 
     `command` is set only for check. `keeps`: the check may pass before the work too, because it is about a property
@@ -124,8 +120,7 @@ class Criterion:
         return self.span.line if self.span else 0
 
 
-@dataclass(frozen=True, slots=True)
-class TestIntent:
+class TestIntent(Struct, frozen=True):
     """`before` and `after` are `fails` or `passes`."""
 
     __test__ = False  # test runners would collect this class because of its name
@@ -136,8 +131,7 @@ class TestIntent:
     intent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """`kind` is file-exists, file-absent, file-contains, symbol, env, context or command.
 
     `subject` is the path, name or command; `text` is what the file contains; `path` is the file of the symbol.
@@ -149,15 +143,13 @@ class Condition:
     path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     files: int | None = None
     lines: int | None = None
     paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackClass:
+class RollbackClass(Struct, frozen=True):
     """`kind` is reversible, compensatable (with commands) or irreversible (with a reason)."""
 
     kind: str = REVERSIBLE
@@ -165,20 +157,17 @@ class RollbackClass:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     id: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Handoff:
+class Handoff(Struct, frozen=True):
     agent: str
     type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One tool call. `index` counts from 0 in the task; `line` is where it starts in the plan."""
 
     index: int
@@ -196,8 +185,7 @@ class Step:
         return str(self.arguments.get("command") or " ".join(map(str, self.arguments.get("argv", ()))))
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One node of the graph. None means "not declared" wherever an empty value has another meaning.
 
     `flow` is set for the steps of workflows. `replaces` names criteria of earlier tasks, as `T1-01/AC-1`.
@@ -274,8 +262,7 @@ class Task:
         return None if self.is_human else self.estimate_seconds * (2.0 if attempt == 1 else 1.5)
 
 
-@dataclass(frozen=True, slots=True)
-class NonGoal:
+class NonGoal(Struct, frozen=True):
     """`paths` are files, folders and globs; `symbols` names that files define, as `NAME` or `NAME in PATH`."""
 
     id: str
@@ -284,15 +271,13 @@ class NonGoal:
     symbols: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Invariant:
+class Invariant(Struct, frozen=True):
     id: str
     text: str
     check: str
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """Something that a person must provide before the plan can run."""
 
     service: str
@@ -302,16 +287,14 @@ class Setup:
     check: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """`root` None means the repository; `protected` None means only the configuration's list."""
 
     root: str | None = None
     protected: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """One `*-PLAN.md` or step plan. `path` is relative to the repository, `sha256` is of the file's bytes.
 
     - `requirements`: id to text; the text is "" if the plan only lists ids of REQUIREMENTS.md.
@@ -385,8 +368,8 @@ PLACES = frozenset({"span", "spans", "line", "notation"})
 
 def plain(value: Any) -> Any:
     """Return a value of a plan as JSON, without its place in the file."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name not in PLACES}
+    if isinstance(value, Struct):
+        return {name: plain(item) for name, item in asdict(value).items() if name not in PLACES}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):

@@ -11,10 +11,11 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
+
 from idumb.domain import paths
 from idumb.domain.plans import commands, programs
 from idumb.domain.plans.programs import DEFINITIONS
-from idumb.lazy_dataclass import dataclass
 
 _TEST = re.compile(
     r"(?:^|/)(?:tests?|test_[^/]*|[^/]*_tests?|[^/]*[.-](?:test|spec)s?|[^/]*Tests?|[^/]*_spec|conftest)\.[A-Za-z]+$"
@@ -32,8 +33,7 @@ _JUDGING = re.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/
 _READING = (programs.COMPARE, programs.SHOW, programs.FILTER, programs.SURE, programs.ARRANGE)
 
 
-@dataclass(frozen=True, slots=True)
-class RunFiles:
+class RunFiles(Struct, frozen=True):
     """Paths relative to the root of the repository.
 
     - `programs`: scripts that judge, and files that define targets.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.domain import canonical_json
 from idumb.domain.plans.plan import UNPROVEN, Criterion
-from idumb.lazy_dataclass import dataclass
 
 SOURCE_ID = "x-source-id"
 DONE = "marked as done in the source; idumb did not witness it"
@@ -23,8 +24,7 @@ Unread = tuple[str, int, str]
 """What was not understood: path, line and text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """A dependency as it is written: an id, or a range of them."""
 
     text: str
@@ -32,8 +32,7 @@ class Need:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class SourceTask:
+class SourceTask(Struct, frozen=True):
     """One task of another tool. `inferred` names what idumb guessed, with the reason.
 
     `needs` are dependencies that the source states, `after` the places of the tasks that its order puts before this
@@ -71,8 +70,7 @@ def unproven(texts: Iterable[str]) -> tuple[Criterion, ...]:
     return tuple(Criterion("", text, UNPROVEN) for text in texts)
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePlan:
+class SourcePlan(Struct, frozen=True):
     """The plan of another tool at `path`. `unread` lists what was not understood.
 
     `tag` is the one that was read, if the file has several lists of tasks. `criteria` are those of the whole plan.

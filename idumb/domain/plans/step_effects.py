@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
+
 from idumb.domain import whole_numbers
 from idumb.domain.plans.plan import FileClaim, Step
-from idumb.lazy_dataclass import dataclass
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NAMING = ("--- ", "+++ ", "rename from ", "rename to ", "copy to ")
@@ -87,8 +88,7 @@ def _byte(match: re.Match[bytes]) -> bytes:
     return bytes([int(escaped, 8) & 255]) if escaped[:1].isdigit() else _LETTERS.get(escaped, escaped)
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """`data` None: the file must be gone. `executable` None: the mode is not checked."""
 
     data: bytes | None

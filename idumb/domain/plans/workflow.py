@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression, evaluate
-from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.domain.finding import Finding
@@ -42,8 +43,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,2})?")  # also what Python prints
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A typed value that a definition declares: an input, or an output of a step. `choices` is set only for `choice`.
 
     - `default`: the value of an input that nobody gives; None if it is required.
@@ -73,8 +73,7 @@ class Value:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(Struct, frozen=True):
     """A variable of a step: an output of an earlier step. `default` replaces it if that step was omitted."""
 
     step: str
@@ -82,8 +81,7 @@ class Take:
     default: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """What a task of a workflow has besides other tasks. Steps are named by their ids in the definition.
 
     - `phase`: the title of its phase. `retries`: attempts after the first; None if the configuration decides.
@@ -103,8 +101,7 @@ class Flow:
     outputs: tuple[Value, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Workflow:
+class Workflow(Struct, frozen=True):
     """The head of a definition. `values` are the inputs of a run, `origin` what it was started from."""
 
     name: str

@@ -6,14 +6,15 @@ Ledger and evidence decide the verdict of an attempt, and what the next attempt 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from idumb.domain import outcome, wording
 from idumb.domain.proof import gate_table, ledger
 from idumb.domain.proof.judgement import ValidatorEvidence
 from idumb.domain.proof.ledger import Ledger
-from idumb.lazy_dataclass import dataclass
 
 PASSED = "passed"
 FAILED = "failed"
@@ -35,8 +36,7 @@ SECRET = "secret"
 """The subject of a person's answer about a known secret in the work, which proves nothing about the work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One check.
 
     - `subject`: what it proves (`AC-1`, `verify`, `invariant INV-1`, `postcondition 1`).

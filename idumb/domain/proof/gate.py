@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.evidence import GATE, Evidence
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import GateSettings
-from idumb.lazy_dataclass import dataclass
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 
@@ -32,8 +33,7 @@ class Run(Protocol):
     def __call__(self, gate: str, command: str, *, before: bool) -> Evidence: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """The change of one attempt.
 
     `changes` compare the tree before the task with the frozen files. `read` returns the bytes of a file of either tree,
@@ -118,8 +118,7 @@ class OutOfTimeError(Exception):
     """A gate cannot judge something in its time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+class Deadline(Struct, frozen=True):
     """`seconds` after it was set, it has passed. `now` returns seconds of a clock that only moves forward.
 
     What must keep to it asks before each unit of work, whose size it limits: nothing is ever stopped in the middle.

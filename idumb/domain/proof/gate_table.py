@@ -9,9 +9,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.domain import agent
 from idumb.domain.settings import GateSettings, Settings
-from idumb.lazy_dataclass import dataclass
 
 PLANNING = "planning"
 PRE = "pre"
@@ -36,8 +37,7 @@ LINT = "lint"
 SIZE = "size"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One gate. `level` is the default, `lowest` the lowest level that the configuration may set."""
 
     name: str
@@ -91,8 +91,7 @@ _TIMES: Mapping[int, tuple[int, int, int]] = {ADVISORY: (30, 5 * 60, 2 * 60), CR
 """Seconds by level: the shortest and the longest allowed, and the default. Level 0 has no limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """The rule of one gate or role. `timeout` is in seconds; None is none."""
 
     name: str

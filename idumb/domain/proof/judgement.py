@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.domain import outcome
 from idumb.domain.plans.plan import Task
 from idumb.domain.wording import folded
-from idumb.lazy_dataclass import dataclass
 
 _MOST = 200
 _MOST_CITATIONS = 20
@@ -48,8 +49,7 @@ SCHEMA: Mapping[str, Any] = {
 """The JSON Schema of the reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(Struct, frozen=True):
     """`line` counts from 1. `resolves`: the judged tree has that file, with at least that many lines."""
 
     file: str
@@ -57,8 +57,7 @@ class Citation:
     resolves: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """`criterion` names the subject; `holds` is the role's opinion about it."""
 
     criterion: str
@@ -72,8 +71,7 @@ class Judgement:
         return not self.holds and any(c.resolves for c in self.citations)
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(Struct, frozen=True):
     """The opinion of one role. `verdict` is PASS, PARTIAL, FAIL or None; `failure` says why there is none."""
 
     role: str
@@ -121,8 +119,7 @@ def refutations(opinions: Sequence[Opinion]) -> tuple[Judgement, ...]:
     return tuple(judgement for opinion in opinions for judgement in opinion.judgements if judgement.refutes)
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatorEvidence:
+class ValidatorEvidence(Struct, frozen=True):
     """Evidence for one criterion: `place` or, if it is None, a `command` with its `output`; idumb does not run it."""
 
     criterion: str

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.domain import paths
 from idumb.domain.plans import run_files
 from idumb.domain.plans.plan import FileClaim, SymbolClaim
-from idumb.lazy_dataclass import dataclass
 
 CREATED, MODIFIED, DELETED = "created", "modified", "deleted"
 """What happens to files."""
@@ -46,16 +46,14 @@ Definitions = Mapping[str, tuple[str, ...]]
 """The texts of what a file defines, by name; a name may be defined more than once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A file in a tree: git mode (0o100644, 0o100755, 0o120000, 0o160000) and object id in hex."""
 
     mode: int
     oid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A path that differs between two trees."""
 
     path: str
@@ -64,8 +62,7 @@ class Change:
     new: Entry | None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """`actual` is what happened (None: nothing), `declared` what the task declares (None: nothing)."""
 
     path: str
@@ -78,8 +75,7 @@ class Line:
         return {"path": self.path, "status": self.status, "actual": self.actual, "declared": self.declared}
 
 
-@dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
-class Ledger:
+class Ledger(Struct, frozen=True, dict=True):
     """The files, and what changed in those whose language idumb can read."""
 
     lines: tuple[Line, ...]
@@ -185,8 +181,7 @@ def _line(
     return Line(change.path, UNDECLARED, change.kind, None)
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolSet:
+class SymbolSet(Struct, frozen=True):
     """What a changed file defined before and defines after; None if that cannot be determined."""
 
     path: str
@@ -206,8 +201,7 @@ class SymbolSet:
         return frozenset(second.keys() - first.keys())
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolLine:
+class SymbolLine(Struct, frozen=True):
     """One name. `path` is None for a declared name that no judged file has; `actual` None: nothing happened to it."""
 
     name: str

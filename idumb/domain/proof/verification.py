@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from idumb.domain import paths
 from idumb.domain.plans.plan import FileClaim, Task
 from idumb.domain.proof import evidence, gate_table, judgement, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import NEVER, Deadline
 from idumb.domain.proof.judgement import Judgement, Opinion
-from idumb.lazy_dataclass import dataclass
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """The evidence of each task's last attempt, as in `evidence.recorded`."""
@@ -171,8 +172,7 @@ _MOST = 50
 _CLOSED = frozenset({evidence.PASSED, evidence.TOLERATED})
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """`subject` names it in the verification, `text` says what must hold, `why` what is missing.
 
     `check` is the command that proves it; None if a person must judge it.

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
 from idumb.domain import outcome
-from idumb.lazy_dataclass import dataclass
 
 PAYLOAD_VERSION = 1
 GENESIS = "0" * 64
@@ -54,8 +55,7 @@ BESIDE = ("handoff.updated", "handoff.completed")
 """Kinds that name a run without advancing it; any working tree may write them while the run continues elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Events of one kind; with a `name`, only those whose payload has one of `values` there."""
 
     kind: str
@@ -93,8 +93,7 @@ def selections(kind: str) -> tuple[Selection, ...]:
     return (Selection(kind),) if kind in KINDS else ALIASES.get(kind, ())
 
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
+class NewEvent(Struct, frozen=True):
     """An event before the log appends it. `payload` is JSON-serialisable."""
 
     kind: str
@@ -105,8 +104,7 @@ class NewEvent:
     version: int = PAYLOAD_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """`seq` counts from 1 without gaps; `at` is UTC, ISO 8601 with microseconds; `previous` and `hash` are hex."""
 
     seq: int
@@ -123,12 +121,10 @@ class Event:
     hash: str
 
     def as_dict(self) -> dict[str, Any]:
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return {**fields, "payload": dict(self.payload)}
+        return {**asdict(self), "payload": dict(self.payload)}
 
 
-@dataclass(frozen=True, slots=True)
-class ChainCheck:
+class ChainCheck(Struct, frozen=True):
     """The result of a walk along the chains: `count` events are valid, `head` is the hash of the last of them.
 
     `broken_at` is the first invalid sequence number (None: all are valid), `why` says how. `witnessed` is the newest

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, field, fields
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from idumb.domain import agent, canonical_json
 from idumb.domain.plans import workflow
 from idumb.domain.settings import Settings
-from idumb.lazy_dataclass import dataclass
 
 STANDARD = "standard"
 ESCALATION = "escalation"
@@ -42,8 +43,7 @@ def agents(settings: Settings) -> frozenset[str]:
     return frozenset((*settings.bindings, *agent.ROLES, *_ELSE))
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One handoff. `timestamp` is UTC in ISO 8601; `request_id` names the request of the work.
 
     `workflow` is the phase. `deliverables` are paths with their changes, `acceptance_criteria` the texts that hold.
@@ -78,7 +78,7 @@ class Document:
 
 
 _LISTS = frozenset({"deliverables", "acceptance_criteria"})
-_NAMES = tuple(one.name for one in fields(Document))
+_NAMES = Document.__struct_fields__
 
 
 def from_dict(data: Mapping[str, Any]) -> Document:

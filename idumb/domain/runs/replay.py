@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.domain import agent, failures, outcome
 from idumb.domain.action import EFFECT, LIMIT, STOPPED, UNDECLARED

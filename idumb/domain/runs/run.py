@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.domain import canonical_json, outcome
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import COMMIT_TASK, REPORTS_BRANCH, REPORTS_NONE
-from idumb.lazy_dataclass import dataclass
 
 ACTIVE = "active"
 HALTED = "halted"
@@ -33,8 +33,7 @@ GIT_INDEX = ".git/index"
 """The guarded file that git itself changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunBase:
+class RunBase(Struct, frozen=True):
     """Where a run started: HEAD, the tree of its files, and the snapshot of them."""
 
     commit: str | None = None
@@ -42,8 +41,7 @@ class RunBase:
     snapshot: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LockedContract:
+class LockedContract(Struct, frozen=True):
     """The contract that a run follows.
 
     - `version`: counts the locked versions from 1. `chain`: binds each version to those before it.
@@ -69,8 +67,7 @@ class LockedContract:
         return tuple(amendment["from"] for amendment in self.amendments)
 
 
-@dataclass(frozen=True, slots=True)
-class GuardedFiles:
+class GuardedFiles(Struct, frozen=True):
     """Git's own files: `digests` when the last attempt started (None: not recorded), `unchecked` until compared.
 
     `accepted` are the names and digests that a person accepted: what a task writes into the tree may appear again when
@@ -82,8 +79,7 @@ class GuardedFiles:
     accepted: frozenset[tuple[str, str]] = frozenset()
 
 
-@dataclass(slots=True)
-class RunState:
+class RunState(Struct):
     """The state of one run.
 
     - `tasks`: by id, in execution order. `attempted`: the attempted tasks, in the order of their first attempt;
@@ -229,8 +225,7 @@ def guarded_change(name: str, before: Mapping[str, str], after: Mapping[str, str
     return "" if name in after else "removed"
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """What idumb keeps after an attempt: `tree` is the candidate's, `git_hash` is HEAD after it (None: no commit).
 
     `seconds` is None if idumb was killed, and nobody knows how long the attempt took.
@@ -249,8 +244,7 @@ class Checkpoint:
     commit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentStatus:
+class AgentStatus(Struct, frozen=True):
     """The last status that the agent in `role` reported in its own words; `number` counts reports of the attempt."""
 
     role: str
@@ -260,8 +254,7 @@ class AgentStatus:
     at: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptState:
+class AttemptState(Struct, frozen=True):
     """The last attempt of a task, open or ended.
 
     - `number`: its number; 0 if the task was never attempted.
@@ -291,8 +284,7 @@ class AttemptState:
     agent_status: AgentStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskWork:
+class TaskWork(Struct, frozen=True):
     """What a task changed.
 
     - `base`: the tree that the task starts from. `left_tree`: the tree that its last attempt left.
@@ -311,8 +303,7 @@ class TaskWork:
     symbols: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TaskProgress:
+class TaskProgress(Struct, frozen=True):
     """How often a task was attempted, and what that used.
 
     - `attempts`: attempts that count against the limit.
@@ -330,8 +321,7 @@ class TaskProgress:
     spent: Spent = Spent()
 
 
-@dataclass(frozen=True, slots=True)
-class NextContext:
+class NextContext(Struct, frozen=True):
     """What the builder of the next attempt receives.
 
     - `feedback`: what was wrong with the last attempt. `guidance`: the last guidance of a person, with their name.
@@ -343,8 +333,7 @@ class NextContext:
     handover: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskState:
+class TaskState(Struct, frozen=True):
     """The state of one task.
 
     - `decisions`: ids of the questions that the task waits for.

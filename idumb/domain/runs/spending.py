@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from idumb.domain.agent import Usage
 from idumb.domain.settings import Ceiling
-from idumb.lazy_dataclass import dataclass
 
 FREE = frozenset({"steps", "human"})
 """Adapters that use nothing, so that they have nothing to report."""
@@ -16,8 +17,7 @@ FREE = frozenset({"steps", "human"})
 _MOST = 10**12  # more than any call can use
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """Times in seconds, money in US dollars. `unknown_*` count calls whose agents did not report."""
 
     attempts: int = 0
@@ -79,8 +79,7 @@ def add_usage(first: Usage, second: Usage) -> Usage:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CeilingReached:
+class CeilingReached(Struct, frozen=True):
     """A ceiling that one more call would pass; `scope` is `task`, `run` or a role. `words` states both amounts.
 
     `name` is that of the setting below the scope, `most` its amount.

@@ -6,10 +6,9 @@ The log never recorded the latter, so it is never proof.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct, field
 
 VERSION = "1.0.0"
 MOST_HISTORY = 50
@@ -18,8 +17,7 @@ _VERIFIED = "verified"
 _LISTS = ("history", "anchors")
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(Struct, frozen=True):
     """One line of the history: a run and its result. `action` is `execute-phase:N`, `result` pass, partial or fail.
 
     `phase` is the stage of the phase after it, in iDumb's terms.
@@ -36,8 +34,7 @@ class HistoryEntry:
         return {**line, "run": self.run}
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedState:
+class ImportedState(Struct, frozen=True):
     """What an imported file contained: lines of history, anchors, and the values of other keys."""
 
     timestamp: str = ""
@@ -105,8 +102,7 @@ IMPORTED = "legacy.imported"
 STATE, PROGRESS, CHECKPOINT, UNKNOWN = "state", "progress", "checkpoint", "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class OldFile:
+class OldFile(Struct, frozen=True):
     """A file of an old iDumb. `kind` is one of the words above.
 
     `digest` covers what the old iDumb wrote; idumb may have appended to it.

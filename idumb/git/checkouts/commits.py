@@ -6,12 +6,12 @@ they change the commit, but not the user's files. They are those that the user h
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 
 import pygit2
+from msgspec.structs import replace
 
 from idumb.app.ports import CommitAttempt
 from idumb.git import disk, git_program, guarded_files, own_folder, refs
@@ -51,7 +51,7 @@ class Commits:
             made = self._plain(tree, head, message, signs=signs)
         if made.commit is None and not made.by_hook:
             words = made.words + machine.nearly_full(self._place.common_dir)
-            return dataclasses.replace(made, words=words)
+            return replace(made, words=words)
         return made
 
     def _plain(self, tree: str, head: str | None, message: str, *, signs: bool) -> CommitAttempt:

@@ -6,7 +6,6 @@ A program may put a link in the place of any folder of a checkout, so nothing he
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import glob
 import hashlib
 import json
@@ -18,11 +17,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 from urllib.parse import quote
 
+from msgspec import Struct, field
+
 from idumb.domain.paths import folders_above
 from idumb.git import path_state
 from idumb.git.checkouts import relocated
 from idumb.git.checkouts.user_git import GIT
-from idumb.lazy_dataclass import dataclass
 from idumb.system import atomic_write, clock, private_folders
 
 _DONE = "prepared.json"
@@ -127,8 +127,7 @@ def _changed_since(entry: os.DirEntry[str], since: int) -> bool:
     return entry.stat(follow_symlinks=False).st_ctime_ns > since
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """What is in a checkout, by path; folders come before their content.
 
     - `paths`: the topmost paths.
@@ -136,8 +135,8 @@ class Manifest:
     """
 
     paths: tuple[str, ...] = ()
-    copies: Mapping[str, Facts] = dataclasses.field(default_factory=dict)
-    originals: Mapping[str, Facts] = dataclasses.field(default_factory=dict)
+    copies: Mapping[str, Facts] = field(default_factory=dict)
+    originals: Mapping[str, Facts] = field(default_factory=dict)
     key: str = ""
 
     def save(self, place: str) -> None:

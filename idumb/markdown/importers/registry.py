@@ -7,7 +7,8 @@ import os
 import posixpath
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError

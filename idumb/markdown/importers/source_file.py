@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, Unread
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.importers import forms
 from idumb.markdown.importers.forms import References
 from idumb.markdown.syntax import outline, tree
@@ -189,8 +190,7 @@ _UNQUOTED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Front:
+class Front(Struct, frozen=True):
     """`last` is the line of its end, 0 without one; `node` is None if it cannot be read."""
 
     last: int = 0

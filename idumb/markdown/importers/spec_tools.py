@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from idumb.domain import canonical_json
 from idumb.domain.plans.source_tasks import ORDER, Need, SourcePlan, SourceTask

@@ -6,10 +6,11 @@ parsed result contains exactly that change. If none does, the plan stays unchang
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from idumb.domain import amendment, contract
 from idumb.domain.action import Action
@@ -111,22 +112,22 @@ def _sorted(task: Task, change: Amendment) -> Task:
     if task.id != change.task or task.files is None:
         return task
     claims = sorted(task.files, key=lambda c: (c.verb, c.path, c.target or ""))
-    return dataclasses.replace(task, files=tuple(claims))
+    return replace(task, files=tuple(claims))
 
 
 def _head(plan: Plan) -> Plan:
     """Return the plan without tasks and positions."""
-    criteria = tuple(dataclasses.replace(c, span=None) for c in plan.success_criteria)
-    return dataclasses.replace(plan, tasks=(), sha256="", spans={}, success_criteria=criteria)
+    criteria = tuple(replace(c, span=None) for c in plan.success_criteria)
+    return replace(plan, tasks=(), sha256="", spans={}, success_criteria=criteria)
 
 
 def _changed(task: Task, change: Amendment) -> Task:
     if task.id != change.task or change.kind not in (amendment.WIDEN, amendment.DROP):
         return task
     if change.claim is not None:
-        return dataclasses.replace(task, files=(*(task.files or ()), change.claim))
+        return replace(task, files=(*(task.files or ()), change.claim))
     remaining = tuple(d for d in task.depends_on if d != change.text)
-    return dataclasses.replace(task, depends_on=remaining)
+    return replace(task, depends_on=remaining)
 
 
 def _added(text: str, plan: Plan, task: str) -> Iterator[str]:

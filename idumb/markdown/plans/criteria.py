@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from msgspec import Struct
+
 from idumb.domain import whole_numbers
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Criterion, Span
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import values
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
@@ -37,8 +38,7 @@ _KEYS = ("id", "text", plan.CHECK, _KEEP, *_MARKS, plan.CHANGED)
 _OF_TASKS = (_KEEP, plan.VERIFY, plan.CHANGED)  # proofs that success criteria cannot have
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """A criterion before ids are assigned and Verify is known. `proof` is None without a proof mark."""
 
     text: str

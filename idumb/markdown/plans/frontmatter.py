@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import field
 from itertools import combinations
 from typing import Any
 
+from msgspec import Struct, field
+
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, NonGoal, Scope, Setup, Span
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, fields
 from idumb.markdown.syntax import inline, record, tree
 from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, choice, list_of, section
@@ -21,8 +21,7 @@ _MAX_BYTES = 64 * 1024
 _ID, _WORD = r"[0-9A-Za-z][0-9A-Za-z._-]{0,199}", r"[^\s,`\"'\[\]{}]+"
 
 
-@dataclass(slots=True)
-class Frontmatter:
+class Frontmatter(Struct):
     """The keys of a plan; `end_line` is the line after the closing `---`."""
 
     end_line: int

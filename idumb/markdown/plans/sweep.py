@@ -9,7 +9,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import ALONE, FIELDS
 from idumb.markdown.plans.steps import TOOLS
@@ -43,8 +44,7 @@ _STEP = re.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
 _KEYS = frozenset({*ALONE, *FIELDS})
 
 
-@dataclass(slots=True)
-class Sweep:
+class Sweep(Struct):
     """Looks at what nothing has read. `prefix` starts every task id of the plan; without a phase, it is `T`."""
 
     source: Source

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
 from typing import Any
 
-from idumb.lazy_dataclass import dataclass
+from msgspec import Struct, field
+
 from idumb.markdown.plans import criteria, sweep
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import FIELDS, label_of
@@ -24,8 +24,7 @@ _WITHOUT_COLON = re.compile(rf"({_ID})\s+(.*)")
 HEADING, CHECKLIST, FENCE, LIST = "heading", "checklist", "fence", "list"
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """A task in progress: first its range and the blocks after its start, then what its fields say.
 
     `values` are keyword arguments of `Task`, `spans` the ranges of fields, `end` is the offset of its end. Findings

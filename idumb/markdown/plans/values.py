@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from idumb.domain import whole_numbers
 from idumb.domain.plans.plan import (
     FILE_VERBS,
     FileClaim,
     SymbolClaim,
 )
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.record import Reader, seconds
@@ -225,8 +226,7 @@ def fence_text(fence: Block, source: Source) -> str:
 # Claims
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word of a value; `bare` means that it is not in backticks or quotes."""
 
     text: str

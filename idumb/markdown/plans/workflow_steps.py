@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.domain import paths
 from idumb.domain.plans import expression, workflow
@@ -13,7 +15,6 @@ from idumb.domain.plans.expression import Expression, ExpressionError, Reference
 from idumb.domain.plans.plan import STEPS, Criterion, FileClaim, Span, Step, Task
 from idumb.domain.plans.workflow import AGENT, CONDITION, HUMAN, SCRIPT, Flow, Take, Value
 from idumb.domain.proof import ledger
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import steps, task_finder, task_reader, workflow_values
 from idumb.markdown.plans.workflow_values import OUTPUTS
 from idumb.markdown.syntax import record, tree
@@ -63,8 +64,7 @@ _OWN: Mapping[str, Key] = {
 """The keys that tasks of plans do not have."""
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """A step of the document before its keys are read: its heading and fence, and the text around the fence."""
 
     id: str
@@ -77,8 +77,7 @@ class Draft:
     description: str = ""
 
 
-@dataclass(slots=True)
-class _Step:
+class _Step(Struct):
     """A step with its keys; `given` are the values of those that only workflows have."""
 
     draft: Draft
@@ -127,8 +126,7 @@ def _unique(drafts: list[Draft], source: Source) -> None:
 _INPUT = re.compile(r"\{inputs\.([a-z][a-z0-9_]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Paths:
+class _Paths(Struct, frozen=True):
     """Replaces `{inputs.NAME}` in declared paths; `values` lacks inputs that have no value yet."""
 
     declared: Collection[str]

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, html_block
+from msgspec import Struct, field
 
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline, tree
 from idumb.markdown.syntax.inline import Piece, Text, joined
 from idumb.markdown.syntax.source import Source
@@ -27,8 +26,7 @@ RAW, RULE, YAML_ITEM = "raw", "rule", "yaml item"
 """Indented code and HTML, which are never data; a line between paragraphs; an item of a bare YAML list, `- id: T1`."""
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """`line` is the first line and `end_line` the line after the last, both from 0; `start` is an offset.
 
     - `mark`: that of a heading, fence or item; a list is consecutive items with one mark.

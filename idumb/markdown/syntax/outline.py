@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from idumb.domain.finding import Finding
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import blocks
 from idumb.markdown.syntax.blocks import Block
 from idumb.markdown.syntax.source import Source
@@ -19,8 +19,7 @@ _BOX = re.compile(r"\[([^\[\]])\][ \t]+(?=\S)")
 _DONE = frozenset("xX✓✔")
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """A heading, or an item (`level` 0). `mark` is the character in its box, `text` its first line without the box.
 
     `end` is the line after its last one; that of a heading is the end of its section. `path` are the headings above it,
@@ -70,8 +69,7 @@ class Entry:
         return " / ".join([*(heading.text for heading in self.path[1:]), *reversed(groups)])
 
 
-@dataclass(slots=True)
-class Outline:
+class Outline(Struct):
     """`hidden` are the lines of comments, `fenced` those of closed fences, `broken` what is wrong."""
 
     headings: list[Entry] = field(default_factory=list)

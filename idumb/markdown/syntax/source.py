@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.domain import catalog, whole_numbers, wording
 from idumb.domain.finding import ERROR, MOST, Finding, first_of_each, nearest
 from idumb.domain.plans.plan import Span
-from idumb.lazy_dataclass import dataclass
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
 _LINES = 10
@@ -163,8 +164,7 @@ STEP = Kind("step", lenient=True)
 WORKFLOW = Kind("workflow", own=True)
 
 
-@dataclass(slots=True)
-class Place:
+class Place(Struct):
     """A named part of a document, for findings in it: where it starts, and its own key in a mapping.
 
     What its value may refer to: the phase, the declared ids by kind.

@@ -10,11 +10,11 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from msgspec import Struct, field
+
 from idumb.domain import whole_numbers
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Source
 
@@ -27,8 +27,7 @@ _SLOW = re.compile("[\x85\u2028\u2029]|\\\\u[dD][89a-fA-F]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """A value: `text` on its line, `items` and `fences` below it; `strays` are the offsets of other content.
 
     In a map, each item is a key, whose only item is its value. `plain` is a YAML scalar without quotes,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.app.reading.watch import Expected, Now
 from idumb.domain import outcome
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.spending import Spent
-from idumb.lazy_dataclass import dataclass
 from idumb.views import phrases
 from idumb.views.terminal import plain_progress
 from idumb.views.terminal.plain_progress import LineContext
@@ -56,8 +56,7 @@ def _stays(event: Event) -> bool:
     return event.kind in _STAYING
 
 
-@dataclass(slots=True)
-class Board:
+class Board(Struct):
     """`since` and `took` are seconds of the monotonic clock, `spent` what ended calls used, by task.
 
     `limit` are the dollars that the run may cost. `look` says what works on a task now, by its attempt and the

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Any, TextIO
+
+from msgspec import Struct, field
 
 from idumb.domain import outcome
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
-from idumb.lazy_dataclass import dataclass
 from idumb.views import markup, phrases
 
 _WIDTH = 160
@@ -67,8 +67,7 @@ class PlainProgress:
         self._stream.flush()
 
 
-@dataclass(slots=True)
-class LineContext:
+class LineContext(Struct):
     """Context of progress lines: titles in execution order, and checkpoints of tasks whose line is still to come."""
 
     titles: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,6 @@ host. What it printed goes to `recorded/PRESET/VERSION/`, with neutral names for
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import os
@@ -17,6 +16,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from idumb.agents import acp, registry
 from idumb.agents.acp_client import Client
@@ -151,7 +152,7 @@ def _by_report(
         printed = (output, errors)
         return preset.read(output, errors)
 
-    result = PresetAgent(binding, equipment, dataclasses.replace(preset, read=read)).run(request)
+    result = PresetAgent(binding, equipment, replace(preset, read=read)).run(request)
     return result, printed
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.agents import acp, registry
 from idumb.agents.acp_client import LONGEST_LINE, Client, ToolCall
@@ -34,7 +34,7 @@ def ask(root: Path, *script: str, role: str = BUILDER, options: Any = (), **more
     agents = registry.build(equipped(root, settings=settings, redact=redact))
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
     request = AgentRequest(role, task, "the prompt", str(root), ("a.txt", "src/**"), deadline=20.0, run_id="r")
-    return agents.get("editor").run(dataclasses.replace(request, **more))
+    return agents.get("editor").run(replace(request, **more))
 
 
 def test_declared_files_are_written_and_undeclared_writes_are_vetoed(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.agents import acp, registry
 from idumb.agents.adapter import Equipment
@@ -38,7 +39,7 @@ def as_one(name: str, folder: Path, *script: str, role: str = BUILDER, **of_requ
     (folder / "work").mkdir(exist_ok=True)
     return acp.AcpAgent(
         Binding("it", name, (str(program),), options={"shell": True}, model="big"), equipment(folder)
-    ).run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
+    ).run(replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
 
 
 def equipment(folder: Path) -> Equipment:
@@ -107,6 +108,6 @@ def test_homes_share_what_copilot_unpacks(tmp_path: Path) -> None:
 @every("role, folder", [(BUILDER, "copilot"), (VALIDATOR, "copilot-judging")])
 def test_in_a_sandbox_judging_roles_unpack_apart_from_builders(tmp_path: Path, role: str, folder: str) -> None:
     """What a builder changed there would judge its own work."""
-    in_sandbox = dataclasses.replace(equipment(tmp_path), settings=Settings(sandbox=SandboxSettings()))
-    shared = acp.AcpAgent(Binding("it", "copilot"), in_sandbox)._shared(dataclasses.replace(REQUEST, role=role))
+    in_sandbox = replace(equipment(tmp_path), settings=Settings(sandbox=SandboxSettings()))
+    shared = acp.AcpAgent(Binding("it", "copilot"), in_sandbox)._shared(replace(REQUEST, role=role))
     assert [os.path.basename(place) for place in shared.values()] == [folder]

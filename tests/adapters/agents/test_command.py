@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import stat
@@ -10,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.agents import registry, transcript
 from idumb.agents.command import CommandAgent
@@ -34,7 +34,7 @@ def agent(root: Path, *argv: str, prompt: str = "stdin", path: str = PATH) -> Co
 
 
 def run(root: Path, script: str, **fields: object) -> AgentResult:
-    request = dataclasses.replace(REQUEST, workspace=str(root), **fields)  # type: ignore[arg-type]
+    request = replace(REQUEST, workspace=str(root), **fields)
     return agent(root, "sh", "-c", script).run(request)
 
 
@@ -47,7 +47,7 @@ def a_program(path: Path, mode: int = 0o755) -> Path:
 
 def test_the_prompt_can_be_a_file_that_only_this_user_can_read(tmp_path: Path) -> None:
     script = 'echo "$1"; ls -l "$1" | cut -c1-10; cat "$1"; cat'
-    request = dataclasses.replace(REQUEST, workspace=str(tmp_path))
+    request = replace(REQUEST, workspace=str(tmp_path))
     result = agent(tmp_path, "sh", "-c", script, "name", "{prompt_file}", prompt="file").run(request)
     path, mode, text = result.output.split("\n", 2)
     assert mode == stat.filemode(0o100600)
@@ -64,7 +64,7 @@ def test_inputs_are_in_their_folder_and_those_of_a_killed_executor_are_removed(t
     builder = registry.build(equipped(tmp_path / "work", binding, inputs=str(papers)))
     assert not papers.exists()
     (tmp_path / "work").mkdir()
-    request = dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"))
+    request = replace(REQUEST, workspace=str(tmp_path / "work"))
     assert builder.get("it").run(request).output == "the prompt: é"
     assert os.listdir(papers) == []
     assert stat.S_IMODE(papers.stat().st_mode) == 0o700
@@ -73,7 +73,7 @@ def test_inputs_are_in_their_folder_and_those_of_a_killed_executor_are_removed(t
 def test_arguments_reach_the_program_unchanged(tmp_path: Path) -> None:
     """S3: no shell sees them."""
     odd = ["$(touch x)", "; rm -r .", "", "a b", "-n", "`id`", "{prompt}", "'\"\\"]
-    request = dataclasses.replace(REQUEST, workspace=str(tmp_path))
+    request = replace(REQUEST, workspace=str(tmp_path))
     program = "import sys; print(sys.argv[1:])"
     result = agent(tmp_path, sys.executable, "-I", "-c", program, *odd).run(request)
     assert result.output.strip() == repr(odd)
@@ -92,7 +92,7 @@ def test_long_output_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -
     kept_in = str(tmp_path / "kept/run-1")
     equipment = equipped(tmp_path, redact=redactor.redact, transcripts=kept_in, stream=redactor.stream)
     builder = CommandAgent(binding, equipment)
-    request = dataclasses.replace(REQUEST, workspace=str(tmp_path), attempt=2)
+    request = replace(REQUEST, workspace=str(tmp_path), attempt=2)
     result = builder.run(request)
     assert result.truncated
     assert result.transcript == str(tmp_path / "kept/run-1/T1-01-2-builder.log")
@@ -145,7 +145,7 @@ def test_a_deep_or_huge_last_line_is_not_a_verdict(tmp_path: Path, last: bytes) 
 
 
 def test_a_missing_program_is_an_error_with_the_next_step(tmp_path: Path) -> None:
-    result = agent(tmp_path, "no-such-program-here").run(dataclasses.replace(REQUEST, workspace=str(tmp_path)))
+    result = agent(tmp_path, "no-such-program-here").run(replace(REQUEST, workspace=str(tmp_path)))
     assert result.outcome == outcome.ERRORED
     assert "no-such-program-here not found" in result.message
     assert "put its folder on PATH" in result.message
@@ -163,7 +163,7 @@ def test_a_program_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
     broken.write_bytes(b"\x7fELF nonsense")
     work = tmp_path / "work"
     work.mkdir()
-    result = agent(work, str(broken)).run(dataclasses.replace(REQUEST, workspace=str(work)))
+    result = agent(work, str(broken)).run(replace(REQUEST, workspace=str(work)))
     assert result.outcome == outcome.ERRORED
     assert "could not be started" in result.message
 

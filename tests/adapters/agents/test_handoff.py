@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.agents import registry
 from idumb.app.ports import Agent
@@ -36,9 +37,7 @@ def answering(root: Path, redact: Callable[[str], str], options: Mapping[str, An
 def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
     (root / "work").mkdir(exist_ok=True)
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
-    return dataclasses.replace(
-        AgentRequest(role, task, "the prompt", str(root / "work"), ("a.txt",), ticket=TICKET), **more
-    )
+    return replace(AgentRequest(role, task, "the prompt", str(root / "work"), ("a.txt",), ticket=TICKET), **more)
 
 
 def request_file(root: Path, index: int = -1) -> Path:
@@ -128,13 +127,13 @@ def test_an_answer_counts_for_one_attempt_and_a_verdict_for_one_candidate(tmp_pa
     who.run(first)
     answer(request_file(tmp_path), EDITS % "a.txt")
     assert who.run(first).outcome == outcome.COMPLETED
-    assert who.run(dataclasses.replace(first, attempt=3, settled=2)).outcome == outcome.WAITING
+    assert who.run(replace(first, attempt=3, settled=2)).outcome == outcome.WAITING
 
     judge = a_request(tmp_path, VALIDATOR, candidate="1" * 40)
     who.run(judge)
     answer(request_file(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
     assert who.run(judge).outcome == outcome.COMPLETED
-    assert who.run(dataclasses.replace(judge, candidate="2" * 40)).outcome == outcome.WAITING
+    assert who.run(replace(judge, candidate="2" * 40)).outcome == outcome.WAITING
 
 
 @every("options", [{"folder": "/a\0b"}, {"wait": float("nan")}, {"wait": 10**400}])
@@ -146,10 +145,10 @@ def test_options_that_no_system_supports_are_refused(tmp_path: Path, options: di
 
 def test_waiting_lasts_as_long_as_binding_and_deadline_allow(tmp_path: Path) -> None:
     request = a_request(tmp_path)
-    assert away(tmp_path, wait=60).run(dataclasses.replace(request, deadline=0.05)).outcome == outcome.WAITING
+    assert away(tmp_path, wait=60).run(replace(request, deadline=0.05)).outcome == outcome.WAITING
     timer = threading.Timer(0.1, answer, (request_file(tmp_path), EDITS % "a.txt"))
     timer.start()
-    result = away(tmp_path, wait=60).run(dataclasses.replace(request, deadline=30.0))
+    result = away(tmp_path, wait=60).run(replace(request, deadline=30.0))
     timer.join()
     assert result.outcome == outcome.COMPLETED
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import json
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.agents import model_agent, model_tools, registry
 from idumb.domain import agent, outcome
@@ -51,7 +51,7 @@ def ask(
     server.answers = list(answers) or server.answers
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
     request = AgentRequest(role, task, "the prompt", str(root), ("a.txt",), deadline=60.0)
-    return bound(root, server.url, **dict(options)).get("model").run(dataclasses.replace(request, **more))
+    return bound(root, server.url, **dict(options)).get("model").run(replace(request, **more))
 
 
 @pytest.fixture(autouse=True)

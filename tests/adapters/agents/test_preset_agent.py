@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import os
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.agents import registry
 from idumb.agents.known_agent import Call
@@ -43,7 +43,7 @@ def claude(folder: Path, script: str, environment: dict[str, str] | None = None,
 
 
 def run(folder: Path, script: str, role: str = BUILDER, **fields: Any) -> AgentResult:
-    request = dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **fields)
+    request = replace(REQUEST, role=role, workspace=str(folder / "work"), **fields)
     return claude(folder, script).run(request)
 
 
@@ -100,7 +100,7 @@ def test_an_agent_has_a_private_home_that_goes_with_the_request(tmp_path: Path) 
 
 def test_the_user_s_home_is_used_only_on_request(tmp_path: Path) -> None:
     builder = claude(tmp_path, f"env > seen; {says()}", home="user")
-    builder.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
+    builder.run(replace(REQUEST, workspace=str(tmp_path / "work")))
     seen = (tmp_path / "work/seen").read_text(encoding="utf-8").splitlines()
     assert {"HOME=/home/me", "CLAUDE_CONFIG_DIR=named"} <= set(seen)
 
@@ -121,7 +121,7 @@ def as_one(
     (folder / "work").mkdir(exist_ok=True)
     passed = {"PATH": PATH, **(environment or {})}
     builder = PresetAgent(Binding("it", name, (str(program),)), equipped(folder / "work", environment=lambda _: passed))
-    return builder.run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
+    return builder.run(replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
 
 
 MODEL_UNKNOWN: dict[str, dict[str, Any]] = {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from idumb.agents import prompt
 from idumb.app.ports import PromptRequest
@@ -84,10 +83,10 @@ def test_the_builder_s_prompt_has_everything_it_is_judged_by() -> None:
 
 def test_a_validator_is_asked_for_evidence_with_any_template() -> None:
     """R-RUN-3: once, and with the same text."""
-    form = prompt.render(dataclasses.replace(REQUEST, role=VALIDATOR, template="Judge $id.")).rpartition("\n\n")[2]
+    form = prompt.render(replace(REQUEST, role=VALIDATOR, template="Judge $id.")).rpartition("\n\n")[2]
     assert form.startswith("`evidence` says what each criterion rests on")
     for template in (None, 'Judge. Show your "evidence" as told.'):
-        text = prompt.render(dataclasses.replace(REQUEST, role=VALIDATOR, template=template))
+        text = prompt.render(replace(REQUEST, role=VALIDATOR, template=template))
         assert text.count(form) == (template is None)
     assert form not in prompt.render(REQUEST)
 
@@ -97,12 +96,12 @@ def test_text_of_the_task_is_inserted_unchanged() -> None:
 
 
 def test_feedback_of_the_previous_attempt_is_in_the_prompt() -> None:
-    text = prompt.render(dataclasses.replace(REQUEST, feedback="AC-1 failed: exit 2", attempt=2))
+    text = prompt.render(replace(REQUEST, feedback="AC-1 failed: exit 2", attempt=2))
     assert "## Attempt 2: what was wrong with the one before\n\nAC-1 failed: exit 2" in text
 
 
 def test_empty_sections_are_omitted() -> None:
-    text = prompt.render(dataclasses.replace(REQUEST, task=Task("T1-02", "Bare"), plan=dataclasses.replace(
+    text = prompt.render(replace(REQUEST, task=Task("T1-02", "Bare"), plan=replace(
         PLAN, non_goals=(), invariants=())))  # fmt: skip
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert headings == ["## The goal of the phase", "## Files", "## Never touch", "## How to work"]
@@ -134,21 +133,21 @@ def test_a_template_keeps_unknown_names_and_needs_no_frontmatter() -> None:
 
 def test_assumptions_and_decisions_reach_the_builder_with_any_template() -> None:
     """R-RUN-4, R-ASK-3."""
-    plan = dataclasses.replace(PLAN, assumptions=("Titles are short", "The site is static"))
-    request = dataclasses.replace(REQUEST, plan=plan, decided=("Which colour?: blue (the cold one)",))
+    plan = replace(PLAN, assumptions=("Titles are short", "The site is static"))
+    request = replace(REQUEST, plan=plan, decided=("Which colour?: blue (the cold one)",))
     for template in (None, "Do it.\n", "Do it.\n\n## Known\n\n$assumptions\n"):
-        text = prompt.render(dataclasses.replace(request, template=template))
+        text = prompt.render(replace(request, template=template))
         for words in ("- Titles are short\n- The site is static", "- Which colour?: blue (the cold one)"):
             assert text.count(words) == 1
-    assert "Titles are short" not in prompt.render(dataclasses.replace(request, role=VALIDATOR))
+    assert "Titles are short" not in prompt.render(replace(request, role=VALIDATOR))
     assert "assumes" not in prompt.render(REQUEST)
     assert "Decided" not in prompt.render(REQUEST)
 
 
 def test_builder_and_validator_know_the_goal_and_the_requirements_with_any_template() -> None:
     """R-RUN-4."""
-    request = dataclasses.replace(REQUEST, requirements=("R-1: links last", "R-2"))
+    request = replace(REQUEST, requirements=("R-1: links last", "R-2"))
     for role in (BUILDER, VALIDATOR):
         for template in (None, "Do it.\n", "Do it for $goal.\n\n## Why\n\n$requirements\n"):
-            text = prompt.render(dataclasses.replace(request, role=role, template=template))
+            text = prompt.render(replace(request, role=role, template=template))
             assert [text.count(words) for words in ("Stable URLs", "- R-1: links last\n- R-2")] == [1, 1]

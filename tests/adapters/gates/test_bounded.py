@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
@@ -21,7 +21,7 @@ NAMES = ["a.py", "b.py", "c.py"]
 
 def given(seconds: float = 60) -> Inputs:
     made = changes.inputs(dict.fromkeys(NAMES, "x = 1\n"), dict.fromkeys(NAMES, "x = 2\n"))
-    return dataclasses.replace(made, seconds=lambda _: seconds)
+    return replace(made, seconds=lambda _: seconds)
 
 
 def judged_by(
@@ -56,7 +56,7 @@ def _distinct(inputs: Inputs) -> Inputs:
     """Give each file bytes of its own, so that what is read tells which file it is."""
     texts = {path: f"x = {path!r}\n" for path in NAMES}
     made = changes.inputs(dict.fromkeys(NAMES, "x = 1\n"), texts)
-    return dataclasses.replace(made, seconds=inputs.seconds)
+    return replace(made, seconds=inputs.seconds)
 
 
 def test_an_error_in_a_gate_is_evidence_that_names_gate_file_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,12 +82,12 @@ def test_what_is_refused_outside_the_gate_is_no_error_of_the_gate(monkeypatch: p
         return Judged()
 
     with pytest.raises(Refusal):
-        judged_by(monkeypatch, judge, dataclasses.replace(given(), read=lost), lambda: 0.0)
+        judged_by(monkeypatch, judge, replace(given(), read=lost), lambda: 0.0)
 
 
 def test_a_module_of_thousands_of_assigned_names_is_unknown_and_not_waited_for() -> None:
     text = "".join(f"x{number} = 1\n" for number in range(6000))
-    task = dataclasses.replace(changes.inputs({}, {}).task, change="preserving")
+    task = replace(changes.inputs({}, {}).task, change="preserving")
     proof = changes.judge(changes.inputs({"a.py": "\n"}, {"a.py": text}, task=task))["change-class"]
     assert (proof.result, "a.py: idumb cannot read the file" in proof.output) == (evidence.UNPROVEN, True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import idumb
 from idumb.domain.proof import evidence, gate_table, project_checkers
@@ -30,7 +30,7 @@ STOPPED = "b.py:1: error: invalid syntax  [syntax]\nFound 1 error in 1 file (err
 
 def ran(exit_code: int | None, output: str = "", **fields: Any) -> Evidence:
     result = evidence.PASSED if exit_code == 0 else evidence.ERRORED if exit_code == 127 else evidence.FAILED
-    return dataclasses.replace(Evidence("", "", result, "x", exit_code=exit_code, output=output), **fields)
+    return replace(Evidence("", "", result, "x", exit_code=exit_code, output=output), **fields)
 
 
 def judge(
@@ -44,7 +44,7 @@ def judge(
 
     inputs = changes.inputs({"a.rb": "1"}, {"a.rb": "2"})
     asked = {name: own or GateSettings(run=("x",), timeout=60)}
-    return changes.judge(dataclasses.replace(inputs, asked=asked, run=run))[name]
+    return changes.judge(replace(inputs, asked=asked, run=run))[name]
 
 
 CLEAN = ran(0)
@@ -113,7 +113,7 @@ def test_a_file_that_moved_keeps_its_errors() -> None:
     inputs = changes.inputs({"a.py": "x"}, {"b.py": "x"})
     results = {True: ran(1, RETURNS), False: ran(1, RETURNS.replace("a.py", "b.py"))}
     run = lambda gate, command, *, before: results[before]  # noqa: E731
-    inputs = dataclasses.replace(inputs, asked={"types": GateSettings(run=("x",), timeout=60)}, run=run)
+    inputs = replace(inputs, asked={"types": GateSettings(run=("x",), timeout=60)}, run=run)
     assert changes.judge(inputs)["types"].passed
 
 
@@ -232,7 +232,7 @@ def by_entry_point(
 
     asked = {"todo": GateSettings(entry_point=name, timeout=60)}
     inputs = changes.inputs({"a.py": "", "a.go": ""}, after)
-    return changes.judge(dataclasses.replace(inputs, asked=asked, run=run)).get("todo")
+    return changes.judge(replace(inputs, asked=asked, run=run)).get("todo")
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_an_entry_point_of_the_working_tree_is_none_of_the_installed_environment
         return started(command, house)
 
     asked = {"todo": GateSettings(entry_point="no_todo", timeout=60)}
-    proof = changes.judge(dataclasses.replace(inputs, asked=asked, run=run))["todo"]
+    proof = changes.judge(replace(inputs, asked=asked, run=run))["todo"]
     assert (proof.result, "no installed package has the entry point no_todo" in proof.output) == (
         evidence.ERRORED,
         True,

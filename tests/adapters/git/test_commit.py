@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_a_commit_has_the_user_s_identity_and_the_message_and_moves_nothing(
     sandbox.git("config", "--unset", "i18n.commitEncoding")
     about = sandbox.git("log", "-1", "--format=%an <%ae>%n%cn%n%P%n%T%n%B", str(made.commit))
     assert about == f"Pat Tester <pat@example.invalid>\nPat Tester\n{base}\n{tree}\n{MESSAGE}"
-    assert sandbox.ledger() == dataclasses.replace(before, config=sandbox.ledger().config)
+    assert sandbox.ledger() == replace(before, config=sandbox.ledger().config)
     assert advance(history, made) == ""
     assert history.trailers_since(None) == ((made.commit, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
     assert sandbox.status() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.domain.errors import Refusal
 from idumb.git import discover
@@ -196,7 +196,7 @@ def test_a_record_that_a_program_wrote_is_not_believed(checkout: Checkout) -> No
     (checkout.root / "node_modules/lib/index.js").write_text("bad\n")
     record = str(checkout.state / "provided.json")
     present = untracked.present(str(checkout.root), ("data/models", "node_modules"))
-    dataclasses.replace(untracked.load(record), copies=present).save(record)
+    replace(untracked.load(record), copies=present).save(record)
     checkout.restore()
     assert checkout.files() == before
 

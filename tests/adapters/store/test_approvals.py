@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict, replace
 
 from idumb.domain import grant as grants
 from idumb.domain.errors import InputError, Refusal
@@ -60,7 +60,7 @@ def test_the_newest_approval_comes_first_and_a_revocation_replaces_its_approval(
         store.record(kept)
     assert [kept.nonce for kept in store.grants("1")] == ["1" * 32, "0" * 32]
     before = store.mark()
-    store.record(dataclasses.replace(new, revoked={"by": "pat", "at": "then"}))
+    store.record(replace(new, revoked={"by": "pat", "at": "then"}))
     assert [kept.revoked for kept in store.grants("1")] == [{"by": "pat", "at": "then"}, None]
     assert store.mark() != before
 
@@ -89,7 +89,7 @@ def test_a_changed_or_moved_record_is_not_an_approval(store: FileConsentStore, c
     """S1, S2: neither another repository's nor a record whose name and content disagree."""
     store.record(_approval())
     place = _file()
-    text = json.dumps({**json.loads(place.read_text()), **change}, default=dataclasses.asdict)
+    text = json.dumps({**json.loads(place.read_text()), **change}, default=asdict)
     place.write_text(text)
     assert store.grants("1") == ()
 

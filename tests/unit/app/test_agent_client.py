@@ -6,12 +6,12 @@ And what the engine does next if one fails, crashes, takes too long or uses too 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.app.attempt import agent_client
 from idumb.app.ports import Hear
@@ -204,7 +204,7 @@ def test_the_same_failure_on_the_same_bytes_is_not_repeated() -> None:
 def test_a_ceiling_that_is_not_raised_ends_the_task() -> None:
     """R-ADAPT-3: unreported usage is unknown, so the attempts are what is limited. The next process has the answer."""
     run = EngineRun(task("A"), work=lambda *_: None)
-    run.settings = dataclasses.replace(run.settings, ceilings={"task": Ceiling(attempts=1, tokens=5)})
+    run.settings = replace(run.settings, ceilings={"task": Ceiling(attempts=1, tokens=5)})
     assert run.run().kind == "waiting"
     (question,) = run.state.decisions
     process = run.process()

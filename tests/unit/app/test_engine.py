@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.app.core import actions, schedule
 from idumb.app.engine import runner
@@ -164,7 +164,7 @@ def test_the_severity_of_a_task_decides_how_often_it_is_tried(severity: str, cal
 
 
 def test_a_raised_ceiling_allows_no_more_attempts_than_the_task_has() -> None:
-    chosen = dataclasses.replace(EngineRun(task("A")).settings, ceilings={"task": Ceiling(attempts=1)})
+    chosen = replace(EngineRun(task("A")).settings, ceilings={"task": Ceiling(attempts=1)})
     run = EngineRun(task("A"), work=lambda *_: None, settings=chosen, answers={"limit": "raise"})
     run.run_until_killed(100)  # without an end it is killed
     assert (run.status(), len(run.calls)) == ({"A": "failed"}, 3)
@@ -471,7 +471,7 @@ def test_a_commit_that_is_refused_ends_the_run_and_the_next_process_commits_with
 def test_an_error_in_a_gate_stops_the_run_and_the_next_one_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-GATE-1: it is a value that names gate and file, and no further attempt is paid for."""
     settings = EngineRun(task("a.py")).settings
-    strict = dataclasses.replace(settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
+    strict = replace(settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
     run = EngineRun(task("a.py"), task("b.py"), settings=strict)
     break_gate(monkeypatch, gate_table.SYNTAX)
     ending = run.run()
@@ -529,7 +529,7 @@ def doing(**instead: bytes | None) -> EngineRun:
         for path in (path for path, content in wanted.items() if content is None):
             files.pop(path, None)
 
-    run = EngineRun(dataclasses.replace(task("T"), files=claims, verify=("true",)), work=work)
+    run = EngineRun(replace(task("T"), files=claims, verify=("true",)), work=work)
     run.repository.files |= {"C": b"c", "D": b"d"}
     run.repository.commit_all("files")
     return run

@@ -5,15 +5,15 @@ And which task comes next, with the status shown for the others.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 import idumb
 from idumb.app.core import questions, schedule
@@ -291,7 +291,7 @@ def test_nothing_else_makes_a_move() -> None:
     package = Path(idumb.__file__).parent
     makers = {path.name for path in package.rglob("*.py") if made.search(path.read_text(encoding="utf-8"))}
     assert makers == {"follow.py"}
-    assert dataclasses.is_dataclass(Move)
+    assert issubclass(Move, Struct)
 
 
 def contract(dependencies: dict[str, tuple[str, ...]]) -> Contract:

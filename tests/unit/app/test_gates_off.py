@@ -5,10 +5,11 @@ Plans, checkers, agreement and completion have no work of their own to judge: se
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from idumb.domain.agent import AgentRequest
 from idumb.domain.plans.plan import Condition, Invariant, Limits, NonGoal, SymbolClaim
@@ -162,7 +163,7 @@ def _checked(value: Any, check: str) -> Any:
     """Return the value of a field with the command of this example."""
     if value == ("check",):
         return (check,)
-    return (dataclasses.replace(value[0], check=check),) if value == INVARIANTS else value
+    return (replace(value[0], check=check),) if value == INVARIANTS else value
 
 
 @every("name", CASES)

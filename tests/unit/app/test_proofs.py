@@ -5,10 +5,10 @@ A broken invariant names the task that broke it (R-GATE-3).
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.app.attempt import judge, validator
 from idumb.app.core import questions
@@ -57,7 +57,7 @@ def test_every_wrong_file_and_symbol_is_a_reason_to_fail() -> None:
 
 
 def test_a_tolerated_failure_counts_as_proof_and_is_the_reason() -> None:
-    tolerated = dataclasses.replace(record_of(evidence.TOLERATED), text="it fails as before")
+    tolerated = replace(record_of(evidence.TOLERATED), text="it fails as before")
     assert evidence.verdict(HOLDS, [tolerated]) == (outcome.PASS, "it fails as before")
     assert evidence.verdict(HOLDS, [tolerated, record_of(evidence.FAILED, "AC-2")])[0] == outcome.PARTIAL
 
@@ -73,14 +73,14 @@ def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(resu
 @pytest.mark.parametrize("result", sorted(evidence.BROKEN))
 def test_a_gate_or_role_of_level_1_or_2_blocks_unless_it_passed(result: str, level: int) -> None:
     """R-GATE-6: a timeout blocks like a failure."""
-    judged = dataclasses.replace(record_of(result, "validator reviewer"), level=level)
+    judged = replace(record_of(result, "validator reviewer"), level=level)
     assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), judged])[0] == outcome.PARTIAL
 
 
 @every("result", [evidence.PASSED, *sorted(evidence.BROKEN)])
 def test_level_0_neither_blocks_nor_proves(result: str) -> None:
     """R-GATE-6, R-GATE-1: it is reported, and a timed-out one never counts as passed."""
-    optional = dataclasses.replace(record_of(result, "validator reviewer"), level=0)
+    optional = replace(record_of(result, "validator reviewer"), level=0)
     assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), optional])[0] == outcome.PASS
     assert evidence.verdict(HOLDS, [optional]) == (outcome.FAIL, "nothing proves this task")
 
@@ -94,7 +94,7 @@ def test_a_gate_blocks_and_proves_nothing() -> None:
     """R-GATE-1: and the reason is what it found."""
     holds = record_of(evidence.PASSED, "gate syntax")
     assert evidence.verdict(HOLDS, [holds]) == (outcome.FAIL, "nothing proves this task")
-    broken = dataclasses.replace(record_of(evidence.FAILED, "gate syntax"), output="a.py:1: no\nb.py:1: no")
+    broken = replace(record_of(evidence.FAILED, "gate syntax"), output="a.py:1: no\nb.py:1: no")
     assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), broken]) == (
         outcome.PARTIAL,
         "gate syntax failed: a.py:1: no …",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.app.engine import moves, unfinished_attempts
 from idumb.domain.action import Answer
@@ -212,11 +212,11 @@ JUDGED = (Criterion("AC-1", "it looks good", HUMAN),)
 
 def test_outputs_of_a_step_reach_the_next_after_a_person_has_judged_it() -> None:
     steps = [
-        dataclasses.replace(
+        replace(
             task("T1-a", acceptance=(Criterion("AC-2", "it has outputs", STEPS), *JUDGED)),
             flow=Flow("a", AGENT, "", outputs=(Value("n", INTEGER),)),
         ),
-        dataclasses.replace(task("T1-b", "T1-a"), flow=Flow("b", AGENT, "", takes={"N": Take("T1-a", "n")})),
+        replace(task("T1-b", "T1-a"), flow=Flow("b", AGENT, "", takes={"N": Take("T1-a", "n")})),
     ]
 
     def work(request: AgentRequest, files: Files) -> AgentResult:
@@ -291,7 +291,7 @@ def test_what_an_attempt_used_is_counted_once_although_it_waited() -> None:
     spent = answered(run).state.tasks["A"].progress.spent
     run.run()
     ended = run.state.tasks["A"].progress
-    assert (ended.spent, ended.attempts) == (dataclasses.replace(spent, attempts=1), 1)
+    assert (ended.spent, ended.attempts) == (replace(spent, attempts=1), 1)
 
 
 def stray(request: AgentRequest, files: Files) -> None:
@@ -420,7 +420,7 @@ def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
 ) -> None:
     """R-GATE-1: no further attempt is paid for, at a terminal and later."""
     break_gate(monkeypatch, gate_table.SYNTAX)
-    chosen = dataclasses.replace(EngineRun(task("A")).settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
+    chosen = replace(EngineRun(task("A")).settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
     run = EngineRun(task("a.py"), work=stray, settings=chosen, answers=answers)
     if not answers:
         answered(run, "keep")

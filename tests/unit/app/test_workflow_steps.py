@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.domain import outcome
 from idumb.domain.action import Answer, seconds_until
@@ -32,7 +32,7 @@ def step(id: str, *needs: str, kind: str = workflow.AGENT, **flow: Any) -> Task:
     made = work(f"T1-{id}", *(f"T1-{need}" for need in needs), files=[id] if kind != workflow.CONDITION else [])
     criteria = OWN if flow.get("outputs") or kind == workflow.CONDITION else ()
     extra = {name: flow.pop(name) for name in ("timeout", "on_timeout", "handoff_to") if name in flow}
-    return dataclasses.replace(made, acceptance=criteria, flow=Flow(id, kind, "All", **flow), **extra)
+    return replace(made, acceptance=criteria, flow=Flow(id, kind, "All", **flow), **extra)
 
 
 def choice(id: str, *needs: str, text: str, then: str = "", other: str = "") -> Task:
@@ -154,7 +154,7 @@ def test_a_step_has_as_many_attempts_as_it_says(retries: int) -> None:
     def build(request: AgentRequest, files: dict[str, bytes]) -> None:
         files["a"] = str(request.attempt).encode()
 
-    failing = dataclasses.replace(step("a", retries=retries), verify=("false",))
+    failing = replace(step("a", retries=retries), verify=("false",))
     run = EngineRun(failing, work=build, workflow=Workflow("try", "1", ""))
     run.run()
     assert len(run.calls) == retries + 1
@@ -203,7 +203,7 @@ def test_an_output_of_an_omitted_step_is_null_in_a_condition() -> None:
 def asking(action: str | None, answers: Mapping[str, str] | None = None, **fields: Any) -> EngineRun:
     """A human step with a minute to answer, a step after it, and one that takes its choice."""
     asks = step("a", kind=workflow.HUMAN, timeout=60, on_timeout=action)
-    asks = dataclasses.replace(asks, kind="decision", options=(Option("x", "the one"), Option("y", "the other")),
+    asks = replace(asks, kind="decision", options=(Option("x", "the one"), Option("y", "the other")),
                                acceptance=(), files=(), verify=())  # fmt: skip
     takes = step("c", "b", takes={"A": Take("T1-a", "choice")})
     return EngineRun(asks, step("b", "a"), takes, answers=answers, workflow=Workflow("try", "1", ""), **fields)
@@ -273,7 +273,7 @@ def test_a_step_that_changes_nothing_makes_no_commit() -> None:
             files["b"] = b"x"
         return AgentResult(outcome.COMPLETED, reply='{"size": 4}')
 
-    first = dataclasses.replace(step("a", outputs=(SIZE,)), files=(), verify=())
+    first = replace(step("a", outputs=(SIZE,)), files=(), verify=())
     run = EngineRun(first, step("b", "a"), work=build, workflow=Workflow("try", "1", ""))
     assert run.run().kind == "done"
     assert run.commits() == ["T1-b"]

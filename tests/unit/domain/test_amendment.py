@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from idumb.domain import amendment, outcome
 from idumb.domain import contract as contracts
@@ -50,7 +50,7 @@ def test_completed_tasks_can_neither_change_nor_disappear_nor_wait() -> None:
     assert refused(contract(task(2), sha="b"), state()) == "amend.done"
     assert refused(contract(task(1, title="Else"), task(2, 1), sha="b"), state(T1_01=outcome.ACCEPTED)) == "amend.done"
     half = state()
-    half.tasks["T1-02"] = dataclasses.replace(half.tasks["T1-02"], intended=True)
+    half.tasks["T1-02"] = replace(half.tasks["T1-02"], intended=True)
     assert refused(contract(task(1), task(2, 1, title="Else"), sha="b"), half) == "amend.done"
 
 
@@ -62,7 +62,7 @@ def test_settings_that_cover_every_task_cannot_change(field: str) -> None:
 
 def test_a_task_with_work_in_its_files_cannot_disappear() -> None:
     run = state(T1_02=outcome.FAILED)
-    run.tasks["T1-02"] = dataclasses.replace(run.tasks["T1-02"], work=TaskWork(touched=("b.txt",)))
+    run.tasks["T1-02"] = replace(run.tasks["T1-02"], work=TaskWork(touched=("b.txt",)))
     assert refused(contract(task(1), sha="b"), run) == "amend.attempted"
 
 
@@ -127,7 +127,7 @@ def test_an_amended_task_counts_as_changed_and_a_new_one_is_pending() -> None:
     run = state()
     replay.apply(run, event("run.completed", reason=""))
     replay.apply(run, event("verification.recorded", status="passed"))
-    changed = dataclasses.replace(amended(), payload={**amended().payload, "tasks": [["T1-01", "d"], ["T1-03", "e"]]})
+    changed = replace(amended(), payload={**amended().payload, "tasks": [["T1-01", "d"], ["T1-03", "e"]]})
     replay.apply(run, changed)
     assert list(run.tasks) == ["T1-01", "T1-03"]
     assert run.tasks["T1-03"].status == outcome.PENDING
@@ -147,11 +147,11 @@ DONE = (Criterion("AC-1", "it holds", "check", "true"),)
 
 def task(number: int, *needs: int, **more: object) -> Task:
     numbered = Task(f"T1-{number:02}", f"Task {number}", depends_on=tuple(f"T1-{n:02}" for n in needs), acceptance=DONE)
-    return dataclasses.replace(numbered, **more)  # type: ignore[arg-type]
+    return replace(numbered, **more)
 
 
 def contract(*tasks: Task, sha: str = "a", **more: object) -> Contract:
-    plan = dataclasses.replace(Plan("01-PLAN.md", sha * 64, "1", "01", "T", "G", tasks=tasks), **more)  # type: ignore[arg-type]
+    plan = replace(Plan("01-PLAN.md", sha * 64, "1", "01", "T", "G", tasks=tasks), **more)
     assembled, findings = contracts.assemble("1", "folder", [plan], Settings())
     assert assembled, findings
     return assembled

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.domain.intake.rule import StartState
 from idumb.domain.plans.plan import Criterion, FileClaim, Invariant, Span
@@ -29,14 +30,14 @@ def test_a_check_that_hides_a_failure_is_named_with_the_fix() -> None:
 
 def test_a_task_that_only_the_checks_of_earlier_tasks_prove_is_named_once_for_its_plan() -> None:
     suite, own = proven_by("make test"), proven_by("test -s c.txt")
-    kept = (dataclasses.replace(own[0], keeps=True), *suite)
+    kept = (replace(own[0], keeps=True), *suite)
     tasks = [task("T1-01", acceptance=suite), task("T1-02", acceptance=suite), task("T1-03", acceptance=(*suite, *own))]
     tasks += [task("T1-04", acceptance=kept), task("T1-05", kind="human-verify", acceptance=suite)]
     for mode, severity in ((None, "warning"), ("strict", "error")):
         (found,) = [f for f in findings_of(plan(*tasks), mode=mode) if f.code == "check.of-other-task"]
         assert (found.severity, found.found) == (severity, "T1-02: make test; T1-04: make test")
         assert found.message == "Only checks of earlier tasks prove T1-02, T1-04: they pass before the work."
-    judged = findings_of(plan(tasks[0], dataclasses.replace(tasks[1], validator="human")))
+    judged = findings_of(plan(tasks[0], replace(tasks[1], validator="human")))
     assert "check.of-other-task" not in {f.code for f in judged}
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from idumb.domain import contract
 from idumb.domain.finding import ERROR, Finding
@@ -26,12 +27,12 @@ def task(task_id: str, *needs: str, **more: object) -> Task:
         "span": line,
         "spans": {"depends_on": line},
     }
-    return dataclasses.replace(Task(task_id, f"Title of {task_id}", depends_on=needs), **(fields | more))  # type: ignore[arg-type]
+    return replace(Task(task_id, f"Title of {task_id}", depends_on=needs), **(fields | more))
 
 
 def plan(number: str, *tasks: Task, **more: object) -> Plan:
     plan_of_tasks = Plan(f"{number}-PLAN.md", number * 32, "1", number, "T", "G", tasks=tasks)
-    return dataclasses.replace(plan_of_tasks, **more)  # type: ignore[arg-type]
+    return replace(plan_of_tasks, **more)
 
 
 def codes(*plans: Plan) -> list[str]:
@@ -138,10 +139,10 @@ def test_the_hash_changes_with_every_plan_byte_and_every_setting() -> None:
     base = [plan("01", task("T1-01"))]
     hashes = {
         contract.contract_hash(base, AGENT),
-        contract.contract_hash([dataclasses.replace(base[0], sha256="f" * 64)], AGENT),
-        contract.contract_hash([dataclasses.replace(base[0], path="other")], AGENT),
-        contract.contract_hash(base, dataclasses.replace(AGENT, builder=None)),
-        contract.contract_hash(base, dataclasses.replace(AGENT, git=GitSettings(hooks=False))),
+        contract.contract_hash([replace(base[0], sha256="f" * 64)], AGENT),
+        contract.contract_hash([replace(base[0], path="other")], AGENT),
+        contract.contract_hash(base, replace(AGENT, builder=None)),
+        contract.contract_hash(base, replace(AGENT, git=GitSettings(hooks=False))),
     }
     assert len(hashes) == 5
 
@@ -190,7 +191,7 @@ def test_verify_covers_all_criteria_only_if_none_has_a_mark() -> None:
     ],
 )
 def test_forbidden_paths_are_found_in_files_and_in_steps(path: str, code: str) -> None:
-    settings = dataclasses.replace(AGENT, protected=("LICENSE",))
+    settings = replace(AGENT, protected=("LICENSE",))
     by_claim = ready(plan("01", task("T1-01", files=(FileClaim("create", path),))), settings)
     step = Step(0, "write_file", "i", {"path": path, "content": ""}, line=7)
     by_step = ready(plan("01", task("T1-01", steps=(step,))), settings)
@@ -207,13 +208,13 @@ def test_a_plan_with_a_root_writes_below_it_only() -> None:
 
 def test_tasks_are_equal_by_digest_wherever_they_are() -> None:
     one = task("T1-01")
-    assert contract.task_digest(one) == contract.task_digest(dataclasses.replace(one, span=Span(9, 10, 99)))
-    assert contract.task_digest(one) != contract.task_digest(dataclasses.replace(one, title="Other"))
+    assert contract.task_digest(one) == contract.task_digest(replace(one, span=Span(9, 10, 99)))
+    assert contract.task_digest(one) != contract.task_digest(replace(one, title="Other"))
 
 
 def test_what_a_timeout_leads_to_and_what_a_criterion_keeps_are_part_of_a_task_s_digest() -> None:
     criterion = Criterion("AC-1", "a", "check", "make test")
-    keeps = dataclasses.replace(criterion, keeps=True)
+    keeps = replace(criterion, keeps=True)
     tasks = [Task("T1-01", "t", on_timeout=action, acceptance=(criterion,)) for action in (None, "fail", "retry")]
     tasks.append(Task("T1-01", "t", acceptance=(keeps,)))
     assert len({contract.task_digest(each) for each in tasks}) == 4

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
+
+from msgspec.structs import asdict
 
 from idumb.domain import envelope
 from idumb.domain.envelope import NOTHING, Change, Envelope
@@ -19,7 +20,7 @@ def parts_of(**parts: Any) -> dict[str, Any]:
         "checks": {"pytest": "1"}, **parts,
     }  # fmt: skip
     whole = Envelope(**fields)
-    return envelope.seal(dataclasses.asdict(whole))
+    return envelope.seal(asdict(whole))
 
 
 def test_every_field_is_a_part_that_is_shown() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec.structs import asdict
 
 from idumb.domain import agent, failures, outcome
 from idumb.domain.failures import CLOSED, HALF_OPEN, OPEN, Breaker, BreakerRule, Failure, remedies
@@ -89,7 +89,7 @@ def test_a_clock_set_back_does_not_keep_a_breaker_open() -> None:
 def test_a_breaker_is_unchanged_after_it_was_stored() -> None:
     """R-ADAPT-3."""
     opened = Breaker(OPEN, 2, at(0), agent.STALL)
-    assert Breaker.recorded({"key": "x", **dataclasses.asdict(opened)}) == opened
+    assert Breaker.recorded({"key": "x", **asdict(opened)}) == opened
 
 
 def test_a_failure_has_its_class() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from idumb.domain.proof import evidence, gate, gate_table
 from idumb.domain.proof.evidence import Evidence

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
+
+from msgspec.structs import replace
 
 from idumb.domain import agent
 from idumb.domain.proof import gate_table
@@ -43,7 +44,7 @@ def test_the_most_specific_timeout_setting_wins() -> None:
 
 
 def test_the_older_validator_setting_does_not_extend_the_strict_timeout_of_level_2() -> None:
-    settings = dataclasses.replace(configured(2), run=RunSettings(validator_timeout=900))
+    settings = replace(configured(2), run=RunSettings(validator_timeout=900))
     assert gate_table.rule(settings, "validator").timeout == 60.0
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.domain import canonical_json, grant
 from idumb.domain.contract import Contract
@@ -142,7 +142,7 @@ def test_a_grant_reads_back_as_it_was_written() -> None:
     written = json.loads(canonical_json.encode(original.as_dict()))
     read_back = grant.from_dict(written)
     assert read_back is not None
-    assert read_back == dataclasses.replace(original, parts=read_back.parts)
+    assert read_back == replace(original, parts=read_back.parts)
     assert read_back.canonical() == original.canonical()
 
 

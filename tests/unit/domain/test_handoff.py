@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
+
+from msgspec.structs import replace
 
 from idumb.domain.runs import handoff
 from idumb.domain.runs.handoff import Document
@@ -43,7 +44,7 @@ def test_a_valid_handoff_has_no_error_and_survives_json() -> None:
 )
 def test_each_error_is_named_by_its_field(field: str, value: str, words: str) -> None:
     """R-HAND-1."""
-    problems = handoff.problems(dataclasses.replace(SOUND, **{field: value}), AGENTS)  # type: ignore[arg-type]
+    problems = handoff.problems(replace(SOUND, **{field: value}), AGENTS)
     assert len(problems) == 1
     assert problems[0].startswith(field)
     assert words in problems[0]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.domain import catalog, contract
 from idumb.domain.catalog import SILENT
@@ -47,9 +47,9 @@ def test_a_task_that_only_a_model_judges_is_named_and_needs_an_artifact() -> Non
     opinion = (Criterion("AC-1", "it reads well", "opinion"),)
     bare = task(acceptance=opinion, validator="critic", files=None)
     assert codes(plan(bare)) == {"task.no-artifact"}
-    assert codes(plan(dataclasses.replace(bare, files=(FileClaim("create", "a"),)))) == {"task.no-check"}
-    assert codes(plan(dataclasses.replace(bare, verify=("make test",)))) == set()
-    assert codes(plan(dataclasses.replace(bare, files=(FileClaim("read", "a"),)))) == {"task.no-artifact"}
+    assert codes(plan(replace(bare, files=(FileClaim("create", "a"),)))) == {"task.no-check"}
+    assert codes(plan(replace(bare, verify=("make test",)))) == set()
+    assert codes(plan(replace(bare, files=(FileClaim("read", "a"),)))) == {"task.no-artifact"}
     by_person = (Criterion("AC-1", "it reads well", "human"),)
     assert codes(plan(task(acceptance=by_person, files=None))) == set()
 
@@ -79,7 +79,7 @@ def test_a_plan_without_change_classes_gets_one_finding() -> None:
         return [(f.line, f.found) for f in findings_of(plan(*tasks), mode=STRICT) if f.code == "task.no-change-class"]
 
     assert unclassified(*silent) == [(1, "T1-01, T1-02, T1-03, T1-04")]
-    assert [line for line, _ in unclassified(dataclasses.replace(silent[0], change="extending"), *silent[1:])] == [
+    assert [line for line, _ in unclassified(replace(silent[0], change="extending"), *silent[1:])] == [
         2,
         3,
         4,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.domain import contract
 from idumb.domain.finding import ERROR, WARNING
@@ -89,7 +90,7 @@ BROKEN: dict[str, tuple[str, str, Plan]] = {
 
 def severities(made: Plan, base: Settings = SETTINGS, **gates: int) -> dict[str, str]:
     named: dict[str, Any] = {name.replace("_", "-"): GateSettings(level=level) for name, level in gates.items()}
-    settings = dataclasses.replace(base, gates=named)
+    settings = replace(base, gates=named)
     assembled, wrong = contract.assemble("1", "folder", [made], settings)
     assert assembled is not None, wrong
     case = registry.case(assembled, settings, Policy(), None, {}, (), NOWHERE)
@@ -153,7 +154,7 @@ def test_an_honest_plan_contradicts_nothing(made: Plan) -> None:
 def test_documentation_needs_no_change_class_except_in_strict_mode() -> None:
     made = plan(task(files=(FileClaim("modify", "README.md"),)))
     assert "task.no-change-class" not in severities(made, change_class=2)
-    assert severities(dataclasses.replace(made, mode="strict"))["task.no-change-class"] == ERROR
+    assert severities(replace(made, mode="strict"))["task.no-change-class"] == ERROR
 
 
 DOUBTFUL = {
@@ -173,5 +174,5 @@ def test_what_a_plan_does_not_show_for_certain_blocks_no_approval(code: str, mad
 def test_a_program_that_the_project_prepares_blocks_no_approval() -> None:
     made = _checks("nowhere")
     assert severities(made, criteria=2)["check.no-program"] == ERROR
-    prepared = dataclasses.replace(SETTINGS, checkout=CheckoutSettings(prepare=("npm ci",)))
+    prepared = replace(SETTINGS, checkout=CheckoutSettings(prepare=("npm ci",)))
     assert severities(made, prepared, criteria=2)["check.no-program"] == WARNING

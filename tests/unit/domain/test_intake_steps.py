@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec.structs import replace
 
 from idumb.domain import contract
 from idumb.domain.finding import ERROR
@@ -159,7 +159,7 @@ def test_each_step_must_use_a_tool_that_the_policy_allows() -> None:
     (finding,) = findings_of(one, policy=policy)
     assert (finding.code, finding.severity, finding.found, finding.line) == ("step.tool-not-allowed", ERROR, "run", 20)
     assert "etc/tools.yaml" in finding.message
-    nothing = findings_of(one, policy=dataclasses.replace(policy, tools=frozenset()))
+    nothing = findings_of(one, policy=replace(policy, tools=frozenset()))
     assert [f.accepted for f in nothing] == ["no tool"] * 2
 
 
@@ -257,7 +257,7 @@ def test_a_command_that_is_still_to_be_written_is_an_error(command: str) -> None
 
 def test_the_scope_of_a_step_must_be_inside_the_workspace_too() -> None:
     """R-LOCK-5."""
-    outside = dataclasses.replace(step(command="true"), scope=("../**",))
+    outside = replace(step(command="true"), scope=("../**",))
     assert codes(steps(outside)) == {"path.outside-workspace"}
 
 

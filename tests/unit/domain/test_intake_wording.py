@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec.structs import replace
 
 from idumb.domain.finding import ERROR
 from idumb.domain.plans.plan import (
@@ -151,4 +151,4 @@ def test_a_task_that_does_too_much_is_reported(seconds: int | None, files: int, 
     acceptance = tuple(Criterion(f"AC-{number}", f"It is {number}", "check", "make test") for number in range(criteria))
     large = task(estimate=seconds, files=claims, acceptance=acceptance)
     assert [(f.code, f.field) for f in findings_of(plan(large))] == ([("task.large", field)] if field else [])
-    assert codes(plan(dataclasses.replace(large, kind="human-verify"))) == set()
+    assert codes(plan(replace(large, kind="human-verify"))) == set()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from idumb.domain.plans.plan import Criterion, FileClaim, Task
 from idumb.domain.proof import judgement
@@ -39,9 +39,9 @@ def test_a_refutation_must_cite_an_existing_place() -> None:
     first, second = judgements[1]
     assert second.citations == (Citation("a.txt", 0),)
     assert not first.refutes
-    resolved = dataclasses.replace(first, citations=(Citation("a.txt", 1, resolves=True),))
+    resolved = replace(first, citations=(Citation("a.txt", 1, resolves=True),))
     assert resolved.refutes
-    assert not dataclasses.replace(resolved, holds=True).refutes
+    assert not replace(resolved, holds=True).refutes
     assert not Judgement("SC-1", holds=False, why="no").refutes
 
 
@@ -64,7 +64,7 @@ def test_an_opinion_keeps_its_words_and_places_up_to_a_limit() -> None:
 def test_what_refutes_is_collected_from_every_opinion() -> None:
     """R-ADAPT-5."""
     doubt = Judgement("SC-2", holds=False, why="no")
-    bad = dataclasses.replace(doubt, citations=(Citation("a.txt", 1, resolves=True),))
+    bad = replace(doubt, citations=(Citation("a.txt", 1, resolves=True),))
     opinions = [
         Opinion("verifier", "b", "PASS", (doubt, bad)),
         Opinion("skeptic", "b"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.domain import contract
 from idumb.domain.plans.plan import Plan, Task
@@ -52,7 +53,7 @@ def changed(**values: Any) -> Settings:
         name: {**getattr(LOCKED, name), **value} if isinstance(getattr(LOCKED, name), dict) else value
         for name, value in values.items()
     }
-    return dataclasses.replace(LOCKED, **merged)
+    return replace(LOCKED, **merged)
 
 
 NEW = Binding("new", "claude", environment=("NEW_KEY",))
@@ -77,10 +78,10 @@ def test_settings_that_no_run_uses_leave_a_contract_unchanged(settings: Settings
 @every("name", LOCKED.bindings)
 def test_every_agent_of_a_run_is_bound(name: str) -> None:
     """Of a task, a plan, the configuration, and of the roles that are asked at its end."""
-    other = dataclasses.replace(LOCKED.bindings[name], argv=("other",))
+    other = replace(LOCKED.bindings[name], argv=("other",))
     assert bound(changed(bindings={name: other})) != bound(LOCKED)
     without = {key: value for key, value in LOCKED.bindings.items() if key != name}
-    assert bound(dataclasses.replace(LOCKED, bindings=without)) != bound(LOCKED)
+    assert bound(replace(LOCKED, bindings=without)) != bound(LOCKED)
 
 
 def test_settings_that_a_run_uses_make_another_contract() -> None:
@@ -114,21 +115,19 @@ def test_every_setting_except_the_narrowed_ones_is_bound() -> None:
     """A setting that is added later is bound by itself: only these five are looked into."""
     narrowed = {"bindings", "roles", "profiles", "profile", "prompts"}
     kept = contract.governing_settings([PLAN], changed(bindings={"new": NEW}))
-    for field in dataclasses.fields(Settings):
-        if field.name not in narrowed:
-            assert getattr(kept, field.name) == getattr(LOCKED, field.name)
+    for name in Settings.__struct_fields__:
+        if name not in narrowed:
+            assert getattr(kept, name) == getattr(LOCKED, name)
 
 
 def test_a_binding_counts_as_soon_as_a_plan_names_it() -> None:
     """An amendment that adds the role makes a contract that is bound to it."""
-    amended = dataclasses.replace(PLAN, tasks=(*PLAN.tasks, Task("T1-03", "three", builder="new")))
+    amended = replace(PLAN, tasks=(*PLAN.tasks, Task("T1-03", "three", builder="new")))
     one = contract.contract_hash([amended], changed(bindings={"new": NEW}))
-    assert one != contract.contract_hash(
-        [amended], changed(bindings={"new": dataclasses.replace(NEW, options={"shell": True})})
-    )
+    assert one != contract.contract_hash([amended], changed(bindings={"new": replace(NEW, options={"shell": True})}))
 
 
 def test_a_binding_that_makes_a_variable_of_the_checks_a_secret_counts() -> None:
     """Without it the variable's value would stand in records."""
-    seen = dataclasses.replace(LOCKED, environment=("PATH", "NEW_KEY"))
-    assert bound(dataclasses.replace(seen, bindings={**seen.bindings, "new": NEW})) != bound(seen)
+    seen = replace(LOCKED, environment=("PATH", "NEW_KEY"))
+    assert bound(replace(seen, bindings={**seen.bindings, "new": NEW})) != bound(seen)

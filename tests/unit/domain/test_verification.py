@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.domain.plans.plan import Criterion, Interface, SymbolClaim, Task, TestIntent
 from idumb.domain.proof import evidence, verification

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import os
 import pty
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import pytest
+from msgspec.structs import replace
 
 from idumb.domain.action import JUDGE, WORK, Answer, Choice, Decision
 from idumb.views.terminal import ask
@@ -168,6 +168,6 @@ def test_text_input_that_times_out_is_left_for_later(keyboard: tuple[int, TextIO
 
 def test_a_question_with_an_end_waits_no_longer_than_that(keyboard: tuple[int, TextIO]) -> None:
     shown = io.StringIO()
-    question = dataclasses.replace(QUESTION, kind="decision", until="2026-01-02T03:04:05.000000Z")
+    question = replace(QUESTION, kind="decision", until="2026-01-02T03:04:05.000000Z")
     assert ask.Terminal(keyboard[1], shown, "pat", timeout=lambda: 3600.0).ask(question) is None
     assert shown.getvalue().endswith("No answer within 0.0s: no.\n")

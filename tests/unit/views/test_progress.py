@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import itertools
 import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from idumb.app.reading.watch import Expected, Now
 from idumb.cli import opened_services
@@ -154,7 +155,7 @@ def test_what_is_expected_of_a_run_is_read_once_and_again_after_an_answer() -> N
         reporter.event(event)
     assert (len(asked), reporter.board.limit) == (1, 5.0)
     answer = {"decision": "T1-01.limit.1", "choice": "raise", "by": "me", "guidance": ""}
-    reporter.event(dataclasses.replace(starts[0], kind="decision.answered", payload=answer))
+    reporter.event(replace(starts[0], kind="decision.answered", payload=answer))
     reporter.event(starts[0])
     reporter.stop()
     assert (len(asked), reporter.board.limit) == (2, 10.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from ruamel.yaml import YAML
 
 from idumb.views import summary

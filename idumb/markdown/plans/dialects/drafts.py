@@ -10,14 +10,15 @@ import itertools
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from idumb.domain import paths
 from idumb.domain.plans import commands as shell
 from idumb.domain.plans import plan as plans
 from idumb.domain.plans.plan import SOURCE_DONE, Criterion, FileClaim, Option, Task
 from idumb.domain.plans.source_tasks import DONE, SOURCE_ID
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.source import Source
 
@@ -48,8 +49,7 @@ _KINDS = {
 }
 
 
-@dataclass(slots=True)
-class TaskDraft:
+class TaskDraft(Struct):
     """One task as its author wrote it.
 
     - `id`: the author's id, "" if the format has none. `depends_on` None: after the task before it.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain import paths
 from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Plan, Setup, Span
-from idumb.lazy_dataclass import dataclass
 from idumb.markdown import phases
 from idumb.markdown.plans import frontmatter
 from idumb.markdown.plans.dialects import drafts, headed_tasks, tagged_tasks
@@ -176,8 +176,7 @@ _IGNORED = frozenset(
 """Keys that describe the plan and change nothing about its tasks."""
 
 
-@dataclass(slots=True)
-class _Head:
+class _Head(Struct):
     """`end_line` is the line after the frontmatter, 0 without one. `depends_on` are plans as the author names them."""
 
     end_line: int = 0
