@@ -123,6 +123,7 @@ def test_a_done_task_whose_commit_the_branch_lost_is_named_and_asked_about(halte
     assert words in project.quick("doctor").out
     refused = project.resume("--retry-failed")
     assert (refused.code, project.exists("b.txt")) == (5, False)
+    assert project.json("status").data["next"]["command"] == "idumb decisions"
     (question,) = [d for d in project.json("decisions").data["decisions"] if d["kind"] == "history"]
     assert [choice["id"] for choice in question["choices"]] == ["again", "fresh"]
     assert project.json("decide", question["id"], "again").code == 0

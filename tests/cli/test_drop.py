@@ -187,6 +187,12 @@ def test_dropping_a_dependency_unblocks_the_task(skipped: Project) -> None:
     assert skipped.statuses() == {"T1-01": "skipped", "T1-02": "ready", "T1-03": "pending"}
 
 
+def test_what_stopped_a_run_is_past_once_a_person_settled_it(skipped: Project) -> None:
+    assert skipped.quick("resume", "1").code == 1
+    assert dropped(skipped, "T1-02").code == 0
+    assert skipped.json("status").data["next"]["why"] == "its run is not finished"
+
+
 def test_skip_lists_the_tasks_that_stay_blocked_before_it_acts(halting: Project) -> None:
     """R-RUN-5, R-ASK-1."""
     skipped = skip(halting)

@@ -38,8 +38,8 @@ def test_failed_work_is_judged_again_without_its_builder(project: Project, tmp_p
     work = task("T1-01", files="create `a.txt`", check=f"test -s a.txt && test -e {door}", fields=fields)
     project.plan([work, making("T1-02", "b.txt", after="T1-01")])
     assert run(project, "--max-attempts", "1").code == 1
-    again = project.quick("resume", "1", "--judge", "--max-attempts", "1", "--no-verify", "--json")
-    assert (again.code, project.statuses()["T1-01"]) == (1, "failed")
+    again = project.quick("resume", "1", "--judge", "--no-verify", "--json")
+    assert (again.code, project.statuses()["T1-01"], calls.read_text()) == (1, "failed", "x\n")
     door.touch()
     done = project.quick("resume", "1", "--judge", "--no-verify", "--json")
     assert (done.code, project.read("a.txt"), calls.read_text()) == (0, "x\n", "x\n")

@@ -232,3 +232,6 @@ def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run
     configuration.write_text(before, encoding="utf-8")
     edit(planned, "Task T1-01", "Another title")
     assert "it continues with the changed plan, at T1-0" in planned.quick("status").out
+    done = prepared.get(ended_runs.done)
+    edit(done, "goal: ", "goal: All of ")
+    assert "(it continues with the changed plan)" in done.quick("status").out

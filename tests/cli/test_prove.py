@@ -114,6 +114,8 @@ def test_nothing_runs_without_consent_or_without_evidence(project: Project, home
     for arguments in (("2",), ("2", "T2-01")):
         nothing = project.quick("prove", *arguments, "--json")
         assert (nothing.code, nothing.error["code"]) == (4, "prove.nothing-done")
+    assert project.json("drop", "2", "--why", "no").code == 0
+    assert project.quick("prove", "2", "--json").error["hint"] == "idumb next"
 
 
 def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(prepared: Prepared, home: Path) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from idumb.app.core import schedule
 from idumb.app.core.questions import EXHAUSTED
 from idumb.domain import failures, outcome, paths, wording
-from idumb.domain.action import REASON, Action, Choice, Decision
+from idumb.domain.action import HISTORY, REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import phase_ids
@@ -106,14 +106,13 @@ def _before_a_run(now: Situation) -> Iterator[Action]:
         template = () if now.plans else ("--template",)
         yield Action.of("plan-phase", now.phase, *template, consequence=now.why)
         return
-    first = now.ready[0] if now.ready else "nothing that can run"
-    word = now.why if now.standing == CHANGED else "starts with"
+    first = now.ready[0] if now.ready else ""
+    words = now.why if now.standing == CHANGED else "starts with"
+    words = f"{words} {first}" if first else words.removesuffix(", at")
     if first in now.in_editor:
-        yield Action.of("start", first, consequence=f"phase {now.phase} {word} {first}, which is built in the editor")
+        yield Action.of("start", first, consequence=f"phase {now.phase} {words}, which is built in the editor")
         return
-    yield Action.of(
-        "execute-phase", now.phase, consequence=now.why if now.standing == ELSEWHERE else f"it {word} {first}"
-    )
+    yield Action.of("execute-phase", now.phase, consequence=now.why if now.standing == ELSEWHERE else f"it {words}")
 
 
 def _of_completed(now: Situation, run: RunState) -> Iterator[Action]:
@@ -132,6 +131,8 @@ def _of_completed(now: Situation, run: RunState) -> Iterator[Action]:
 def _of_run(now: Situation, run: RunState) -> Iterator[Action]:
     """A task is left to do, or a question to answer. Questions about failed tasks do not keep others from running."""
     if now.rewritten:
+        if HISTORY in now.asked:
+            yield from _answer(now)
         yield Action.of("resume", now.phase, consequence=now.why)
         return
     goes_on = bool(now.ready) or run.state == PAUSED

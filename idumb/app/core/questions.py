@@ -280,6 +280,7 @@ TABLE: Mapping[str, Row] = {
             Choice(RETURN, "return to the checkpoint", "its commits are on the branch again, and the run continues"),
             Choice(FRESH, "start fresh", "a new commit restores the files from before the run, which starts again"),
         ),
+        HISTORY,
     ),
     PHASE: Row(
         PHASE,

@@ -22,7 +22,7 @@ from idumb.domain.action import Action, plain
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans import phase_ids
-from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, INTERRUPTED, RunState, TaskState
+from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, FAILED, HALTED, INTERRUPTED, RunState, TaskState
 
 SHOWN = 20
 CONSENT = "consent"
@@ -227,8 +227,7 @@ def _planned(
         "elsewhere": elsewhere,
         "run": state.id if state else None,
         "session": state.session if state else None,
-        # For an active or killed run this is the reason it was resumed, not why it stopped.
-        "reason": history or (current.reason if current and current.state != ACTIVE else ""),
+        "reason": history or _why_stopped(current, statuses),
         "rewritten": bool(history),
         "changed_since_run": changed,
         "changed_part": _changed_part(contract, state) if changed and state is not None else None,
@@ -251,6 +250,13 @@ def _planned(
         "problems": [f"{f.place}: {f.message}" for f in wrong[:SHOWN]],
     }
     return shown, _situation(shown, situation, state)
+
+
+def _why_stopped(current: RunState | None, statuses: Mapping[str, str]) -> str:
+    """Return why a run stopped; "" if it was resumed since, or a person settled what was left to do."""
+    if current is None or current.state == ACTIVE:  # a killed run is active, too
+        return ""
+    return "" if current.state in (FAILED, HALTED) and schedule.settled(statuses) else current.reason
 
 
 def _situation(row: Mapping[str, Any], situation: Situation, state: RunState | None) -> Situation:

@@ -107,8 +107,8 @@ def _reset(services: Services, journal: Journal, contract: Contract, again: Retr
         if task_state.status != outcome.FAILED and not open_one:
             continue
         if again.selects(task_state):
-            once = {"once": True} if again.once else {}
             judged = again.judge and _has_work(task_state)
+            once = {"once": True} if again.once or judged else {}  # a second attempt would start the builder
             journal.write(journal.event("task.reset", task, reason=JUDGED if judged else "retry", **once))
         elif on_deviation is not None and task_state.work.deviations:
             _decide_strays(services, journal, contract.tasks[task], on_deviation, again.who)

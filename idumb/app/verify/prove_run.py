@@ -85,7 +85,7 @@ def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskS
         raise Refusal(
             "prove.nothing-done",
             f"{what}, so there is no evidence to rerun.",
-            hint=Action.of("show", task) if task else Action.of("resume", state.phase),
+            hint=Action.of("show", task) if task else Action("next"),
             details={"phase": state.phase},
         )
     return done
