@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from idumb.domain import model_script as script
 from idumb.fake_model import conversation
-from idumb.fake_model.conversation import Conversation, Errors, Event, Reply, Tool, joined, mapping, objects
+from idumb.fake_model.conversation import Errors, Event, Reply
 
 ERRORS: Errors = {
     script.RATE_LIMITED: (429, "rate_limit_error", "This request would exceed the rate limit of your account."),
@@ -17,75 +18,33 @@ ERRORS: Errors = {
     script.UNKNOWN_MODEL: (404, "not_found_error", "model: that-one"),
     script.CONTEXT: (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
 }
-
-
-def read(body: Mapping[str, Any], _: str = "") -> Conversation:
-    turns: list[str | None] = []
-    for message in objects(body.get("messages")):
-        content = message.get("content")
-        if message.get("role") == "assistant":
-            turns.append(None)
-        elif not any(part.get("type") == "tool_result" for part in objects(content)):
-            turns.append(joined(content))
-    return conversation.of_turns(
-        body.get("model", ""),
-        turns,
-        [joined(body.get("system"))],
-        (Tool(str(t["name"]), mapping(t.get("input_schema"))) for t in objects(body.get("tools")) if "name" in t),
-        mapping(body.get("tool_choice")).get("name"),
-    )
+read, error = conversation.read, conversation.error
 
 
 def whole(reply: Reply) -> dict[str, Any]:
-    return {**_head(reply), "content": _content(reply), "stop_reason": _stop(reply), "usage": _usage(reply)}
+    content: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
+    content += [{"type": "tool_use", "id": c.id, "name": c.name, "input": json.loads(c.arguments)} for c in reply.calls]
+    return {
+        "id": f"msg_{reply.id}", "type": "message", "role": "assistant", "model": reply.model, "content": content,
+        "stop_reason": "refusal" if reply.refused else "tool_use" if reply.calls else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": reply.tokens_in, "output_tokens": reply.tokens_out,
+                  "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0},
+    }  # fmt: skip
 
 
 def events(reply: Reply) -> Iterator[Event]:
     """Return the same message as (name, data) of each event of a stream."""
-    start = {**_head(reply), "content": [], "stop_reason": None, "usage": {**_usage(reply), "output_tokens": 1}}
-    yield _event("message_start", message=start)
-    for index, block in enumerate(_content(reply)):
-        if block["type"] == "text":
-            empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
-        else:
-            text = next(call.text for call in reply.calls if call.id == block["id"])
-            empty, delta = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": text}
-        yield _event("content_block_start", index=index, content_block=empty)
-        yield _event("content_block_delta", index=index, delta=delta)
-        yield _event("content_block_stop", index=index)
-    stopped = {"stop_reason": _stop(reply), "stop_sequence": None}
-    yield _event("message_delta", delta=stopped, usage=_usage(reply))
-    yield _event("message_stop")
-
-
-def error(fault: str) -> tuple[int, dict[str, Any]]:
-    """Return status and body for a fault, in the provider's own words."""
-    status, kind, message = ERRORS[fault]
-    return status, {"type": "error", "error": {"type": kind, "message": message}}
-
-
-def _event(name: str, **data: Any) -> Event:
-    return name, {"type": name, **data}
-
-
-def _head(reply: Reply) -> dict[str, Any]:
-    return {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "model": reply.model,
-            "stop_sequence": None}  # fmt: skip
-
-
-def _content(reply: Reply) -> list[dict[str, Any]]:
-    text = [{"type": "text", "text": reply.text}] if reply.text else []
-    return [*text, *({"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments} for c in reply.calls)]
-
-
-def _stop(reply: Reply) -> str:
-    return "refusal" if reply.refused else "tool_use" if reply.calls else "end_turn"
-
-
-def _usage(reply: Reply) -> dict[str, int]:
-    return {
-        "input_tokens": reply.tokens_in,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-        "output_tokens": reply.tokens_out,
-    }
+    message = whole(reply)
+    content, usage = message["content"], message["usage"]
+    started = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    yield "message_start", {"message": started}
+    deltas = [{"type": "text_delta", "text": reply.text}] if reply.text else []
+    deltas += [{"type": "input_json_delta", "partial_json": call.arguments} for call in reply.calls]
+    for index, (block, delta) in enumerate(zip(content, deltas, strict=True)):
+        empty: dict[str, Any] = {"text": ""} if block["type"] == "text" else {"input": {}}
+        yield "content_block_start", {"index": index, "content_block": {**block, **empty}}
+        yield "content_block_delta", {"index": index, "delta": delta}
+        yield "content_block_stop", {"index": index}
+    yield "message_delta", {"delta": {"stop_reason": message["stop_reason"], "stop_sequence": None}, "usage": usage}
+    yield "message_stop", {}

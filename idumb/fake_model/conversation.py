@@ -1,14 +1,14 @@
-"""Requests and responses in one form for both protocols, and the calls of tools that an agent offers."""
+"""Requests and replies in one form for both protocols, and the calls of tools that an agent offers."""
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 
 from idumb.domain import model_script as script
@@ -21,21 +21,53 @@ _FOLDER = re.compile(
 )
 
 
-class Tool(Struct, frozen=True):
-    """A tool that the client offers. `schema` is the JSON Schema of its arguments."""
+class _Entry(Struct, frozen=True):
+    """A message, a part of one, or what is beside messages: Responses has calls of tools there."""
 
-    name: str
-    schema: Mapping[str, Any] = field(default_factory=dict)
+    role: str = ""
+    type: str = ""
+    text: str | None = None
+    content: _Content = None
+
+
+_Content = str | list[_Entry] | None
+
+
+class Schema(Struct, frozen=True):
+    """What is used of the JSON Schema of a tool's arguments."""
+
+    properties: dict[str, Any] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+
+class Tool(Struct, frozen=True):
+    """A tool that the client offers. Each protocol has its own name for the schema."""
+
+    name: str = ""
+    input_schema: Schema | None = None
+    parameters: Schema | None = None
 
     @property
-    def properties(self) -> Mapping[str, Any]:
-        return mapping(self.schema.get("properties"))
+    def schema(self) -> Schema:
+        return self.input_schema or self.parameters or Schema()
+
+
+class _Body(Struct, frozen=True):
+    """What is used of a request, under the names of both protocols."""
+
+    model: str = ""
+    system: _Content = None
+    instructions: str | None = None
+    messages: tuple[_Entry, ...] = ()
+    input: str | tuple[_Entry, ...] = ()
+    tools: tuple[Tool, ...] | None = None
+    stream: bool | None = None
 
 
 class Conversation(Struct, frozen=True):
     """`prompt` is the user's newest text, `answered` the number of model messages after it.
 
-    `text` is everything that people and the client wrote to the model, `forced` the tool that the model must call.
+    `text` is everything that people and the client wrote to the model.
     """
 
     model: str
@@ -43,7 +75,7 @@ class Conversation(Struct, frozen=True):
     answered: int
     tools: tuple[Tool, ...] = ()
     text: str = ""
-    forced: str | None = None
+    stream: bool = False
 
     @property
     def folder(self) -> str:
@@ -53,19 +85,17 @@ class Conversation(Struct, frozen=True):
 
 
 class ToolCall(Struct, frozen=True):
+    """`arguments` are JSON."""
+
     id: str
     name: str
-    arguments: Mapping[str, Any]
-
-    @property
-    def text(self) -> str:
-        return json.dumps(self.arguments)
+    arguments: str
 
 
 class Reply(Struct, frozen=True):
     """One message of the model, in terms of the client's tools."""
 
-    id: str
+    id: int
     model: str
     text: str
     calls: tuple[ToolCall, ...]
@@ -74,45 +104,47 @@ class Reply(Struct, frozen=True):
     refused: bool = False
 
 
-Event = tuple[str | None, Any]  # name and data
+Event = tuple[str | None, Mapping[str, Any]]
+"""Name and data; a name is the `type` in the data too."""
 Errors = Mapping[str, tuple[int, str, str]]
 """For each fault, the status, the code and the words of a provider."""
 
 
-def of_turns(
-    model: Any, turns: Sequence[str | None], system: Iterable[str], tools: Iterable[Tool], forced: Any
-) -> Conversation:
-    """Return a request in the common form. A turn is the text of a prompt, or None for a message of the model.
+def error(status: int, code: str, message: str) -> tuple[int, Mapping[str, Any]]:
+    """Return status and body in a form that clients of both protocols read."""
+    return status, {"type": "error", "error": {"type": code, "message": message, "param": None, "code": code}}
 
-    `system` are the texts that precede the conversation. The newest prompt is that of one or more messages in a row.
+
+def read(data: bytes, _path: str = "") -> Conversation:
+    """Return a request of either protocol. Raises msgspec.DecodeError if it is none.
+
+    The newest prompt is that of one or more messages in a row, and a message of the model may be several entries.
     """
+    body = msgspec.json.decode(data, type=_Body)
+    given = (_Entry("user", content=body.input),) if isinstance(body.input, str) else body.messages + body.input
+    said = [_text(body.system), body.instructions or ""]
     prompt: list[str] = []
-    answered = 0
-    for text in turns:
-        if text is None:
-            answered += 1
+    answered, speaks = 0, False
+    for message in given:
+        spoke, speaks = speaks, message.role == "assistant" or message.type.endswith("_call")
+        if speaks:
+            answered += not spoke
             continue
-        if answered:
-            prompt, answered = [], 0
-        prompt.append(text)
-    said = "\n".join((*system, *filter(None, turns)))
-    chosen = forced if isinstance(forced, str) else None
-    return Conversation(str(model), "\n".join(prompt), answered, tuple(tools), said, chosen)
+        said.append(_text(message.content))
+        if message.role == "user" and not _is_result(message.content):
+            if answered:
+                prompt, answered = [], 0
+            prompt.append(said[-1])
+    text = "\n".join(filter(None, said))
+    return Conversation(body.model, "\n".join(prompt), answered, body.tools or (), text, body.stream is True)
 
 
-def joined(parts: Any) -> str:
-    """Return the text of a message or of its parts."""
-    texts = [parts] if isinstance(parts, str) else [part.get("text") for part in objects(parts)]
-    return "\n".join(text for text in texts if isinstance(text, str))
+def _text(content: _Content) -> str:
+    return content if isinstance(content, str) else "\n".join(part.text for part in content or () if part.text)
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
-    """Return the entries of a list that are objects."""
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _is_result(content: _Content) -> bool:
+    return isinstance(content, list) and any(part.type == "tool_result" for part in content)
 
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -130,90 +162,61 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "command": ("command", "cmd"),
 }
 """Argument names."""
+_SHELL: Mapping[str, str] = {
+    script.WRITE: "mkdir -p {folder} && printf %s {content} > {path}",
+    script.EDIT: "OLD={old} NEW={new} perl -0pi -e 's/\\Q$ENV{{OLD}}\\E/$ENV{{NEW}}/' {path}",
+    script.READ: "cat {path}",
+}
+"""The shell command of each action, for clients that offer only a shell."""
 _STRUCTURED = ("StructuredOutput", "structured_output", "final_result")
-_EMPTY: Mapping[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
+_FILLER: Mapping[str, Any] = {"boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
 
 Wanted = tuple[str, Mapping[str, Any]]  # the name of a tool and its arguments
 
 
 def offered_calls(actions: Sequence[Call], conversation: Conversation) -> list[Wanted]:
     """Return the tool calls for the script's actions; skip actions that the client has no tool for."""
-    translated = (_call(action, conversation) for action in actions)
-    return [call for call in translated if call is not None]
+    return [call for action in actions for call in _calls(action, conversation)]
 
 
 def structured_call(data: Any, conversation: Conversation) -> Wanted | None:
     """Return the call with which a client requests a structured reply, or None for plain text."""
-    names = {tool.name for tool in conversation.tools}
-    forced = conversation.forced if conversation.forced in names else None
-    name = forced or next((candidate for candidate in _STRUCTURED if candidate in names), None)
+    name = next((tool.name for tool in conversation.tools if tool.name in _STRUCTURED), None)
     return (name, data) if name is not None and isinstance(data, dict) else None
 
 
-def _call(call: Call, conversation: Conversation) -> Wanted | None:
+def _calls(call: Call, conversation: Conversation) -> list[Wanted]:
+    values = call.values
     if call.action == script.TOOL:
-        return call.values["name"], call.values["arguments"]
-    values = {name: str(value) for name, value in call.values.items()}
-    for tool in _offered(_NAMES[call.action], conversation):
-        if (arguments := _arguments(tool, values, conversation)) is not None:
-            return tool.name, arguments
-    command = _SHELL[call.action](values)
-    return _call(Call(script.RUN, {"command": command}), conversation) if call.action != script.RUN else None
+        return [(values["name"], values["arguments"])]
+    offered = {tool.name.lower(): tool for tool in reversed(conversation.tools)}
+    for tool in (offered[name] for name in _NAMES[call.action] if name in offered):
+        if (arguments := _arguments(tool, values, conversation.folder)) is not None:
+            return [(tool.name, arguments)]
+    if call.action == script.RUN:
+        return []
+    quoted = {name: shlex.quote(value) for name, value in values.items()}
+    folder = shlex.quote(posixpath.dirname(values["path"]) or ".")
+    return _calls(Call(script.RUN, {"command": _SHELL[call.action].format(folder=folder, **quoted)}), conversation)
 
 
-def _offered(names: Sequence[str], conversation: Conversation) -> list[Tool]:
-    by_name = {tool.name.lower(): tool for tool in reversed(conversation.tools)}
-    return [by_name[name] for name in names if name in by_name]
-
-
-def _arguments(tool: Tool, values: Mapping[str, str], conversation: Conversation) -> dict[str, Any] | None:
+def _arguments(tool: Tool, values: Mapping[str, str], folder: str) -> dict[str, Any] | None:
     """Return the values under the tool's own names, with filler for other required fields; None if they do not fit."""
-    arguments: dict[str, Any] = {}
+    properties, arguments = tool.schema.properties, dict[str, Any]()
     for name, value in values.items():
-        own = next((candidate for candidate in _ARGUMENTS[name] if candidate in tool.properties), None)
+        own = next((candidate for candidate in _ARGUMENTS[name] if candidate in properties), None)
         if own is None:
             return None
-        kind = _type(tool.properties[own])
-        absolute = posixpath.join(conversation.folder, value) if name == "path" else value
-        arguments[own] = ["bash", "-lc", value] if name == "command" and kind == "array" else absolute
-    required = tool.schema.get("required")
-    for name in required if isinstance(required, list) else ():
-        arguments.setdefault(name, _filler(tool.properties.get(name)))
+        is_list = name == "command" and _kind(properties[own]) == "array"
+        absolute = posixpath.join(folder, value) if name == "path" else value
+        arguments[own] = ["bash", "-lc", value] if is_list else absolute
+    for name in tool.schema.required:
+        kind = _kind(properties.get(name))
+        arguments.setdefault(name, _FILLER.get(kind, "as the script says"))
     return arguments
 
 
-def _filler(schema: Any) -> Any:
-    choices = schema.get("enum") if isinstance(schema, dict) else None
-    if isinstance(choices, list) and choices:
-        return choices[0]
-    kind = _type(schema)
-    return "as the script says" if kind == "string" else _EMPTY.get(kind, "")
-
-
-def _type(schema: Any) -> str:
+def _kind(schema: Any) -> str:
+    """Return the type of a field, the first of several."""
     kind = schema.get("type") if isinstance(schema, dict) else None
-    if isinstance(kind, list):
-        kind = next((type_name for type_name in kind if type_name != "null"), None)
-    return kind if isinstance(kind, str) else "string"
-
-
-def _perl(values: Mapping[str, str]) -> str:
-    """Return a program that replaces the text; both texts are in hexadecimal, so no byte of them is code."""
-    old, new = (values[name].encode().hex() for name in ("old", "new"))
-    return f"my $old = pack 'H*', '{old}'; my $new = pack 'H*', '{new}'; s/\\Q$old\\E/$new/"
-
-
-def _write(values: Mapping[str, str]) -> str:
-    path = values["path"]
-    folder = posixpath.dirname(path)
-    create_folder = f"mkdir -p {shlex.quote(folder)} && " if folder else ""
-    return f"{create_folder}printf %s {shlex.quote(values['content'])} > {shlex.quote(path)}"
-
-
-_SHELL: Mapping[str, Callable[[Mapping[str, str]], str]] = {
-    script.WRITE: _write,
-    script.EDIT: lambda values: f"perl -0pi -e {shlex.quote(_perl(values))} {shlex.quote(values['path'])}",
-    script.READ: lambda values: f"cat {shlex.quote(values['path'])}",
-    script.RUN: lambda values: values["command"],
-}
-"""The shell command of each action, for clients that offer only a shell."""
+    return str(kind[0] if isinstance(kind, list) and kind else kind)

@@ -8,33 +8,30 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from idumb.domain import canonical_json
 from idumb.domain import model_script as script
 from idumb.domain.errors import Refusal
 from idumb.domain.model_script import Script
-from idumb.fake_model.model import FakeModel, Format, Sent
+from idumb.fake_model.model import FakeModel, Sent, refused
 
 HOST = "127.0.0.1"
 LARGEST_REQUEST = 64 * 1024 * 1024
-_NAMES = frozenset({HOST, "localhost"})
 _GARBAGE = b"\x00\xff<<< not a protocol >>>\r\n{]"
 _DRIP_BYTES = 8
+_CLOSING = frozenset({script.CLOSED, script.SILENT, script.TRUNCATED})
+"""Faults after which the connection ends."""
 
-Note = Callable[[Mapping[str, Any]], None]
+Note = Callable[[Mapping[str, Any]], object]
 
 
 class Server(ThreadingHTTPServer):
     """Listens on the loopback address only; `port` 0 selects a free port."""
 
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, scripted: Script, port: int, note: Note, more: Mapping[str, Format] | None = None) -> None:
-        self.model = FakeModel(scripted, more)
+    def __init__(self, scripted: Script, port: int, note: Note) -> None:
+        self.model = FakeModel(scripted)
         self.note = note
         self.over = threading.Event()
         try:
@@ -42,10 +39,7 @@ class Server(ThreadingHTTPServer):
         except OSError as problem:
             words = f"Cannot listen on port {port} of {HOST}: {problem.strerror or problem}"
             raise Refusal("fake-model.port", words, hint="Omit --port to use a free one") from None
-
-    @property
-    def address(self) -> str:
-        return f"http://{HOST}:{self.server_address[1]}"
+        self.address = f"http://{HOST}:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that disconnects; the log has the request."""
@@ -59,119 +53,75 @@ def serve(scripted: Script, port: int, log: str | None, ready: Callable[[str], N
     """
     from idumb.system import signals
 
-    with _noting(log) as note, Server(scripted, port, note) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-        with signals.until_signalled() as wait:
-            thread.start()
-            ready(server.address)
-            wait()
-        server.over.set()
-        server.shutdown()
-
-
-@contextlib.contextmanager
-def _noting(log: str | None) -> Iterator[Note]:
-    lock = threading.Lock()
     try:
-        handle = os.open(
-            os.devnull if log is None else log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-        )
+        file = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as problem:
         words = f"The log {log} cannot be written: {problem.strerror or problem}"
         raise Refusal("fake-model.log", words, hint="Name another file with --log") from None
 
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
+    def note(entry: Mapping[str, Any]) -> None:
+        os.write(file, json.dumps(entry).encode() + b"\n")  # one write, so that lines of two threads do not mix
 
-        def note(entry: Mapping[str, Any]) -> None:
-            with lock:
-                print(json.dumps(entry), file=file, flush=True)
-
-        yield note
+    with open(file, "wb"), Server(scripted, port, note) as server, signals.until_signalled() as wait:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+        ready(server.address)
+        wait()
+        server.over.set()
+        server.shutdown()
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
-    server_version = "idumb-fake-model"
-    sys_version = ""
     timeout = script.LONGEST_SECONDS
 
     def do_GET(self) -> None:
-        if self._is_for_us():
-            self._send(self.server.model.get(self._path()))
-
-    do_HEAD = do_GET  # noqa: N815 - the name that the base class calls
-
-    def do_POST(self) -> None:
-        if not self._is_for_us():
-            return
-        try:
-            body = canonical_json.decode(self._body() or b"{}")
-        except ValueError:
-            body = None
-        if isinstance(body, dict):
-            self._send(self.server.model.post(self._path(), body))
+        """Answer any request. A foreign host name is refused: a page in a browser can reach loopback under its own."""
+        path, size = self.path.partition("?")[0], self.headers.get("Content-Length") or "0"
+        if self.headers.get("Host", HOST).partition(":")[0] not in {HOST, "localhost"}:
+            sent = refused(403, "forbidden", f"only {HOST} is answered")
+        elif not size.isdecimal() or int(size) > LARGEST_REQUEST:
+            sent = refused(413, "request_too_large", f"a request has at most {LARGEST_REQUEST} bytes")
         else:
-            self._send(Sent(400, {"error": {"type": "invalid_request_error", "message": "the request is no object"}}))
+            sent = self.server.model.answer(path, self.rfile.read(int(size)) if self.command == "POST" else None)
+        self.server.note({"method": self.command, "path": path, "status": sent.status, **sent.note})
+        self.close_connection |= sent.status in {403, 413} or sent.fault in _CLOSING
+        with contextlib.suppress(OSError):
+            self._send(sent)
+
+    do_HEAD = do_POST = do_GET  # noqa: N815 - names that the base class calls
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing to standard error: the log has every request."""
 
-    def _path(self) -> str:
-        return self.path.partition("?")[0]
-
-    def _is_for_us(self) -> bool:
-        """Refuse requests with a foreign host name: a page in a browser can reach loopback under its own name."""
-        if self.headers.get("Host", HOST).partition(":")[0] in _NAMES:
-            return True
-        self.close_connection = True
-        self._send(Sent(403, {"error": {"type": "forbidden", "message": f"only {HOST} is answered"}}))
-        return False
-
-    def _body(self) -> bytes:
-        size = int(self.headers.get("Content-Length") or 0)
-        if not 0 <= size <= LARGEST_REQUEST:
-            raise ValueError("too large")
-        return self.rfile.read(size)
-
     def _send(self, sent: Sent) -> None:
-        self.server.note({"method": self.command, "path": self._path(), "status": sent.status, **(sent.note or {})})
-        seconds = min(sent.seconds, script.LONGEST_SECONDS)
-        self.close_connection |= sent.fault in _CLOSING
-        with contextlib.suppress(OSError):
-            if sent.fault == script.CLOSED:  # not a byte, and a reset
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            elif sent.fault == script.SILENT:
-                self.server.over.wait(seconds or script.LONGEST_SECONDS)
-            else:
-                self._answer(sent, seconds)
+        """Send the response, or half of it, a few bytes at a time over some seconds, or bytes of no protocol."""
+        if sent.fault == script.SILENT:
+            self.server.over.wait(sent.seconds or script.LONGEST_SECONDS)
+        elif sent.fault == script.CLOSED:  # not a byte, and a reset
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else:
+            self._answer(sent, _GARBAGE if sent.fault == script.GARBAGE else _bytes(sent))
 
-    def _answer(self, sent: Sent, seconds: float) -> None:
-        """Send the response, or half of it, a few bytes at a time over `seconds`, or bytes of no protocol."""
-        whole = _GARBAGE if sent.fault == script.GARBAGE else _bytes(sent)
+    def _answer(self, sent: Sent, whole: bytes) -> None:
         self.send_response(sent.status)
-        self.send_header("Content-Type", "application/json" if sent.events is None else "text/event-stream")
+        self.send_header("Content-Type", "text/event-stream" if sent.stream else "application/json")
         self.send_header("Content-Length", str(len(whole)))
         if sent.status == 429:
             self.send_header("Retry-After", "1")
         self.end_headers()
-        size = {script.TRUNCATED: len(whole) // 2, script.DRIP: _DRIP_BYTES}.get(sent.fault or "", len(whole))
-        for at in range(0, size if sent.fault == script.TRUNCATED else len(whole), size):
-            if self.command != "HEAD":
-                self.wfile.write(whole[at : at + size])
-            if sent.fault == script.DRIP and self.server.over.wait(seconds * size / len(whole)):
+        size = _DRIP_BYTES if sent.fault == script.DRIP else len(whole)
+        end = 0 if self.command == "HEAD" else len(whole) // 2 if sent.fault == script.TRUNCATED else len(whole)
+        for at in range(0, end, size):
+            self.wfile.write(whole[at : min(at + size, end)])
+            if sent.fault == script.DRIP and self.server.over.wait(sent.seconds * size / len(whole)):
                 return
 
 
-_CLOSING = frozenset({script.CLOSED, script.SILENT, script.TRUNCATED})
-"""Faults after which the connection ends."""
-
-
 def _bytes(sent: Sent) -> bytes:
-    return json.dumps(sent.body).encode("ascii") if sent.events is None else b"".join(map(_event, sent.events))
+    return b"".join(_event(*event) for event in sent.body) if sent.stream else json.dumps(sent.body).encode("ascii")
 
 
-def _event(event: tuple[str | None, Any]) -> bytes:
-    name, data = event
-    head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data)}\n\n".encode("ascii")
+def _event(name: str | None, data: Mapping[str, Any]) -> bytes:
+    text = f"event: {name}\ndata: {json.dumps({'type': name, **data})}" if name else f"data: {json.dumps(data)}"
+    return f"{text}\n\n".encode("ascii")

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.adapters.agents import recorder
 from tests.agents import installed
+from tests.agents.inside import ADDRESS
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
@@ -97,6 +99,7 @@ def row(fault: str, name: str, ended: Ending) -> str:
 
 
 if __name__ == "__main__":
+    os.environ |= recorder.variables("codex", ADDRESS)
     for given in FAULTS:
         for agent in AGENTS:
             with tempfile.TemporaryDirectory() as place:

@@ -15,23 +15,23 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from idumb.fake_model.model import Format
 from tests.adapters.agents.recorder import variables
 from tests.support import gemini_protocol
 from tests.support.fake_model import serving
 
-CLOSED = "closed-port"
-NOWHERE = "http://127.0.0.1:9"
 PORT = 8901
+ADDRESS = f"http://127.0.0.1:{PORT}"
+"""Of each scripted model, and of none: consent to Codex names the address."""
 _IDUMB = (sys.executable, "-m", "idumb")
 
 
 def run(folder: str, agent: str, rules: str, command: list[str]) -> dict[str, object]:
-    more = gemini_protocol.FORMATS if agent == "gemini" else None
-    with _served(Path(rules), more) as (address, notes):
-        environment = {**os.environ, **variables(agent, address)}
+    more = gemini_protocol.FORMATS if agent == "gemini" else {}
+    with _served(Path(rules), more) as notes:
+        environment = {**os.environ, **variables(agent, ADDRESS)}
         done = subprocess.run(
             [*_IDUMB, *command],
             cwd=folder,
@@ -45,19 +45,20 @@ def run(folder: str, agent: str, rules: str, command: list[str]) -> dict[str, ob
 
 
 @contextlib.contextmanager
-def _served(rules: Path, more: Mapping[str, Format] | None) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """The address of the model and its requests, complete after the model has ended."""
+def _served(rules: Path, more: Mapping[str, ModuleType]) -> Iterator[list[Mapping[str, Any]]]:
+    """The requests of the model, complete after it has ended. Without a rule nobody listens."""
     if rules.suffix == ".md":
-        with _program(rules) as served:
-            yield served
-        return
-    given = json.loads(rules.read_text(encoding="utf-8"))
-    with serving(*(given or ["answers: [{say: nobody asks}]"]), more=more) as served:
-        yield served.address if given else NOWHERE, served.notes
+        with _program(rules) as notes:
+            yield notes
+    elif given := json.loads(rules.read_text(encoding="utf-8")):
+        with serving(*given, port=PORT, more=more) as served:
+            yield served.notes
+    else:
+        yield []
 
 
 @contextlib.contextmanager
-def _program(script: Path) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+def _program(script: Path) -> Iterator[list[Mapping[str, Any]]]:
     notes: list[Mapping[str, Any]] = []
     with tempfile.TemporaryDirectory() as place:
         log = Path(place, "asked.jsonl")
@@ -65,7 +66,8 @@ def _program(script: Path) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             try:
-                yield json.loads(server.stdout.readline())["data"]["address"], notes
+                assert json.loads(server.stdout.readline())["data"]["address"] == ADDRESS
+                yield notes
             finally:
                 server.terminate()
         notes += [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]

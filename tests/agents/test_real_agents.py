@@ -121,27 +121,28 @@ COMMANDS = {
 RAN = "touch ran.txt; rm kept.txt; sed -i s/old/new/ text.txt; touch ../outside.txt"
 
 
-def limits(name: str, folder: Path) -> list[str]:
+def limits(name: str) -> list[str]:
     """A builder, and then a validator, that tries forbidden actions with its own tools."""
     tool, argument = COMMANDS[name]
     more = {} if name == "codex" else {"description": "x", "is_background": False}
     tries = [call(tool, {argument: RAN, **more}), call(tool, {argument: "cat text.txt", **more})]
     verdict = "{verdict: PASS, evidence: [{criterion: AC-1, file: builder.txt, line: 1}], findings: []}"
-    given = {}
-    for role in ("builder", "validator"):
-        paths = (f"{role}.txt", "../outside.txt")
-        writes = [] if name == "codex" else [write(name, folder / path) for path in paths]
-        given[role] = "".join(f"\n  - {one}" for one in (*writes, *tries))
-    step_text = "\n  - write: {path: builder.txt, content: x}" if name == "codex" else ""
+    own, outside = ([] if name == "codex" else [write(name, path)] for path in ("validator.txt", "../outside.txt"))
+    built = ["write: {path: builder.txt, content: x}", *outside, *tries, "say: done"]
+    judged = [*own, *outside, *tries, f"data: {verdict}"]
     return [
-        f"when: You are the validator\ntools: true\nanswers:{given['validator']}\n  - data: {verdict}",
-        f'when: "# T1-01:"\ntools: true\nanswers:{step_text}{given["builder"]}\n  - say: done',
+        f"when: You are the validator\ntools: true\nanswers: {listed(judged)}",
+        f'when: "# T1-01:"\ntools: true\nanswers: {listed(built)}',
     ]
 
 
-def write(name: str, path: Path) -> str:
+def listed(answers: list[str]) -> str:
+    return "".join(f"\n  - {answer}" for answer in answers)
+
+
+def write(name: str, path: str) -> str:
     tool, argument, content = recorder.TOOLS[name]
-    return call(tool, {argument: str(path), content: "x\n"})
+    return call(tool, {argument: path, content: "x\n"})
 
 
 def call(tool: str, arguments: dict[str, Any]) -> str:
@@ -159,9 +160,7 @@ def test_a_real_agent_edits_in_its_workspace_runs_no_commands_and_judges_without
     files = "create `builder.txt`" + ", create `ran.txt`, delete `kept.txt`, modify `text.txt`" * (name == "codex")
     project.plan([task("T1-01", files=files, check="test -s builder.txt")])
     consent = project.approval()
-    ended = installed.alone(
-        project, name, limits(name, project.folder), "execute-phase", "1", "--approve", consent, "--json"
-    )
+    ended = installed.alone(project, name, limits(name), "execute-phase", "1", "--approve", consent, "--json")
     assert ended.code == 0, ended.out + ended.err
     assert project.read("builder.txt").strip() == "x"
     assert not project.exists("../outside.txt")

@@ -8,11 +8,13 @@ import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 from urllib.error import HTTPError
 
 from idumb.domain.model_script import Script
-from idumb.fake_model.model import Format
+from idumb.fake_model import model
 from idumb.fake_model.server import Server
 from idumb.markdown import model_script
 
@@ -60,10 +62,11 @@ def scripted(*rules: str) -> Script:
 
 
 @contextlib.contextmanager
-def serving(*rules: str, more: Mapping[str, Format] | None = None) -> Iterator[Served]:
+def serving(*rules: str, port: int = 0, more: Mapping[str, ModuleType] = {}) -> Iterator[Served]:
     """`more` are protocols beside the two that the scripted model speaks."""
     notes: list[Mapping[str, Any]] = []
-    with Server(scripted(*rules) if rules else Script(), 0, notes.append, more) as server:
+    answers = scripted(*rules) if rules else Script()
+    with patch.dict(model.FORMATS, more), Server(answers, port, notes.append) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.domain import model_script as script
 from idumb.fake_model import conversation
-from idumb.fake_model.conversation import Conversation, Event, Reply, Tool, joined, mapping, objects
+from idumb.fake_model.conversation import Conversation, Event, Reply
 
-_ERRORS: Mapping[str, tuple[int, str, str]] = {
+ERRORS: Mapping[str, tuple[int, str, str]] = {
     script.RATE_LIMITED: (429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
     script.OVERLOADED: (503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
     script.SERVER_ERROR: (500, "INTERNAL", "An internal error has occurred."),
@@ -28,28 +32,28 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def read(body: Mapping[str, Any], path: str = "") -> Conversation:
-    turns: list[str | None] = []
-    for content in objects(body.get("contents")):
-        parts = objects(content.get("parts"))
-        if content.get("role") == "model":
-            turns.append(None)
-        elif not any("functionResponse" in part for part in parts):
-            turns.append(joined(parts))
-    declared = [d for entry in objects(body.get("tools")) for d in objects(entry.get("functionDeclarations"))]
-    return conversation.of_turns(
-        path.rpartition("/")[2].partition(":")[0],
-        turns,
-        [joined(mapping(body.get("systemInstruction")).get("parts"))],
-        (Tool(str(d.get("name", "")), _schema(d)) for d in declared),
-        None,
-    )
+def read(data: bytes, path: str) -> Conversation:
+    """Read the request as the same one of another protocol."""
+    body = json.loads(data)
+    tools = [declared for entry in body.get("tools", ()) for declared in entry.get("functionDeclarations", ())]
+    given = {
+        "model": path.rpartition("/")[2].partition(":")[0],
+        "system": body.get("systemInstruction", {}).get("parts"),
+        "messages": [_message(content) for content in body["contents"]],
+        "tools": [{"name": tool["name"], "parameters": _schema(tool)} for tool in tools],
+    }
+    return replace(conversation.read(json.dumps(given).encode()), stream=":stream" in path)
+
+
+def _message(content: Mapping[str, Any]) -> dict[str, Any]:
+    parts = [{"type": "tool_result"} if "functionResponse" in part else part for part in content["parts"]]
+    return {"role": "assistant" if content.get("role") == "model" else "user", "content": parts}
 
 
 def _schema(declared: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = mapping(declared.get("parametersJsonSchema")) or mapping(declared.get("parameters"))
-    own = mapping(parameters.get("properties"))
-    return {**parameters, "properties": {name: _lowered(mapping(schema)) for name, schema in own.items()}}
+    parameters = declared.get("parametersJsonSchema") or declared.get("parameters") or {}
+    own = parameters.get("properties", {})
+    return {**parameters, "properties": {name: _lowered(schema) for name, schema in own.items()}}
 
 
 def _lowered(schema: dict[str, Any]) -> dict[str, Any]:
@@ -59,12 +63,12 @@ def _lowered(schema: dict[str, Any]) -> dict[str, Any]:
 
 def whole(reply: Reply) -> dict[str, Any]:
     parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
-    parts += [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in reply.calls]
+    parts += [{"functionCall": {"id": c.id, "name": c.name, "args": json.loads(c.arguments)}} for c in reply.calls]
     stop = "SAFETY" if reply.refused else "STOP"
     candidate = {"content": {"role": "model", "parts": parts}, "finishReason": stop, "index": 0}
     total = reply.tokens_in + reply.tokens_out
     usage = {"promptTokenCount": reply.tokens_in, "candidatesTokenCount": reply.tokens_out, "totalTokenCount": total}
-    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": reply.model, "responseId": reply.id}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": reply.model, "responseId": str(reply.id)}
 
 
 def events(reply: Reply) -> Iterator[Event]:
@@ -72,12 +76,10 @@ def events(reply: Reply) -> Iterator[Event]:
     yield None, whole(reply)
 
 
-def error(fault: str) -> tuple[int, dict[str, Any]]:
-    """Return status and body for a fault, in the provider's own words."""
-    status, kind, message = _ERRORS[fault]
+def error(status: int, kind: str, message: str) -> tuple[int, dict[str, Any]]:
     return status, {"error": {"code": status, "message": message, "status": kind}}
 
 
 _SELF = sys.modules[__name__]
-FORMATS: Mapping[str, Any] = {":generateContent": _SELF, ":streamGenerateContent": _SELF}
+FORMATS: Mapping[str, ModuleType] = {":generateContent": _SELF, ":streamGenerateContent": _SELF}
 """What `serving` takes as `more`."""

@@ -110,7 +110,7 @@ def _run(name: str, program: str, scene: str, place: Path) -> tuple[AgentResult,
     work = place / "project"
     work.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=work, check=True)
-    more = gemini_protocol.FORMATS if name == "gemini" else None
+    more = gemini_protocol.FORMATS if name == "gemini" else {}
     with serving(rule(name, scene) or "answers: [{say: x}]", more=more) as served:
         address = served.address if scene != "closed-port" else "http://127.0.0.1:9"
         environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables(name, address)}

@@ -6,10 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from idumb.agents import model_tools
 from idumb.domain.agent import BUILDER
 from idumb.domain.model_script import Call
-from idumb.fake_model.conversation import Conversation, Tool, offered_calls, structured_call
+from idumb.fake_model.conversation import Conversation, Schema, Tool, offered_calls, structured_call
 from tests.support.cases import every
 
 WRITE = Call("write", {"path": "src/a.txt", "content": "it's\n"})
@@ -18,7 +20,7 @@ RUN = Call("run", {"command": "make test"})
 
 
 def tool(name: str, *properties: str, kind: str = "string", required: tuple[str, ...] = ()) -> Tool:
-    return Tool(name, {"properties": {p: {"type": kind} for p in properties}, "required": list(required)})
+    return Tool(name, Schema({p: {"type": kind} for p in properties}, required))
 
 
 def conversation(*offered: Tool, system: str = "") -> Conversation:
@@ -39,7 +41,8 @@ def test_each_client_is_called_by_its_own_tool_names(offered: Tool, given: dict[
 
 def test_idumb_s_own_tools_get_the_arguments_they_expect() -> None:
     """R-ADAPT-2."""
-    offered = [Tool(name, model_tools.schema(name)) for name in model_tools.offered(BUILDER)]
+    rows = [{"name": name, "parameters": model_tools.schema(name)} for name in model_tools.offered(BUILDER)]
+    offered = msgspec.convert(rows, list[Tool])
     [(name, given)] = offered_calls([EDIT], conversation(*offered))
     intent = {"intent": "as the script says"}
     assert (name, given) == ("edit_file", {"path": "a.txt", "find": "one", "replace": "two", **intent})
