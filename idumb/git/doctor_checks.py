@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
-from idumb.git import git_program, guarded_files, open_repository
+from idumb.git import git_program, guarded_files, open_repository, status
 from idumb.git.discover import Repository
 from idumb.system import process_tree
 from idumb.system.atomic_write import FileBackupStore
@@ -81,7 +81,7 @@ class _RepositoryChecks(Struct, frozen=True):
             )
 
     def state(self) -> Iterator[Symptom]:
-        obstacle = open_repository.obstacle(self.place)
+        obstacle = status.obstacle(self.place)
         if obstacle is not None and obstacle[0] not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
             yield health.problem(obstacle[1], means=f"no task starts until then [{obstacle[0]}]", fix="git status")
 

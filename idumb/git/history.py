@@ -123,7 +123,7 @@ class GitHistory:
 
     def obstacle(self) -> tuple[str, str] | None:
         """Return (code, message) of a state in which nothing may run, such as a merge or unmerged entries."""
-        return open_repository.obstacle(self._place)
+        return status.obstacle(self._place)
 
     def in_progress(self) -> str:
         """Return which operation of git is in progress, such as a merge; "" if none is."""
@@ -276,10 +276,10 @@ class GitHistory:
 
         Files of a live process stay. With None, only idumb's own files are removed.
         """
-        from idumb.git.checkouts import opened
+        from idumb.git.checkouts import places
 
         removed = stale_locks.clear(self._place, self.head().branch, since)
-        return (*removed, *opened.clear_copies(self._place))
+        return (*removed, *places.clear_copies(self._place))
 
 
 def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:

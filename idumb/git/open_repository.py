@@ -182,8 +182,8 @@ def branch_of(repository: pygit2.Repository) -> str | None:
 
 
 def obstacle(place: Repository) -> tuple[str, str] | None:
-    """Return (code, message) of the first obstacle."""
-    return _format(place) or _state_folder_within(place) or in_progress(place) or _index(place)
+    """Return (code, message) of the first obstacle that is not in the index."""
+    return _format(place) or _state_folder_within(place) or in_progress(place)
 
 
 def unsupported(place: Repository) -> tuple[str, str] | None:
@@ -230,20 +230,6 @@ def _format(place: Repository) -> tuple[str, str] | None:
     if work_tree != place.root:
         return "git.work-tree-elsewhere", f"core.worktree names {work_tree}, not {place.root}"
     return None
-
-
-def _index(place: Repository) -> tuple[str, str] | None:
-    lock = os.path.join(place.git_dir, "index.lock")
-    if os.path.lexists(lock):
-        return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
-    try:
-        unmerged = git_program.output(place.root, ["ls-files", "--unmerged", "-z"])  # the index may be damaged
-    except errors.Refusal as refusal:
-        return refusal.code, refusal.message
-    if not unmerged:
-        return None
-    path = os.fsdecode(unmerged.split(b"\0")[0].partition(b"\t")[2])
-    return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"
 
 
 def lenders(repository: Repository) -> tuple[str, ...]:

@@ -106,19 +106,39 @@ def path_of(place: Repository) -> str:
     return os.path.join(place.git_dir, "index")
 
 
+def obstacle(place: Repository) -> tuple[str, str] | None:
+    """Return (code, message) of the first state in which nothing may run: of the repository, then of the index."""
+    return open_repository.obstacle(place) or _index(place)
+
+
+def _index(place: Repository) -> tuple[str, str] | None:
+    lock = f"{path_of(place)}.lock"
+    if os.path.lexists(lock):
+        return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
+    try:
+        rows = _of_head(place, open_repository.repository(place))  # the index may be damaged
+    except errors.Refusal as refusal:
+        return refusal.code, refusal.message
+    path = next((path for path, entry in rows.items() if entry == _CONFLICT), None)
+    if path is None:
+        return None
+    return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"
+
+
 def staged(place: Repository, repository: pygit2.Repository) -> dict[str, Entry | None]:
     """Return the index entries that differ from HEAD; None for a path that only HEAD has. Conflicts are left out.
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
-    found = _differing(place, repository, tree_objects.tree_of(repository, open_repository.head_of(repository)))
-    return {path: entry for path, entry in found.items() if entry != _CONFLICT}
+    return {path: entry for path, entry in _of_head(place, repository).items() if entry != _CONFLICT}
 
 
-def _differing(place: Repository, repository: pygit2.Repository, tree: str) -> Mapping[str, Entry | None]:
+def _of_head(place: Repository, repository: pygit2.Repository) -> Mapping[str, Entry | None]:
+    return _differing(place, tree_objects.tree_of(repository, open_repository.head_of(repository)))
+
+
+def _differing(place: Repository, tree: str) -> Mapping[str, Entry | None]:
     """Return the index entries that differ from a tree, as `staged` does, and conflicts."""
-    if tree == tree_objects.EMPTY_TREE:
-        tree_objects.write(repository, {})
     return _asked(place.root, tree, guarded_files.stat_key(path_of(place)))
 
 
@@ -159,7 +179,7 @@ def follow(
     Return the paths. Refusal `git.failed` if git could not.
     """
     changes = tree_objects.changes(repository, before, after)
-    other = _differing(place, repository, before) if changes else {}
+    other = _differing(place, before) if changes else {}
     stale = [c.path for c in changes if c.path not in other or (c.path in own and other[c.path] != c.new)]
     set_to(place, repository, after, stale)
     return tuple(stale)

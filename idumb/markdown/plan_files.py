@@ -203,20 +203,13 @@ class PlanningFolder:
 
         return amendment_writer.amend(data, path, amendments)
 
-    def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
-        """Front matter of the reports in a phase folder, by `SUMMARY` and `VERIFICATION`.
+    def recorded(self, folder: str, word: str) -> Mapping[str, Any] | None:
+        """The front matter of a report in a phase folder, `SUMMARY` or `VERIFICATION`; None if it is not readable.
 
-        The reports may be of runs on another machine. Unreadable ones are omitted.
+        It may be of a run on another machine.
         """
-        from idumb.markdown import report_files
-
-        reports = {}
-        for word in report_files.WORDS:
-            name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
-            metadata = report_files.metadata(self._read(f"{folder}/{name}"), word) if name else None
-            if metadata is not None:
-                reports[word] = metadata
-        return reports
+        name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
+        return self.report(self._read(f"{folder}/{name}"), word) if name else None
 
     def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
         """The front matter of such a report; None for anything else."""

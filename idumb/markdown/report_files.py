@@ -16,7 +16,6 @@ from idumb.domain.runs.state_file import OldFile
 # Reports and research of idumb, perhaps from another machine
 
 _LARGEST = 64 * 1024
-WORDS = ("SUMMARY", "VERIFICATION")
 
 
 def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:

@@ -6,13 +6,13 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_985,
-    "markdown": 6_438,
+    "markdown": 6_431,
     "app, engine rooms": 7_210,
-    "app, use cases": 8_257,
+    "app, use cases": 8_259,
     "composition": 694,
     "cli, views": 4_460,
     "see and steer": 2_145,
-    "git": 4_422,
+    "git": 4_424,
     "store": 1_767,
     "system": 2_117,
     "gates": 1_890,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 396
-TESTS = 67_218
+TESTS = 67_237
 
 
 def test_no_room_is_above_its_budget() -> None:

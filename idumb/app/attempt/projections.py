@@ -262,7 +262,7 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Rewrite the report of `verify-work` after a rollback or an undo, so that it says what the log says."""
-    if state.reports_in_log or "VERIFICATION" not in services.plans.recorded(contract.folder):
+    if state.reports_in_log or services.plans.recorded(contract.folder, "VERIFICATION") is None:
         return ()  # there is none, or somebody else wrote it
     path, text = verification_report(services, contract, state)
     if text is not None:

@@ -96,7 +96,7 @@ def _gaps(services: Services, where: PhaseLocation) -> str:
             f"Phase {where.phase} is not verified: {path} does not exist, so its gaps are unknown.",
             hint=Action.of("verify-work", where.phase),
         )
-    if services.plans.recorded(where.folder).get("VERIFICATION", {}).get("status") == _CLOSED:
+    if (services.plans.recorded(where.folder, "VERIFICATION") or {}).get("status") == _CLOSED:
         raise Refusal("plan.no-gaps", f"Phase {where.phase} has no gaps, according to {path}.", hint=Action("next"))
     return text
 

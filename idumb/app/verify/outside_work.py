@@ -17,12 +17,14 @@ _PASSED = "passed"
 
 def lookup(services: Services, phase: str, folder: str | None) -> dict[str, Any]:
     """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
-    reports = services.plans.recorded(folder) if folder is not None else {}
-    return _of_reports(reports) if reports else _of_old_idumb(services, phase)
+    words = ("SUMMARY", "VERIFICATION")
+    summary, verification = (services.plans.recorded(folder, w) if folder is not None else None for w in words)
+    if summary is None and verification is None:
+        return _of_old_idumb(services, phase)
+    return _of_reports(summary or {}, verification or {})
 
 
-def _of_reports(reports: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    summary, verification = reports.get("SUMMARY", {}), reports.get("VERIFICATION", {})
+def _of_reports(summary: Mapping[str, Any], verification: Mapping[str, Any]) -> dict[str, Any]:
     counts = {k.removeprefix("tasks_"): v for k, v in summary.items() if str(k).startswith("tasks_")}
     if summary and not any(number for status, number in counts.items() if status not in ("total", "pending")):
         return {}  # all of it was rolled back

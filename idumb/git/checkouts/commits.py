@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pygit2
 from msgspec.structs import replace
@@ -16,10 +17,12 @@ from msgspec.structs import replace
 from idumb.app.ports import CommitAttempt
 from idumb.git import disk, git_program, guarded_files, own_folder, refs
 from idumb.git.checkouts import user_git
-from idumb.git.checkouts.checkout import Checkout
 from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.system import machine, private_folders
+
+if TYPE_CHECKING:
+    from idumb.git.checkouts.checkout import Checkout
 
 _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction")
 _TRUE = frozenset({"true", "yes", "on", "1"})

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 
 from idumb.app.ports import Head
-from idumb.domain.errors import Refusal
 from idumb.git import discover, git_program, guarded_files, open_repository, path_state
 from idumb.git.checkouts import places, user_git
 from idumb.git.checkouts.checkout import BUILD, MARK, Additions, Checkout
@@ -90,7 +89,7 @@ class Checkouts:
 @contextlib.contextmanager
 def copy_of(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
     """Make a copy with this HEAD and all files that are not ignored; `also` are ignored files to include."""
-    clear_copies(user)
+    places.clear_copies(user)
     top = os.path.join(places.prepare(user), places.COPIES)
     folder, lock = private_folders.lock_folder(top)
     try:
@@ -99,21 +98,6 @@ def copy_of(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[
         private_folders.unlock_folder(folder, lock)
         for empty in (top, *places.own_above(user)):
             private_folders.remove_empty(empty)
-
-
-def clear_copies(user: Repository) -> tuple[str, ...]:
-    """Remove the copies that killed processes left. Return their folders."""
-    removed: list[str] = []
-    try:
-        top = os.path.join(places.folder_of(user), places.COPIES)
-    except Refusal:
-        return ()  # most commands need no copy, so they do not require a place for one
-    for folder in private_folders.abandoned(top):
-        user.guard()
-        if private_folders.remove(folder):
-            removed.append(folder)
-    private_folders.remove_empty(top)
-    return tuple(removed)
 
 
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:

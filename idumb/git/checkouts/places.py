@@ -123,6 +123,21 @@ def _remove_of_deleted(above: str) -> None:
             private_folders.try_to_remove(place)
 
 
+def clear_copies(user: Repository) -> tuple[str, ...]:
+    """Remove the copies that killed processes left. Return their folders."""
+    removed: list[str] = []
+    try:
+        top = os.path.join(folder_of(user), COPIES)
+    except errors.Refusal:
+        return ()  # most commands need no copy, so they do not require a place for one
+    for folder in private_folders.abandoned(top):
+        user.guard()
+        if private_folders.remove(folder):
+            removed.append(folder)
+    private_folders.remove_empty(top)
+    return tuple(removed)
+
+
 def folder_of(user: Repository) -> str:
     """Return the folder of a repository's checkouts: outside the working tree and, if possible, below no manifest.
 

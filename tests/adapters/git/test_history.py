@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from idumb.app.ports import Head
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover
+from idumb.git import discover, git_program
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
@@ -37,6 +39,23 @@ def test_an_ordinary_repository_has_no_obstacle(sandbox: GitSandbox, history: Gi
     sandbox.write("a", "2")
     sandbox.git("add", "a")
     assert history.obstacle() is None
+
+
+def test_git_is_asked_once_for_conflicts_and_staged_paths(
+    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write("a", "1")
+    sandbox.commit()
+    asked, read = list[str](), git_program.read
+
+    def noted(root: str, arguments: Sequence[str], **options: Any) -> git_program.Result:
+        asked.append(arguments[0])
+        return read(root, arguments, **options)
+
+    monkeypatch.setattr(git_program, "read", noted)
+    assert history.obstacle() is None
+    assert history.staged(["a"]) == {}
+    assert asked == ["diff-index"]
 
 
 def _two_sides(sandbox: GitSandbox) -> None:

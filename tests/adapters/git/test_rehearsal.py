@@ -94,7 +94,7 @@ def test_copies_of_killed_processes_are_removed_and_live_ones_are_kept(sandbox: 
     user = place_of(sandbox)
     with opened.copy_of(user, head_of(sandbox)) as live:
         assert sorted(entry.name for entry in top.iterdir()) == ["1", "1.lock"]
-        assert opened.clear_copies(user) == ()
+        assert places.clear_copies(user) == ()
         with opened.copy_of(user, head_of(sandbox)) as second:
             assert Path(second.root).parent.name == "2"
         assert Path(live.root, "a").exists()
@@ -106,15 +106,15 @@ def test_a_copy_locked_by_another_process_stays(sandbox: GitSandbox, top: Path) 
     descriptor = os.open(top / "1.lock", os.O_CREAT | os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
-        assert opened.clear_copies(place_of(sandbox)) == ()
+        assert places.clear_copies(place_of(sandbox)) == ()
         assert (top / "1").exists()
     finally:
         os.close(descriptor)
-    assert opened.clear_copies(place_of(sandbox)) == (str(top / "1"),)
+    assert places.clear_copies(place_of(sandbox)) == (str(top / "1"),)
 
 
 def test_clearing_creates_nothing_if_no_copy_exists(sandbox: GitSandbox, top: Path) -> None:
     before = sandbox.ledger()
-    assert opened.clear_copies(place_of(sandbox)) == ()
+    assert places.clear_copies(place_of(sandbox)) == ()
     assert sandbox.ledger() == before
     assert not top.exists()
