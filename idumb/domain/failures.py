@@ -31,6 +31,8 @@ PASSED_BEFORE = "passed-before"
 """A check passed before the work too, so it does not show that the work was done."""
 BROKEN_HEAD = "broken-head"
 """A check fails on the user's new commit without the work too."""
+PATH_COMMITTED = "path-committed"
+"""During a strict run, the user committed a path that the plan declares."""
 
 TRANSIENT, PERMANENT, SYSTEM = CLASSES = ("transient", "permanent", "system")
 """A retry can succeed; it fails until plan, prompt or files change; the machine or the agent must be fixed first."""
@@ -89,6 +91,7 @@ KINDS: Mapping[str, Kind] = {
     PASSED_BEFORE: Kind(PERMANENT, "A check passed before the work",
                         "Correct it, or write `keeps:` for a property that must stay true", stops=True),
     BROKEN_HEAD: Kind(PERMANENT, counts=False),
+    PATH_COMMITTED: Kind(PERMANENT, "You committed a path of the plan", "Look at your commit", stops=True),
 }
 CAUSES: Mapping[str, Kind] = {
     "resources": Kind(SYSTEM, "The machine ran out of resources",

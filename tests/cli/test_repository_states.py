@@ -115,9 +115,13 @@ def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_without_a_commit_yet(sandbox: GitSandbox) -> None:
-    """R-GIT-7, F8: the first commit is the first task's, and rollback to the start works."""
+    """R-GIT-7, F8: the first commit is the first task's, and rollback to the start works.
+
+    Each task starts from all files of the user, not only the first.
+    """
     project = projects.create(sandbox, commit=False)
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")], commit=False)
+    copying = making("T1-02", "b.txt", after="T1-01", steps=[shell("cp README.md b.txt")])
+    project.plan([making("T1-01", "a.txt"), copying], commit=False)
     before = sandbox.ledger()
     answer = run(project)
     assert answer.code == 0, answer.out

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_985,
+    "domain": 7_987,
     "markdown": 6_431,
-    "app, engine rooms": 7_210,
-    "app, use cases": 8_259,
+    "app, engine rooms": 7_228,
+    "app, use cases": 8_260,
     "composition": 694,
     "cli, views": 4_460,
     "see and steer": 2_145,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 396
-TESTS = 67_237
+TESTS = 67_279
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 446_590  # bytes of README.md and docs/
+PAGES = 446_783  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

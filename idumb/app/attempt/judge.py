@@ -12,6 +12,7 @@ from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import contract, failures, outcome, wording
+from idumb.domain import paths as path_rules
 from idumb.domain.action import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
@@ -50,9 +51,7 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     proofs = [*checked, *gate_evidence(context, attempt, checked)]
     stopped = _gate_error(context, attempt, proofs) or _broken_head(context, attempt, checked)
     if stopped is not None:
-        attempt = replace(attempt, evidence=(*attempt.evidence, *proofs), failure=stopped)
-        ended = outcome.FAILED if stopped.kind == failures.BROKEN_HEAD else outcome.ERRORED
-        return attempt.ended(ended, stopped.message)
+        return _stopped(replace(attempt, evidence=(*attempt.evidence, *proofs)), stopped)
     if any(c.proof == STEPS for c in attempt.task.acceptance):
         proofs += step_evidence.of_attempt(context, attempt)
     if attempt.task.flow is not None:
@@ -280,19 +279,27 @@ def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt
     attempt = prove_again(context, replace(attempt, proven=tree), tree or attempt.candidate)
     broken = _broken_head(context, attempt, attempt.evidence)
-    if broken is None:
-        return attempt
-    return replace(attempt, failure=broken).ended(outcome.FAILED, broken.message)
+    return attempt if broken is None else _stopped(attempt, broken)
+
+
+def _stopped(attempt: Attempt, why: FailureMessage) -> Attempt:
+    ended = outcome.FAILED if why.kind == failures.BROKEN_HEAD else outcome.ERRORED
+    return replace(attempt, failure=why).ended(ended, why.message)
 
 
 def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> FailureMessage | None:
     """Return why an attempt does not count, and tell the user: on his new commit, checks fail without the work too.
 
-    On the commit that the attempt began on, they hold.
+    On the commit that the attempt began on, they hold. A strict run stops if his commit changed a path of the plan.
     """
     services, begun = context.services, attempt.before.head.commit
+    if begun == attempt.judged_on:
+        return None
+    if theirs := _committed_by_user(context, attempt):
+        words, again = f"you committed what the plan declares: {wording.listed(theirs)}", context.contract.phase
+        return FailureMessage(failures.PATH_COMMITTED, words, "Look at your commit", f"idumb resume {again}")
     failed = [e for e in checked if e.command and e.result in evidence.BROKEN]
-    if not failed or begun == attempt.judged_on:
+    if not failed:
         return None
     paths = (*context.journal.state.uncommitted(), *attempt.committed)
     alone = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
@@ -307,6 +314,17 @@ def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Eviden
     return FailureMessage(
         failures.BROKEN_HEAD, words, f"Correct what {subjects} found", f"idumb resume {attempt.plan.phase}"
     )
+
+
+def _committed_by_user(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
+    """Return the declared paths that changed on the branch of a strict run since the attempt, or its last commit."""
+    if not context.strict or attempt.in_place:
+        return ()
+    history, begun = context.services.history, attempt.before.head.commit
+    since = next((commit for commit, _ in history.trailers_since(begun)), begun)
+    covers = path_rules.cover([p for task in context.contract.tasks.values() for p in ledger.written_paths(task.files)])
+    changes = context.work.changes(history.tree_of(since), history.tree_of(attempt.judged_on))
+    return tuple(change.path for change in changes if covers(change.path))
 
 
 def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:

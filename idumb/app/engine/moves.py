@@ -144,12 +144,12 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
 def tell(context: RunContext, attempt: Attempt) -> Ending | None:
     """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
     handoff_writer.after(context, attempt.task)
-    if attempt.conflicts:  # one that was answered has come back
-        question = delivery.question(attempt)
-        again = Ending("waiting", question.what, attempt.task.id)
-        return _conflict(context, attempt.task, question) if context.journal.answer(question.id) is None else again
+    question = delivery.question(context.journal.state, attempt, attempt.conflicts) if attempt.conflicts else None
+    if question is not None and context.journal.answer(question.id) is None:
+        return _conflict(context, attempt.task, question)
     if attempt.commit_refused is not None:
-        if waits := preconditions.why_not_deliver(context.services, context.journal.state):
+        waits = preconditions.why_not_deliver(context.services, context.journal.state)
+        if waits := waits or (attempt.commit_refused if question else ""):  # an answer does not clear the way
             return Ending("waiting", f"waits: {attempt.task.id} is done, but {waits}", attempt.task.id)
         if context.services.history.head().commit == attempt.judged_on:
             return Ending(REFUSED, attempt.commit_refused, attempt.task.id)

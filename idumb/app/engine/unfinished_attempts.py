@@ -16,6 +16,7 @@ from idumb.app.core.services import attempt_ref
 from idumb.app.ports import Snapshot
 from idumb.app.worktree import delivery, task_base
 from idumb.domain import outcome, paths, settings, wording
+from idumb.domain.action import Answer
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence, ledger
@@ -110,9 +111,9 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     others = delivery.others(context, attempt)
     if not others:
         return _commit_again(context, attempt)
-    answered = context.journal.answer(delivery.question(attempt).id) is not None
-    if not attempt.in_place and (answered or context.services.history.uncommitted(others)):
-        return _over_conflicts(context, attempt, others)
+    answer = context.journal.answer(delivery.question(context.journal.state, attempt, others).id)
+    if not attempt.in_place and (answer is not None or context.services.history.uncommitted(others)):
+        return _over_conflicts(context, attempt, others, answer)
     delivery.take_back(context, attempt)
     record_interruption(context, task, KILLED if attempt.in_place else UNDELIVERED)
     return None
@@ -129,9 +130,8 @@ def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
     return pipeline.judge_again(context, attempt, replace(attempt, outcome=None, reason=""))
 
 
-def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ...]) -> Attempt:
+def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ...], answer: Answer | None) -> Attempt:
     """Deliver over or beside the user's uncommitted changes, as he answered; without an answer, he is asked."""
-    answer = context.journal.answer(delivery.question(attempt).id)
     if answer is None:
         return replace(attempt, conflicts=others, commit_refused=wording.listed(others))
     if answer.choice == questions.MINE:

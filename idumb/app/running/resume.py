@@ -56,6 +56,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     if (
         again.judge
         and not again.failed
+        and state.opened is None  # that is refused below
         and not any(t.status == outcome.FAILED and _has_work(t) for t in state.tasks.values())
     ):
         raise Refusal(

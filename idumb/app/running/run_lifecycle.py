@@ -279,10 +279,10 @@ def _result(
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
     slug |= {"paused": "run.paused", agent.EDITOR: "run.in-editor"}
     hint = data["next"][0]
-    if ending.kind == "waiting" and not questions:
+    if ending.kind == "waiting" and not questions and hint.program == "idumb":
         task = state.tasks.get(ending.task or "")
         before = "Write the answer" if task is None or task.status == outcome.WAITING else "Commit them"
-        hint = f"{'Go back' if task is not None and task.intended else before}, then {hint}"
+        hint = f"{'Change that' if task is not None and task.intended else before}, then {hint}"
     return Result(
         data,
         code,

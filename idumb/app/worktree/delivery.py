@@ -6,6 +6,7 @@ he says so. What a failed attempt left is in its checkpoint only, until a person
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from idumb.app.ports import Conflict
 from idumb.domain import wording
 from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.runs.run import TaskState
+from idumb.domain.runs.run import RunState, TaskState
 
 
 def delivered(context: RunContext, attempt: Attempt) -> str:
@@ -69,10 +70,12 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
     trees.restore(_before(context, attempt), work, context.services.history.uncommitted(ours))
 
 
-def question(attempt: Attempt) -> Decision:
-    """Return the question whose version of the conflicting files counts."""
-    files, number = attempt.conflicts, attempt.number
-    return questions.about(questions.DELIVERY, attempt.task, number, files, paths=wording.listed(files))
+def question(run: RunState, attempt: Attempt, files: Sequence[str]) -> Decision:
+    """Return the question whose version of these files counts. An answer serves the files that its question names."""
+    numbers = itertools.chain((f"{attempt.number}",), (f"{attempt.number}.{count}" for count in itertools.count(2)))
+    words, known = wording.listed(files), run.decisions
+    asked = (questions.about(questions.DELIVERY, attempt.task, number, files, paths=words) for number in numbers)
+    return next(q for q in asked if q.id not in known or set(files) <= set(known[q.id]["evidence"]))
 
 
 def with_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str, ...]) -> Attempt:

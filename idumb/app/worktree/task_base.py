@@ -25,12 +25,13 @@ def for_programs(context: RunContext, attempt: Attempt) -> str:
     """Return the tree that the builder of a new attempt starts from: what the task's commit would be based on.
 
     That is HEAD, with finished work that nobody committed and with the ignored files that the task declares. If the run
-    commits nothing, it is what the user's working tree holds now. The attempt has the snapshot of that.
+    commits nothing, or began without a commit, it is what the user's working tree holds now. The attempt has the
+    snapshot of that.
     """
     trees, present = context.services.trees, attempt.snapshot.tree
     head = context.services.history.head().commit
     tree = context.services.history.tree_of(head)
-    if context.journal.state.policy == COMMIT_NONE or head is None:
+    if _sees_all(context.journal.state):
         added = [change.path for change in trees.changes(tree, present)]
     else:
         added = list(context.journal.state.uncommitted())
@@ -38,6 +39,10 @@ def for_programs(context: RunContext, attempt: Attempt) -> str:
         missing = (path for path in attempt.literal_paths if trees.entry(tree, path) is None)
         added += [path for path in missing if trees.entry(present, path) is not None]
     return trees.committed(head, present, added) if added else tree
+
+
+def _sees_all(state: RunState) -> bool:
+    return state.policy == COMMIT_NONE or state.base.commit is None
 
 
 def with_work_of_others(context: RunContext, attempt: Attempt) -> str:
@@ -153,7 +158,7 @@ def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...
 
 def unseen(context: RunContext) -> tuple[str, ...]:
     """Return what the user has not committed and programs do not see."""
-    if context.journal.state.policy == COMMIT_NONE or context.workspace.in_place:
+    if _sees_all(context.journal.state) or context.workspace.in_place:
         return ()
     state, changed = context.journal.state, context.services.history.uncommitted(("**",))
     ours = {*state.uncommitted(), *(path for task in state.tasks for path in questions.of_user(state, task))}

@@ -421,6 +421,41 @@ def test_after_a_save_meanwhile_nothing_is_delivered_if_the_user_wants_neither_v
     assert (run.commits(), run.calls) == (["A"], [("A", 1)])
 
 
+def test_an_answer_serves_only_the_files_that_its_question_named() -> None:
+    """R-GIT-6: while he says whose version of A counts, he saves B."""
+    both = task("A", files=("A", "B"))
+    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), both, answers={"delivery": "task"})
+    run.asker.works = lambda: run.repository.files.update({"B": b"mine"})
+    assert run.run().kind == "done"
+    assert [question.evidence for question in run.asker.asked] == [("A",), ("A", "B")]
+
+
+def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
+    """R-GIT-6: such as a folder in the place of a file."""
+    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), task("A"), answers={"delivery": "task"})
+
+    def effect(name: str) -> None:
+        run._effect(name)
+        run.repository.files["A"] = name.encode()
+
+    run.asker.works = lambda: setattr(run.repository, "effect", effect)
+    ending = run.run()
+    assert (ending.kind, ending.words) == ("waiting", "waits: A is done, but A was changed since")
+    run.repository.effect = run._effect
+    assert run.run().kind == "done"
+
+
+def test_a_commit_of_a_path_of_the_plan_stops_a_strict_run() -> None:
+    """R-GIT-6, R-LOCK-4: he looks at it, then the task is built on top of it."""
+    run = meanwhile(
+        commit_other, task("A"), task("B", "A", files=("README",), verify=("grep -q B README",)), mode=STRICT
+    )
+    ending = run.run()
+    assert (ending.kind, "you committed what the plan declares: README" in ending.words) == ("halted", True)
+    assert run.commits() == []
+    assert (run.run().kind, run.commits()) == ("done", ["A", "B"])
+
+
 # Interruption and takeover
 
 
