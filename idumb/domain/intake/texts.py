@@ -92,7 +92,7 @@ def _field(place: str, task: Task | None) -> str:
     return place if task or place != CRITERION else "success_criteria"
 
 
-_CODE = re.compile(r"(`+)[^`]+\1|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")
+_CODE = re.compile(r"(?<!`)(`++)[^`]+\1(?!`)|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")
 _NAMES = {
     TITLE: "the title",
     CRITERION: "a criterion",

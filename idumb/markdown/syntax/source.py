@@ -103,9 +103,9 @@ class Source:
         fix = str(words.get("fix", usual))
         fix = f"{words.get('where', '')}{f'did you mean `{known}`?' if known and known != found else fix}"
         accepted = accepted.replace("{free}", str(given["free"]) if "{free}" in accepted else "")
-        accepted = accepted if row.guided == ERROR else ""
+        accepted = _short(accepted, _WORDS) if row.guided == ERROR else ""
         path, (line, column) = self.path, self.place(at)
-        found, message = _short(found), _short(message, _WORDS)
+        found, message, fix = _short(found), _short(message, _WORDS), _short(fix, _WORDS)
         self.findings.append(Finding(code, row.guided, path, line, column, field, found, accepted, message, fix))
 
     @property

@@ -18,6 +18,7 @@ from idumb.domain.plans.plan import (
     TestIntent,
 )
 from tests.support.cases import every
+from tests.support.growth import assert_linear
 from tests.support.intake import CHECKED, codes, findings_of, plan, step, steps, task
 
 AMBIGUOUS_TEXTS = [
@@ -44,6 +45,11 @@ CLEAR_TEXTS = [
     "Why? is a heading",
     "The order is to be decided by the customer in the shop",
 ]
+
+
+def test_a_long_text_is_searched_in_linear_time() -> None:
+    for repeated in ("`", "`a", "'", "'a "):
+        assert_linear(lambda text: codes(plan(task(description=text))), lambda n, of=repeated: of * n)  # type: ignore[misc]
 
 
 def test_ambiguous_words_are_found_in_titles_criteria_and_intents() -> None:
