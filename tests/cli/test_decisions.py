@@ -83,15 +83,15 @@ def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(
     waiting: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ASK-3: saved in the very moment, even what changes no task stays theirs."""
-    from idumb.app.contract import plan_answers
+    from idumb.app.contract import contract_versions
 
-    inner = plan_answers._append_to_plan
+    inner = contract_versions._append
 
     def saved_meanwhile(*arguments: Any) -> Any:
         edit(waiting, "# Phase 1", "# Phase one")
         return inner(*arguments)
 
-    monkeypatch.setattr(plan_answers, "_append_to_plan", saved_meanwhile)
+    monkeypatch.setattr(contract_versions, "_append", saved_meanwhile)
     assert decide(waiting, QUESTION, "yes").data["version"] is None
     assert versions(waiting) == []
     assert "## Decisions" not in waiting.read(PLAN)

@@ -15,7 +15,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.runs import spending
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import CeilingReached, Spent
-from idumb.domain.settings import Ceiling, Settings
+from idumb.domain.settings import STOP, Ceiling, Settings
 
 TASK = "task"
 RUN = "run"
@@ -68,7 +68,9 @@ def reached(settings: Settings, state: RunState, task: str | None) -> CeilingRea
 
 def is_stopped(state: RunState, task: str, ceiling: CeilingReached) -> bool:
     """Return whether a person chose to stop, at this question or at the run's or role's ceiling of the same amount."""
-    return questions.is_stopped(state, task if ceiling.scope == TASK else None, ceiling.scope)
+    asked = questions.answered(state, LIMIT, None, task if ceiling.scope == TASK else None)
+    last = [state.answers[q["id"]]["choice"] for q in asked if q["subject"] == ceiling.scope]
+    return last[-1:] == [STOP]
 
 
 def tell_blind(context: RunContext, task: Task) -> None:

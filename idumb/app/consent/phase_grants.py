@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,16 +10,17 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from idumb.app.consent import needs
-from idumb.app.core import actions
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.app.ports import Agents
-from idumb.domain import agent
+from idumb.domain import agent, outcome
+from idumb.domain import contract as contracts
 from idumb.domain import grant as grants
-from idumb.domain.action import Action, Choice
+from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.grant import APPROVE, LIVE, Change, Grant, Need, Part, Parts
-from idumb.domain.plans.plan import STRICT
+from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.run import RunState
 
 
@@ -300,3 +301,74 @@ def status(services: Services, contract: Contract) -> dict[str, Any] | None:
         "signed": grant.signature is not None,
         "changed": [change.name for change in agreed.changes(grant)] if standing == grants.VOID else [],
     }
+
+
+# Irreversible tasks: the user accepts each of them by name, and no yes to a run covers them
+
+
+def require_accepted(
+    services: Services, contract: Contract, *, strict: bool, asks: bool, only: str | None = None
+) -> None:
+    """Require that the user accepted every irreversible task that may still run, or `only` one, by name.
+
+    With `asks`, a user at the terminal is asked about each of them, and the answers are recorded. Refusal
+    `irreversible.not-accepted`.
+    """
+    tasks = [task for task in needs.irreversible_tasks(contract) if only in (None, task.id)]
+    accepted = PhaseGrants(services, contract).accepted(strict=strict) if tasks else frozenset()
+    missing = [t for t in tasks if t.id not in accepted and not _is_finished(services, contract, t)]
+    if missing and asks and services.asker.interactive:
+        missing = [t for t in missing if not _accepted_at_terminal(services, contract, t)]
+    if missing:
+        raise _not_accepted(contract, missing, sorted(accepted))
+
+
+def _is_finished(services: Services, contract: Contract, task: Task) -> bool:
+    """Whether the newest run finished, skipped or omitted the task, and the task is unchanged."""
+    state = run_lookup.latest_run(services, contract.phase)
+    task_state = state.tasks.get(task.id) if state is not None else None
+    if task_state is None or task_state.digest != contracts.task_digest(task):
+        return False
+    return task_state.status in outcome.ENDED
+
+
+def _accepted_at_terminal(services: Services, contract: Contract, task: Task) -> bool:
+    question = Decision.confirmation(
+        f"{task.id}.irreversible",
+        "irreversible",
+        f"Run {task.id} {task.title}, which is irreversible",
+        task.rollback.reason or "Its effects cannot be rolled back.",
+        (f"runs {command}" for command in needs.task_commands(task)),
+        Choice("accept", "accept this task", "it runs when its turn comes", _accept_command(contract, [task.id])),
+        "do not accept it",
+        "the phase does not run",
+        task=task.id,
+    )
+    part = needs.of_irreversible(contract, [task.id])
+    agreed = question.agreed(services.asker.ask(question))
+    if agreed:
+        record(services, contract.phase, part, how="terminal")
+    return agreed
+
+
+def _accept_command(contract: Contract, tasks: Iterable[str]) -> Action:
+    options = [word for task in tasks for word in ("--accept-irreversible", task)]
+    return Action.of("approve", contract.phase, "--hash", contract.hash, *options)
+
+
+def _not_accepted(contract: Contract, tasks: list[Task], accepted: list[str]) -> Refusal:
+    names = [t.id for t in tasks]
+    commands = _accept_command(contract, [*accepted, *names])
+    return Refusal(
+        "irreversible.not-accepted",
+        f"Phase {contract.phase} has irreversible tasks that need your acceptance: {', '.join(names)}.",
+        hint=commands,
+        details=actions.offer(
+            f"Run {', '.join(names)}",
+            "The effects of these tasks cannot be rolled back.",
+            [f"{t.id} {t.title}: {t.rollback.reason}" for t in tasks],
+            [Choice("accept", "accept each of them by name", "they run when their turn comes", commands)],
+            contract_hash=contract.hash,
+            tasks=names,
+        ),
+    )

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from idumb.app.contract import carried_tasks, contract_versions, loading
+from idumb.app.contract import contract_versions, loading
 from idumb.app.core import actions, kept_runs, run_lookup
+from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services, plans_ref
 from idumb.app.worktree import preconditions
+from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.amendment import PlanDiff, compare, forbidden
@@ -22,6 +24,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
+from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import DROPPED, EFFECT, RunState
 
 AMEND, FRESH = "amend", "start-fresh"
@@ -114,10 +117,10 @@ def _fresh_choice(state: RunState, now: Contract) -> Choice:
     means = "finished, unchanged tasks are kept; the new run needs your consent"
     if STRICT in (state.mode, now.mode):
         commands.insert(0, Action.of("approve", state.phase))
-    done = carried_tasks.done_but_changed(now, state)
+    done = done_but_changed(now, state)
     if done:
         means = "finished tasks that changed are rolled back first; the new run needs your consent"
-        commands.insert(0, Action.of("rollback", state.phase, "--to", carried_tasks.rollback_target(state, done[0])))
+        commands.insert(0, Action.of("rollback", state.phase, "--to", rollback_target(state, done[0])))
     return Choice(FRESH, "start a new run of the present plans", means, "; ".join(map(str, commands)))
 
 
@@ -221,3 +224,63 @@ def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSin
         )
     configuration = loaded.contract.hash != state.contract.hash
     return ChangesSinceLock(state, loaded.contract, compare(loaded.contract, now, configuration=configuration))
+
+
+# Finished tasks that a new run takes over
+
+
+def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
+    """The tasks that the previous run finished, that did not change, and whose dependencies are carried too."""
+    tasks: dict[str, None] = {}
+    for task in contract.order:
+        earlier = before.tasks.get(task)
+        if earlier and earlier.omitted_by in ((task,) if contract.tasks[task].is_history else tasks):
+            tasks[task] = None
+            continue
+        if earlier is None or earlier.status not in outcome.DONE or earlier.checkpoint is None:
+            continue
+        same = earlier.digest == contracts.task_digest(contract.tasks[task])
+        if same and all(d in tasks for d in contract.dependencies[task]):
+            tasks[task] = None
+    return tuple(tasks)
+
+
+def done_but_changed(contract: Contract, before: RunState) -> tuple[str, ...]:
+    """Finished tasks that a new run would repeat on top of their own work; () if the files contain none of it."""
+    kept = carried(contract, before)
+    again = [
+        task
+        for task in before.attempted
+        if task in contract.tasks and task not in kept and before.tasks[task].status in outcome.DONE
+    ]
+    return tuple(again) if any(before.tasks[t].work.touched for t in again) else ()
+
+
+def rollback_target(state: RunState, task: str) -> str:
+    """The target of a rollback that undoes this task: the task attempted before it, or `start`."""
+    earlier = [t for t, seq in state.attempted.items() if seq < state.attempted[task]]
+    return earlier[-1] if earlier else "start"
+
+
+def carry(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
+    """Return the events that record the carried tasks in the new run."""
+    carried_events: list[NewEvent] = []
+    for task in carried(contract, before):
+        earlier = before.tasks[task]
+        if earlier.status == outcome.OMITTED:
+            carried_events.append(journal.event("task.omitted", task, by=earlier.omitted_by, reason=earlier.reason))
+            continue
+        assert earlier.checkpoint is not None  # noqa: S101 - `carried` requires a checkpoint
+        carried_events.append(
+            journal.event(
+                "task.carried",
+                task,
+                from_run=before.id,
+                status=earlier.status,
+                reason=earlier.reason,
+                effect=earlier.effect,
+                **({"outputs": dict(earlier.outputs)} if earlier.outputs else {}),
+                checkpoint=asdict(earlier.checkpoint),
+            )
+        )
+    return carried_events

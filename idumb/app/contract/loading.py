@@ -16,7 +16,7 @@ from idumb.app.ports import ParsedPlan
 from idumb.domain import contract as contracts
 from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.intake import registry, writes
 from idumb.domain.intake.rule import StartState
@@ -194,6 +194,14 @@ def locked_contract(services: Services, state: RunState) -> Contract:
             details={"phase": state.phase},
         )
     return contract
+
+
+def kept_contract(services: Services, state: RunState) -> Contract | None:
+    """Return the contract as the run last locked it; None if its plans are lost or can no longer be read."""
+    try:
+        return locked_contract(services, state)
+    except IdumbError:
+        return None
 
 
 def load_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from idumb.app.consent import irreversible, phase_grants
+from idumb.app.consent import phase_grants
 from idumb.app.contract import envelopes
 from idumb.app.core import actions
 from idumb.app.core.attempt import Attempt
@@ -135,7 +135,7 @@ def require(context: RunContext, attempt: Attempt) -> None:
             locked.until, locked.bound_files = kept.expires or "", tuple(kept.parts[FILES].value)
         _require_environment(context, attempt)
         locked.mark = mark
-    irreversible.require(services, context.contract, strict=context.strict, asks=False, only=attempt.task.id)
+    phase_grants.require_accepted(services, context.contract, strict=context.strict, asks=False, only=attempt.task.id)
 
 
 def _mark(context: RunContext) -> str | None:

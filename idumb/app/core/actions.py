@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from msgspec.structs import replace
 
 from idumb.app.core import schedule
 from idumb.app.core.questions import EXHAUSTED
-from idumb.domain import failures, outcome, paths, wording
+from idumb.domain import failures, outcome, wording
 from idumb.domain.action import HISTORY, REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
@@ -334,65 +333,6 @@ def for_paused(state: RunState) -> tuple[Choice, ...]:
     phase, means = state.phase, "finished tasks stay finished; the next task starts"
     go_on = Choice("go-on", "continue with the plan as it is", means, Action.of("resume", phase))
     return (_replan(phase, strict=state.mode == STRICT), go_on, start_fresh(phase))
-
-
-def for_undeclared_changes(
-    phase: str, task: str, changed: Sequence[str], *, amend: bool, keep: bool
-) -> tuple[Choice, ...]:
-    """Choices after a program changed files that its task does not declare. All of its work was kept, none delivered.
-
-    `amend`: the plan can declare them. `keep`: they may be delivered.
-    """
-    flags = [word for path in changed for word in ("--accept-deviation", task, path)]
-    declares = "the plan declares them, the contract is locked again, and the task is retried"
-    proven = "they are proven and delivered with it; the plan does not change"
-    rest = "the rest is proven again without them, then delivered"
-    offers = [_look(task)]
-    if amend:
-        offers.append(Choice("amend", "they belong to the task", declares, Action.of("amend", phase, *flags)))
-    if keep:
-        offers.append(Choice("keep", "they belong to the task, this once", proven, _deviating(phase, "keep")))
-    if not any(map(paths.is_outside, changed)):
-        offers.append(Choice("leave-out", "go on without them", rest, _deviating(phase, "leave-out")))
-    retried = "the builder does the task again, and learns why"
-    return (*offers, Choice("retry", "they are wrong", retried, Action.of("resume", phase, "--retry-failed")))
-
-
-def _deviating(phase: str, how: str) -> Action:
-    return Action.of("resume", phase, "--on-deviation", how)
-
-
-def _look(task: str) -> Choice:
-    return Choice("look", "see what it changed", "nothing is written or run", Action.of("show", task, "--diff"))
-
-
-def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
-    """Choices after a task failed and used up its attempts."""
-    again = Action.of("start", task, "--retry") if in_editor else Action.of("resume", phase, "--retry-failed")
-    taken = "its files are put into your working tree, and idumb submit judges them"
-    done = "the task counts as done because you accept it, and its files are committed"
-    accept, skip = (Action.of(verb, task, "--why", REASON) for verb in ("accept", "skip"))
-    return (
-        _look(task),
-        Choice("retry", "retry it", "a new attempt gets the reasons of the last failure", again),
-        Choice("take", "correct it yourself", taken, Action.of("take", task)),
-        Choice("accept", "accept its work as it is", done, accept),
-        Choice("skip", "skip it", "tasks that depend on it stay blocked", skip),
-        start_fresh(phase),
-    )
-
-
-def for_verified(phase: str, forced: Action | None, report: str | None = None) -> tuple[Choice, ...]:
-    """Choices to run a verified phase again. `forced` does so without a rollback, if that can succeed.
-
-    With `report`, only that committed report says that it is verified: no run here could be rolled back.
-    """
-    means = "nothing is written or run; to roll back the work, revert its commits with git"
-    log = shlex.join(["git", "log", "--", report or ""])
-    first = start_fresh(phase) if report is None else Choice("look", "see who verified it", means, log)
-    again = ("force", "run it again on top of its work", "a new run of every task; the commits of the last run stay")
-    leave = Choice("leave", "leave it as it is", "nothing changes", NEXT)
-    return (leave, first) if forced is None else (leave, first, Choice(*again, forced))
 
 
 def stopped_by(by: str, why: str) -> str:

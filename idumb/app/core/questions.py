@@ -36,7 +36,7 @@ from idumb.domain.action import (
     Decision,
     end_of,
 )
-from idumb.domain.plans.plan import COMPENSATABLE, HUMAN, REVERSIBLE, Task
+from idumb.domain.plans.plan import HUMAN, REVERSIBLE, Task
 from idumb.domain.proof import evidence, gate_table, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import EFFECT as MAY_HAVE_HAPPENED
@@ -58,14 +58,17 @@ UNANSWERED = "nobody answered in time, so the answer is no"
 
 
 class Row(NamedTuple):
-    """A question of the table. The texts have the names of facts in braces; `mark` is the middle of its id."""
+    """A question of the table. The texts have the names of facts in braces; `mark` is the middle of its id.
+
+    None as subject is the mark.
+    """
 
     kind: str
     mark: str
     what: str
     why: str
     choices: tuple[Choice, ...]
-    subject: str = ""
+    subject: str | None = None
 
 
 _DECIDE = "idumb decide {decision} "
@@ -87,212 +90,118 @@ _FAILS = "the task fails and what depends on it is blocked"
 _HOLDS = "it holds", "the criterion counts as proven by you", "it does not hold"
 _NEXT = "the attempt fails; the feedback for the next one says to omit the value"
 
+# fmt: off
 TABLE: Mapping[str, Row] = {
-    "do": Row(
-        WORK,
-        "work",
-        "{task}: {title}",
-        "{why}",
-        (
-            Choice("done", "it is done", "idumb runs the task's checks", move=JUDGE),
-            Choice("not-done", "it cannot be done", _FAILS, move=REFUSE),
-        ),
-        "work",
-    ),
-    "look": Row(
-        WORK,
-        "work",
-        "{task}: {title}",
-        "{why}",
-        _judged("it is as it should be", "the task is complete", "it is not", _FAILS),
-        "work",
-    ),
+    "do": Row(WORK, "work", "{task}: {title}", "{why}", (
+        Choice("done", "it is done", "idumb runs the task's checks", move=JUDGE),
+        Choice("not-done", "it cannot be done", _FAILS, move=REFUSE),
+    )),
+    "look": Row(WORK, "work", "{task}: {title}", "{why}",
+                _judged("it is as it should be", "the task is complete", "it is not", _FAILS)),
     "choose": Row(WORK, "work", "{task}: {title}", "{why}", (), DECIDES),
-    "criterion": Row(
-        JUDGEMENT,
-        "{subject}",
-        "{task} {subject}: {text}",
-        _BY_PLAN + "judges this criterion.",
-        _judged(*_HOLDS, "the attempt fails"),
-        "{subject}",
-    ),
-    "validator": Row(
-        JUDGEMENT,
-        "validator",
-        "{task}: {title}",
-        "{why}",
-        _judged("it is good", "the task counts as validated by you", "it is not", "the attempt fails"),
-        "validator",
-    ),
+    "criterion": Row(JUDGEMENT, "{subject}", "{task} {subject}: {text}", _BY_PLAN + "judges this criterion.",
+                     _judged(*_HOLDS, "the attempt fails")),
+    "validator": Row(JUDGEMENT, "validator", "{task}: {title}", "{why}",
+                     _judged("it is good", "the task counts as validated by you", "it is not", "the attempt fails")),
     "non-goal": Row(
-        JUDGEMENT,
-        "non-goal",
-        "{task} changed {paths}, which the plan excludes",
+        JUDGEMENT, "non-goal", "{task} changed {paths}, which the plan excludes",
         "A non-goal of the plan says that this stays as it is.",
         _judged("it may change, this once", "the change is part of the task", "it must stay", "the attempt fails"),
         f"{evidence.GATE}{gate_table.NON_GOALS}",
     ),
-    "success criterion": Row(
-        JUDGEMENT,
-        "",
-        "Phase {phase}, {criterion}: {text}",
-        "The plan asks a person to judge this success criterion.",
-        _judged(*_HOLDS, "the phase is not verified"),
-        "{subject}",
-    ),
+    "success criterion": Row(JUDGEMENT, "{subject}", "Phase {phase}, {criterion}: {text}",
+                             "The plan asks a person to judge this success criterion.",
+                             _judged(*_HOLDS, "the phase is not verified")),
     SECRET: Row(
-        SECRET,
-        "secret",
-        "{task} would commit a known secret: {lines}",
+        SECRET, evidence.SECRET, "{task} would commit a known secret: {lines}",
         "The file in HEAD is without the value. Once it is committed, everyone with the repository can read it.",
         _judged("commit it", "the value is committed with the task", "do not", _NEXT),
-        evidence.SECRET,
     ),
     "undeclared": Row(
-        UNDECLARED,
-        "deviation",
-        "{task} changed files it does not declare: {paths}",
-        NOT_DELIVERED,
-        (replace(_KEEP, remember=_ALWAYS + KEEP), replace(_LEAVE_OUT, remember=_ALWAYS + LEAVE_OUT), _STOP),
+        UNDECLARED, "deviation", "{task} changed files it does not declare: {paths}", NOT_DELIVERED,
+        (replace(_KEEP, remember=_ALWAYS + KEEP), replace(_LEAVE_OUT, remember=_ALWAYS + LEAVE_OUT), _STOP), "",
     ),
     "whose": Row(
-        UNDECLARED,
-        "deviation",
-        "Since {task} was started, files changed that it does not declare: {paths}",
-        "In strict mode, a person says whose they are.",
-        (
+        UNDECLARED, "deviation", "Since {task} was started, files changed that it does not declare: {paths}",
+        "In strict mode, a person says whose they are.", (
             replace(_LEAVE_OUT, text="these are mine", consequence="they stay as they are, uncommitted"),
             replace(_KEEP, text="part of the task", consequence="they are proven and committed with it"),
-        ),
+        ), "",
     ),
     BASE: Row(
-        CONFLICT,
-        BASE,
-        "{task} declares files with uncommitted changes of yours: {paths}",
-        "Its commit would contain them, and nothing was built yet.",
-        (
+        CONFLICT, BASE, "{task} declares files with uncommitted changes of yours: {paths}",
+        "Its commit would contain them, and nothing was built yet.", (
             Choice(COMMIT, "you commit them first", "the task waits, and starts from your commit", move=WAIT),
             Choice(MINE, "it starts from your version", "your changes are committed with the task", move=START),
             replace(_STOP, consequence="nothing is built, and what depends on the task is blocked"),
         ),
-        BASE,
     ),
     DELIVERY: Row(
-        CONFLICT,
-        DELIVERY,
-        "{task} is done, and you changed {paths} since it began",
-        "idumb overwrites nothing of yours.",
-        (
+        CONFLICT, DELIVERY, "{task} is done, and you changed {paths} since it began",
+        "idumb overwrites nothing of yours.", (
             Choice(MINE, "your version counts", "the task gets your version of them, and is proven again", move=FINISH),
             Choice(TASKS, "the task's version counts", "yours is kept in a snapshot", move=FINISH),
             Choice(STOP, "neither, for now", "nothing is delivered before you moved yours away", move=WAIT),
         ),
-        DELIVERY,
     ),
     MOVED: Row(
-        CONFLICT,
-        MOVED,
-        "{task} is done, and the branch moved {count} times while it was committed",
-        "Each time, its checks ran again on top of the new commit.",
-        (
+        CONFLICT, MOVED, "{task} is done, and the branch moved {count} times while it was committed",
+        "Each time, its checks ran again on top of the new commit.", (
             Choice(AGAIN, "try it again", "its checks run on the branch as it is then", move=FINISH),
             Choice(STOP, "not now", "nothing is delivered before the next resume", move=WAIT),
         ),
-        MOVED,
     ),
     FAILURE: Row(
-        STOPPED,
-        FAILURE,
-        "{task} {title} failed",
-        "The plan leaves this decision to a person (`On failure: ask`).",
-        (
+        STOPPED, FAILURE, "{task} {title} failed", "The plan leaves this decision to a person (`On failure: ask`).", (
             Choice(RETRY, "retry it", "the next attempt gets the feedback of this one", move=RESET),
-            _SKIP,
-            _LEAVE_FAILED,
+            _SKIP, _LEAVE_FAILED,
         ),
-        FAILURE,
     ),
     PRECONDITION: Row(
-        STOPPED,
-        PRECONDITION,
-        "{task} {title} cannot start: a precondition does not hold",
-        "Work on a wrong basis is wrong work, so nothing was built.",
-        (
+        STOPPED, PRECONDITION, "{task} {title} cannot start: a precondition does not hold",
+        "Work on a wrong basis is wrong work, so nothing was built.", (
             Choice(RETRY, "make it true, then check it again", "the task runs if they hold then", move=RESET),
-            _SKIP,
-            _LEAVE_FAILED,
+            _SKIP, _LEAVE_FAILED,
         ),
-        PRECONDITION,
     ),
     EXHAUSTED: Row(
-        STOPPED,
-        EXHAUSTED,
-        "{task} {title} failed after {count}",
-        "{who} does not retry it by itself. Tasks that depend on it are blocked; independent tasks continue.",
-        (
-            Choice(
-                RETRY,
-                "retry it, with guidance for its builder",
-                "it gets new attempts, with the text of --guidance in their prompts; idumb resume runs them",
-                f"{_DECIDE}{RETRY} --guidance TEXT",
-            ),
-            Choice(
-                ACCEPT,
-                "accept its work as it is",
-                "it counts as done because you accept it, its work is committed, and tasks that depend on it can run",
-                f"{_DECIDE}{ACCEPT} --guidance REASON",
-            ),
+        STOPPED, EXHAUSTED, "{task} {title} failed after {count}",
+        "{who} does not retry it by itself. Tasks that depend on it are blocked; independent tasks continue.", (
+            Choice(RETRY, "retry it, with guidance for its builder", "it gets new attempts, with the text of --guidance"
+                   " in their prompts; idumb resume runs them", f"{_DECIDE}{RETRY} --guidance TEXT"),
+            Choice(ACCEPT, "accept its work as it is", "it counts as done because you accept it, its work is committed,"
+                   " and tasks that depend on it can run", f"{_DECIDE}{ACCEPT} --guidance REASON"),
             replace(_SKIP, command=f"{_DECIDE}{SKIP} --guidance REASON", move=""),
-            Choice(
-                ROLL_BACK,
-                "roll back to before it",
-                "a new commit restores its files, and those of later tasks; idumb undo restores the work",
-                f"{_DECIDE}{ROLL_BACK}",
-            ),
+            Choice(ROLL_BACK, "roll back to before it", "a new commit restores its files, and those of later tasks;"
+                   " idumb undo restores the work", f"{_DECIDE}{ROLL_BACK}"),
         ),
-        EXHAUSTED,
     ),
     EFFECT: Row(
-        EFFECT,
-        "again",
-        "{task} {title} may have had its effect already",
+        EFFECT, "again", "{task} {title} may have had its effect already",
         "An attempt started, and its effect {how}. idumb cannot tell whether it happened.",
-        (Choice(AGAIN, "run it again", "the task starts again", move=RESET), _SKIP),
+        (Choice(AGAIN, "run it again", "the task starts again", move=RESET), _SKIP), "",
     ),
     LIMIT: Row(
-        LIMIT,
-        "ceiling.{subject}",
-        "{task} {title} would pass the ceiling of the {subject}",
-        "{Words}; the configuration allows no more.",
-        (
+        LIMIT, "ceiling.{subject}", "{task} {title} would pass the ceiling of the {subject}",
+        "{Words}; the configuration allows no more.", (
             Choice(RAISE, "raise it", "the same amount may be used once more", None, RESET, f"{_SET}{{setting}}"),
             Choice(STOP, "stop here", "no agent is asked; the task has failed", move=FAIL),
-        ),
-        "{subject}",
+        ), "{subject}",
     ),
     HISTORY: Row(
-        HISTORY,
-        HISTORY,
-        "{words}",
-        "What was done is not done any more, and what depends on it would be built without it.",
-        (
+        HISTORY, HISTORY, "{words}",
+        "What was done is not done any more, and what depends on it would be built without it.", (
             Choice(AGAIN, "run it again", "the run continues, and builds it anew", move=RESET),
             Choice(RETURN, "return to the checkpoint", "its commits are on the branch again, and the run continues"),
             Choice(FRESH, "start fresh", "a new commit restores the files from before the run, which starts again"),
         ),
-        HISTORY,
     ),
-    PHASE: Row(
-        PHASE,
-        "",
-        "Phase {phase}: does it count as verified?",
-        "{reason}.",
-        (
-            Choice(YES, "yes", "the phase is verified, and the report names you"),
-            Choice(NO, "no", "the phase stays partial; idumb verify-work {phase} judges it again"),
-        ),
-    ),
+    PHASE: Row(PHASE, "", "Phase {phase}: does it count as verified?", "{reason}.", (
+        Choice(YES, "yes", "the phase is verified, and the report names you"),
+        Choice(NO, "no", "the phase stays partial; idumb verify-work {phase} judges it again"),
+    )),
 }
+# fmt: on
 
 
 def about(
@@ -318,7 +227,7 @@ def asked(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = 
         for c in row.choices
         if c.id not in without
     )
-    texts = [text.format(**facts) for text in (row.what, row.why, row.subject)]
+    texts = [t.format(**facts) for t in (row.what, row.why, row.mark if row.subject is None else row.subject)]
     return Decision(id, row.kind, texts[0], texts[1], tuple(shown), choices, subject=texts[2])
 
 
@@ -335,12 +244,6 @@ def work(task: Task, attempt: int, feedback: str = "") -> Decision:
     return replace(
         question, choices=tuple(Choice(o.id, o.text, f"the record says {o.id}", move=JUDGE) for o in task.options)
     )
-
-
-def refused(state: RunState, task: str) -> bool:
-    """Return whether a person last answered that he does not do the task, or that it is not as it should be."""
-    last = [q["id"] for q in _answered(state, WORK, None, task)][-1:]
-    return any(chosen(state, question).move == REFUSE for question in last)
 
 
 def chosen(state: RunState, question: str) -> Choice:
@@ -438,24 +341,16 @@ def undeclared(
 
 def strays_kept(state: RunState, task: str, strays: Sequence[str]) -> bool:
     """Return whether a person kept each of these files for the task."""
-    return set(strays) <= {path for q in _answered(state, UNDECLARED, KEEP, task) for path in q["evidence"]}
-
-
-def base(task: Task, run: RunState, dirty: Sequence[str]) -> Decision:
-    """Return the question what a task starts from that declares files with uncommitted changes of the user."""
-    earlier = [q for q in run.decisions.values() if (q["subject"], q["task"]) == (BASE, task.id)]
-    question = about(BASE, task, len(earlier) + 1, dirty, paths=wording.listed(dirty))
-    last = next((str(q["id"]) for q in earlier if set(dirty) <= set(q["evidence"])), question.id)
-    return replace(question, id=last)
+    return set(strays) <= {path for q in answered(state, UNDECLARED, KEEP, task) for path in q["evidence"]}
 
 
 def of_user(state: RunState, task: str) -> tuple[str, ...]:
     """Return the files of which a task starts from the user's uncommitted version, because he said so."""
-    chosen = _answered(state, CONFLICT, MINE, task)
+    chosen = answered(state, CONFLICT, MINE, task)
     return tuple(path for q in chosen if q["subject"] == BASE for path in q["evidence"])
 
 
-def _answered(state: RunState, kind: str, choice: str | None, task: str | None) -> Iterator[Mapping[str, Any]]:
+def answered(state: RunState, kind: str, choice: str | None, task: str | None) -> Iterator[Mapping[str, Any]]:
     """Yield the questions of a kind that were answered so, the earliest answer first. None is any choice or task."""
     for id, answer in state.answers.items():
         question = state.decisions.get(id)
@@ -465,45 +360,12 @@ def _answered(state: RunState, kind: str, choice: str | None, task: str | None) 
             yield question
 
 
-def history(task: Task, run: RunState, words: str, commits: Sequence[str], *, ahead: bool) -> Decision:
-    """Return the question what follows if the branch lost commits of done tasks, of which this is the first.
-
-    `ahead`: the commits are on top of the branch, so that they can be brought back as they were proven.
-    """
-    earlier = {i: q for i, q in run.decisions.items() if (q["kind"], q["task"]) == (HISTORY, task.id)}
-    over = [i for i, q in earlier.items() if tuple(q["evidence"]) != tuple(commits) or _brought_back(run, i)]
-    without = () if ahead else (RETURN,)
-    return about(HISTORY, task, 1 + len(over), commits, without=without, words=words)
-
-
-def _brought_back(run: RunState, question: str) -> bool:
-    """Return whether the answer was carried out at once, so that commits which are gone again are another question."""
-    return question in run.answers and run.answers[question]["choice"] != AGAIN
-
-
 # A task that stopped
 
 
 def effect_payload(task: Task) -> dict[str, str]:
     """Return the fields of an event about an attempt whose effects files alone cannot undo."""
     return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": MAY_HAVE_HAPPENED}
-
-
-def effect(task: Task, attempt: int, reason: str) -> Decision:
-    compensatable = task.rollback.kind == COMPENSATABLE
-    lines = (
-        reason,
-        task.rollback.reason,
-        *(f"undone by: {command}" for command in task.rollback.commands),
-        f"idumb accept {task.id} --why REASON marks it as done",
-    )
-    how = "can be undone only by the commands of the plan" if compensatable else "cannot be undone"
-    return about(EFFECT, task, attempt, filter(None, lines), how=how)
-
-
-def is_unmet_precondition(ended: str | None, reason: str) -> bool:
-    """Return whether an attempt ended with this reason because a precondition does not hold."""
-    return ended == outcome.REFUSED and reason.startswith(f"{PRECONDITION} ")
 
 
 def exhausted(task: Task, task_state: TaskState, *, repeats: bool) -> Decision:
@@ -527,22 +389,9 @@ def is_current(state: RunState, question: Mapping[str, Any]) -> bool:
     return bool(question["id"] == f"{task_state.id}.{EXHAUSTED}.{task_state.attempt.number}")
 
 
-def about_failure(state: RunState, task: str) -> str | None:
-    """Return the id of the open question about a task that failed with all its attempts."""
-    ids = (i for i, question in state.decisions.items() if question["task"] == task and is_current(state, question))
-    return next((i for i in ids if i not in state.answers), None)
-
-
 # Ceilings
 
 
 def raises(state: RunState, task: str | None, scope: str) -> int:
     """Return how often a person raised a ceiling, of one task or of the whole run."""
-    return sum(question["subject"] == scope for question in _answered(state, LIMIT, RAISE, task))
-
-
-def is_stopped(state: RunState, task: str | None, scope: str) -> bool:
-    """Return whether a person's last answer at a ceiling is to stop, at this task's or at that of the whole run."""
-    asked_then = (q for q in _answered(state, LIMIT, None, task) if q["subject"] == scope)
-    last = [state.answers[q["id"]]["choice"] for q in asked_then]
-    return last[-1:] == [STOP]
+    return sum(question["subject"] == scope for question in answered(state, LIMIT, RAISE, task))

@@ -7,12 +7,14 @@ it looks at what the log has, so it does not matter how the task came there.
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.attempt import budget
 from idumb.app.core import questions, schedule
 from idumb.domain import agent, failures, outcome, wording
-from idumb.domain.action import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP, START, WAIT, Decision
-from idumb.domain.plans.plan import STRICT, Plan, Task
+from idumb.domain.action import EFFECT as UNKNOWN_EFFECT
+from idumb.domain.action import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP, START, WAIT, WORK, Decision
+from idumb.domain.plans.plan import COMPENSATABLE, STRICT, Plan, Task
 from idumb.domain.runs.run import ANSWERED, EFFECT, ELSEWHERE, RunState, TaskState
 from idumb.domain.settings import Settings
 
@@ -86,7 +88,7 @@ def follow(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Lim
 def _before_attempt(task: Task, record: TaskState, run: RunState, limits: Limits) -> Move:
     """Return what a person must decide before another attempt begins; otherwise it starts."""
     if record.effect == EFFECT and not limits.judges_only:
-        question = questions.effect(task, record.attempt.number, record.reason)
+        question = _effect(task, record.attempt.number, record.reason)
         if question.id not in run.answers:
             says = f"{task.id} may already have had its effect, and waits for your answer before it is retried"
             return Move(ASK, says, question=question)
@@ -99,9 +101,26 @@ def _before_attempt(task: Task, record: TaskState, run: RunState, limits: Limits
     return Move(ASK, f"{task.id}: {words}", question=budget.question(task, ceiling, run))
 
 
+def _effect(task: Task, attempt: int, reason: str) -> Decision:
+    """Return the question whether an irreversible task that was cut short had its effect."""
+    compensatable = task.rollback.kind == COMPENSATABLE
+    lines = (
+        reason,
+        task.rollback.reason,
+        *(f"undone by: {command}" for command in task.rollback.commands),
+        f"idumb accept {task.id} --why REASON marks it as done",
+    )
+    how = "can be undone only by the commands of the plan" if compensatable else "cannot be undone"
+    return questions.about(UNKNOWN_EFFECT, task, attempt, filter(None, lines), how=how)
+
+
 def _about_base(task: Task, run: RunState, limits: Limits) -> Move:
     """Return what follows uncommitted changes of the user in files that the task declares."""
-    question = questions.base(task, run, limits.dirty)
+    earlier = [q for q in run.decisions.values() if (q["subject"], q["task"]) == (questions.BASE, task.id)]
+    paths = wording.listed(limits.dirty)
+    question = questions.about(questions.BASE, task, len(earlier) + 1, limits.dirty, paths=paths)
+    last = next((str(q["id"]) for q in earlier if set(limits.dirty) <= set(q["evidence"])), question.id)
+    question = replace(question, id=last)
     if question.id not in run.answers:
         return Move(ASK, question=question)
     move = questions.chosen(run, question.id).move
@@ -118,7 +137,7 @@ def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, lim
         over = attempt.failure == agent.OVER_BUDGET and budget.reached(limits.settings, run, task.id) is not None
         if fresh or over:
             return _before_attempt(task, record, run, limits)
-    refused = attempt.adapter == agent.HUMAN and questions.refused(run, task.id)
+    refused = attempt.adapter == agent.HUMAN and _refused(run, task.id)
     if not refused and schedule.tries_again(task, plan.mode, record, limits.max_attempts):
         return _before_attempt(task, record, run, limits)
     if attempt.outcome == outcome.TIMED_OUT and task.on_timeout == "skip":
@@ -133,13 +152,20 @@ def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, lim
     return Move(FAIL, record.reason, _halts(task, record, run, limits, strict=plan.mode == STRICT), beside)
 
 
+def _refused(run: RunState, task: str) -> bool:
+    """Return whether a person last answered that he does not do the task, or that it is not as it should be."""
+    last = [q["id"] for q in questions.answered(run, WORK, None, task)][-1:]
+    return any(questions.chosen(run, question).move == REFUSE for question in last)
+
+
 def _question_of_failure(task: Task, record: TaskState) -> Decision | None:
     """Return the question about a failed task before it fails for good; None if nobody is asked.
 
     That is if the plan says so, and if a precondition does not hold, unless the plan says that it blocks.
     """
     number, reason = record.attempt.number, record.reason
-    if questions.is_unmet_precondition(record.attempt.outcome, reason) and task.on_failure != "block":
+    unmet = record.attempt.outcome == outcome.REFUSED and reason.startswith(f"{questions.PRECONDITION} ")
+    if unmet and task.on_failure != "block":
         return questions.about(questions.PRECONDITION, task, number, reason.splitlines()[:20])
     asks = task.on_failure == "ask" and not record.attempt.deviates
     return questions.about(questions.FAILURE, task, number, reason.splitlines()[:20]) if asks else None

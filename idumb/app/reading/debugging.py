@@ -83,10 +83,8 @@ def _head(state: RunState) -> dict[str, Any]:
 
 
 def _tasks(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
-    try:
-        statuses = schedule.statuses(loading.locked_contract(services, state), state)
-    except (InputError, Refusal):  # its plan is not kept any more
-        statuses = {}
+    contract = loading.kept_contract(services, state)
+    statuses = {} if contract is None else schedule.statuses(contract, state)
     for id, task in state.tasks.items():
         yield {
             "id": id,

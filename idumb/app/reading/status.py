@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from idumb.app.contract import carried_tasks, contract_versions, loading
+from idumb.app.contract import changed_contract, contract_versions, loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, kept_runs, run_lookup, schedule
 from idumb.app.core.actions import Situation
@@ -277,10 +277,10 @@ def _situation(row: Mapping[str, Any], situation: Situation, state: RunState | N
 
 def _revert_changed(contract: Contract | None, state: RunState) -> Action | None:
     """Return the rollback before a new run can start, if the plan changed completed tasks."""
-    changed = () if contract is None else carried_tasks.done_but_changed(contract, state)
+    changed = () if contract is None else changed_contract.done_but_changed(contract, state)
     if not changed:
         return None
-    target = carried_tasks.rollback_target(state, changed[0])
+    target = changed_contract.rollback_target(state, changed[0])
     words = f"the plan changed {wording.listed(changed)} after completion"
     return Action.of("rollback", state.phase, "--to", target, consequence=words)
 
@@ -342,9 +342,7 @@ def _blank_state(contract: Contract, before: RunState | None) -> RunState:
     state = RunState()
     state.tasks.update({task: TaskState(task, "") for task in contract.order})
     if before is not None:
-        from idumb.app.contract import carried_tasks  # most plans did not change since their run
-
-        for task in carried_tasks.carried(contract, before):
+        for task in changed_contract.carried(contract, before):
             earlier = before.tasks[task]
             state.tasks[task] = TaskState(task, earlier.digest, status=earlier.status)
     return state

@@ -11,7 +11,7 @@ from idumb.app.core.services import Services
 from idumb.domain import outcome, rerun
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -50,7 +50,7 @@ def newest(services: Services, phase: str | None) -> RunState:
 
 def described(services: Services, state: RunState) -> tuple[dict[str, str], dict[str, str]]:
     """Return the titles and the statuses of the tasks of a run, in execution order."""
-    contract = _contract(services, state)
+    contract = loading.kept_contract(services, state)
     if contract is None:
         return {}, {id: task.status for id, task in state.tasks.items()}
     titles = {id: contract.tasks[id].title for id in contract.order}
@@ -80,7 +80,7 @@ def events(services: Services, run: str, *, after: int = 0) -> Iterator[Event]:
 def expected_of(services: Services, run: str) -> dict[str, Expected]:
     """Return what is expected of each task of a run, by its plan; empty if that is not kept any more."""
     state = run_lookup.run_of(services, run)
-    contract = _contract(services, state)
+    contract = loading.kept_contract(services, state)
     if contract is None:
         return {}
     scale, rows = _scale(services, state, contract), {}
@@ -118,15 +118,7 @@ def _times(services: Services, known: RunState, contract: Contract) -> Iterator[
         state = run_lookup.latest_run(services, phase)
         if state is None:
             continue
-        locked = contract if state.id == known.id else _contract(services, state)
+        locked = contract if state.id == known.id else loading.kept_contract(services, state)
         for name, task in state.tasks.items():
             if locked and task.status == outcome.COMPLETED and name in locked.tasks and task.progress.seconds:
                 yield locked.tasks[name].estimate_seconds, task.progress.seconds
-
-
-def _contract(services: Services, state: RunState) -> Contract | None:
-    """Return the contract that a run locked; None if its plans are not kept any more."""
-    try:
-        return loading.locked_contract(services, state)
-    except (InputError, Refusal):
-        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.app import role_calls
-from idumb.app.consent import asking, irreversible, needs, phase_grants
+from idumb.app.consent import asking, needs, phase_grants
 from idumb.app.consent.asking import Kept, Subject
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
@@ -65,7 +65,7 @@ def ensure(
     ):
         asking.ask(services, need, judges, role_calls.consent_subject(services, need, judges), approve)
     if not rehearsal:
-        irreversible.require(services, contract, strict=strict, asks=not strict)
+        phase_grants.require_accepted(services, contract, strict=strict, asks=not strict)
 
 
 def _of_run(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from idumb.app.contract import carried_tasks, contract_versions, loading, plan_checks
+from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
 from idumb.app.verify import outside_work
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, wording
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
@@ -98,7 +99,7 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
         forced, force_hint = _forced(services, contract, tuple(contract.tasks))
         back = f"first idumb rollback {contract.phase} --to start, then idumb resume {contract.phase}"
         why, facts = f"run {state.number} of this contract is verified", [f"contract {contract.hash}"]
-        choices = actions.for_verified(contract.phase, forced)
+        choices = _choices(contract.phase, forced)
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is already verified.",
@@ -106,6 +107,19 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
             details=actions.offer(f"Run phase {contract.phase} again", why, facts, choices),
         )
     _require_unchanged_work(services, contract, state)
+
+
+def _choices(phase: str, forced: Action | None, report: str | None = None) -> tuple[Choice, ...]:
+    """Return what can be done about a verified phase. `forced` runs it again on top of its work, if that can succeed.
+
+    With `report`, only that committed report says that it is verified: no run here could be rolled back.
+    """
+    means = "nothing is written or run; to roll back the work, revert its commits with git"
+    log = shlex.join(["git", "log", "--", report or ""])
+    first = actions.start_fresh(phase) if report is None else Choice("look", "see who verified it", means, log)
+    again = ("force", "run it again on top of its work", "a new run of every task; the commits of the last run stay")
+    leave = Choice("leave", "leave it as it is", "nothing changes", actions.NEXT)
+    return (leave, first) if forced is None else (leave, first, Choice(*again, forced))
 
 
 def _require_unverified_elsewhere(services: Services, contract: Contract) -> None:
@@ -123,7 +137,7 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
             f"Run phase {contract.phase} again",
             f"{report['path']} in HEAD says that this contract was verified",
             [f"contract {contract.hash}", f"verified {report['created']}"],
-            actions.for_verified(contract.phase, forced, report["path"]),
+            _choices(contract.phase, forced, report["path"]),
         ),
     )
 
@@ -143,7 +157,7 @@ def _require_creatable(services: Services, contract: Contract, state: RunState) 
 
     The failed run would hide the file from a rollback of the run that created it.
     """
-    carried = () if state.verified else carried_tasks.carried(contract, state)
+    carried = () if state.verified else changed_contract.carried(contract, state)
     done = [
         t for t in contract.order if t not in carried and t in state.tasks and state.tasks[t].status in outcome.DONE
     ]
@@ -170,10 +184,10 @@ def _existing_target(services: Services, contract: Contract, tasks: Sequence[str
 
 def _require_unchanged_work(services: Services, contract: Contract, state: RunState) -> None:
     """Refuse if the plan changed completed tasks whose work is still in the files."""
-    changed = carried_tasks.done_but_changed(contract, state)
+    changed = changed_contract.done_but_changed(contract, state)
     if not changed:
         return
-    target = carried_tasks.rollback_target(state, changed[0])
+    target = changed_contract.rollback_target(state, changed[0])
     raise Refusal(
         "plan.done-changed",
         f"The plan of phase {contract.phase} changed {wording.listed(changed)} after completion, and the work is"

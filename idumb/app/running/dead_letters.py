@@ -125,9 +125,15 @@ def _of_task(services: Services, state: RunState, task: TaskState, tree: str) ->
         cause=last.get("cause"),
         failure=builder.get("failure"),
         at=failed.at,
-        decision=questions.about_failure(state, task.id),
+        decision=_question(state, task.id),
         **{"class": failures.class_of(last.get("outcome"), last.get("cause"), builder.get("failure"))},
     )
+
+
+def _question(state: RunState, task: str) -> str | None:
+    """Return the id of the open question about a task that failed with all its attempts."""
+    ids = (i for i, q in state.decisions.items() if q["task"] == task and questions.is_current(state, q))
+    return next((i for i in ids if i not in state.answers), None)
 
 
 def _of_run(services: Services, state: RunState, tree: str, failed: Sequence[Letter]) -> Iterator[Letter]:

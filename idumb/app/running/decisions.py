@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 
 from idumb.app.consent import asking, phase_grants
 from idumb.app.consent.asking import Kept
-from idumb.app.contract import contract_versions, loading, plan_answers
+from idumb.app.contract import contract_versions, loading
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services
@@ -217,8 +217,8 @@ def _append_to_plan(services: Services, journal: Journal) -> Contract | None:
 
     The next command that runs a changed plan appends them instead.
     """
-    contract = plan_answers.locked_contract(services, journal.state)
-    return None if contract is None else plan_answers.append_answers(services, journal, contract)
+    contract = contract_versions.present_if_locked(services, journal.state)
+    return None if contract is None else contract_versions.append_answers(services, journal, contract)
 
 
 def _check_choice(decision: Mapping[str, Any], choice: str) -> None:

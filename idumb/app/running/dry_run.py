@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.app.attempt import record
-from idumb.app.contract import carried_tasks, contract_versions, run_lock
+from idumb.app.contract import changed_contract, contract_versions, run_lock
 from idumb.app.core import actions, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services, again
@@ -124,7 +124,7 @@ def _carry_over(journal: Journal, contract: Contract, newest: RunState | None) -
     """Record what the user's newest run has already done or skipped; return those tasks."""
     if newest is None:
         return frozenset()
-    events = carried_tasks.events(journal, contract, newest)
+    events = changed_contract.carry(journal, contract, newest)
     done = {e.task for e in events}
     skipped = [
         t

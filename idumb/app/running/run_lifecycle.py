@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
-from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
+from idumb.app.contract import changed_contract, contract_versions, run_lock
 from idumb.app.core import actions, run_context, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
@@ -97,7 +97,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     if request.force and previous is not None and previous.verified:
         events.append(journal.event("phase.forced", phase=contract.phase))
     elif previous is not None:
-        events += carried_tasks.events(journal, contract, previous)
+        events += changed_contract.carry(journal, contract, previous)
     journal.write(*(replace(event, run=run) for event in events))
 
 
@@ -174,7 +174,7 @@ def _run_tasks(context: RunContext) -> moves.Ending:
 
 def close(services: Services, journal: Journal, contract: Contract, request: Request, ending: moves.Ending) -> Result:
     """Record how the run ended, write its reports, verify it if all tasks are done, and return its result."""
-    contract = plan_answers.append_answers(services, journal, contract)
+    contract = contract_versions.append_answers(services, journal, contract)
     statuses = schedule.statuses(contract, journal.state)
     done = schedule.settled(statuses)
     if ending.kind == "done" and actions.is_stuck(statuses):
@@ -198,7 +198,7 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
             projections.record_reports(services, journal, reports)
             raise
         verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
-        contract = plan_answers.append_answers(services, journal, contract)
+        contract = contract_versions.append_answers(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, journal.state, verification))
         projections.ending(services, contract, journal.state)
     warnings = (

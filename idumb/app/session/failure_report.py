@@ -10,13 +10,14 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths
-from idumb.domain.action import Choice
+from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import INTERRUPTED, RunState
+from idumb.domain.settings import KEEP, LEAVE_OUT
 
 STEP = "step.finished"
 _HOLDS = frozenset({evidence.PASSED, evidence.OPINION})
@@ -108,7 +109,27 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
     if task_state.status == outcome.WAITING:
         return []
     mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
-    return actions.rows(actions.for_failed(contract.phase, task, in_editor=mine))
+    return actions.rows(_for_failed(contract.phase, task, in_editor=mine))
+
+
+def _for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
+    """Return what can be done after a task failed and used up its attempts."""
+    again = Action.of("start", task, "--retry") if in_editor else Action.of("resume", phase, "--retry-failed")
+    taken = "its files are put into your working tree, and idumb submit judges them"
+    done = "the task counts as done because you accept it, and its files are committed"
+    accept, skip = (Action.of(verb, task, "--why", REASON) for verb in ("accept", "skip"))
+    return (
+        _look(task),
+        Choice("retry", "retry it", "a new attempt gets the reasons of the last failure", again),
+        Choice("take", "correct it yourself", taken, Action.of("take", task)),
+        Choice("accept", "accept its work as it is", done, accept),
+        Choice("skip", "skip it", "tasks that depend on it stay blocked", skip),
+        actions.start_fresh(phase),
+    )
+
+
+def _look(task: str) -> Choice:
+    return Choice("look", "see what it changed", "nothing is written or run", Action.of("show", task, "--diff"))
 
 
 def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
@@ -126,14 +147,23 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
 
 def _for_strays(services: Services, contract: Contract, state: RunState, task: str) -> tuple[Choice, ...]:
     """Return what can be done about them. No choice includes a file that no task may write, or widens a strict plan."""
-    plan, strays = contract.plan_of(task), state.tasks[task].work.deviations
-    kept_out = exposed_secrets.any_in(services, strays)
-    guarded = protected(services, state, task)
+    plan, strays, phase = contract.plan_of(task), state.tasks[task].work.deviations, contract.phase
+    secret, guarded = exposed_secrets.any_in(services, strays), protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != phase_ids.DIALECT and STRICT not in (plan.mode, state.mode)
-    return actions.for_undeclared_changes(
-        contract.phase, task, strays, amend=widens and not kept_out, keep=not guarded and not kept_out
+    amend = Action.of("amend", phase, *(word for path in strays for word in ("--accept-deviation", task, path)))
+    keep, leave_out = (Action.of("resume", phase, "--on-deviation", how) for how in (KEEP, LEAVE_OUT))
+    declares = "the plan declares them, the contract is locked again, and the task is retried"
+    proven = "they are proven and delivered with it; the plan does not change"
+    rest = "the rest is proven again without them, then delivered"
+    retried = "the builder does the task again, and learns why"
+    offers = (
+        (widens and not secret, Choice("amend", "they belong to the task", declares, amend)),
+        (not guarded and not secret, Choice(KEEP, "they belong to the task, this once", proven, keep)),
+        (not any(map(paths.is_outside, strays)), Choice(LEAVE_OUT, "go on without them", rest, leave_out)),
+        (True, Choice("retry", "they are wrong", retried, Action.of("resume", phase, "--retry-failed"))),
     )
+    return (_look(task), *(choice for can_succeed, choice in offers if can_succeed))
 
 
 def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:

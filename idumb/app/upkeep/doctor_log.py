@@ -14,8 +14,7 @@ from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.worktree import rewritten
 from idumb.domain import health, outcome
-from idumb.domain.contract import Contract
-from idumb.domain.errors import IdumbError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -228,7 +227,7 @@ class _Projections(Struct, frozen=True):
     def _render(self) -> Iterator[tuple[str, str]]:
         services = self.services
         for state in run_lookup.latest_runs(services):
-            contract = self._contract(state)
+            contract = loading.kept_contract(self.services, state)
             if contract is not None:
                 text = services.documents.progress(state, schedule.statuses(contract, state))
                 yield progress_path(state.phase), text
@@ -247,7 +246,7 @@ class _Projections(Struct, frozen=True):
             state = run_lookup.run_of(self.services, run)
             # The documents of another branch are on that branch. Written here, they would block a checkout.
             in_files = state.branch == branch and not state.reports_in_log
-            contract = self._contract(state) if in_files else None
+            contract = loading.kept_contract(self.services, state) if in_files else None
             if contract is None:
                 continue
             documents.update(projections.contexts(self.services, state, contract))
@@ -268,10 +267,3 @@ class _Projections(Struct, frozen=True):
             return "the file is missing"
         expected = self.services.redaction.redact(expected)
         return "" if expected in (text, text.replace("\r\n", "\n")) else "the file differs from the event log"
-
-    def _contract(self, state: RunState) -> Contract | None:
-        """Return the contract that the run locked; None if it can no longer be read."""
-        try:
-            return loading.locked_contract(self.services, state)
-        except IdumbError:
-            return None

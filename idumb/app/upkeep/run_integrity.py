@@ -15,8 +15,6 @@ from idumb.app.reading import debugging
 from idumb.app.upkeep.doctor_log import Look
 from idumb.domain import errors, health
 from idumb.domain.action import Action
-from idumb.domain.contract import Contract
-from idumb.domain.errors import IdumbError
 from idumb.domain.runs import replay, run, spending, transitions
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -54,20 +52,13 @@ def _faults(services: Services, id: str) -> Iterator[dict[str, Any]]:
                 yield _fault(event.seq, event.kind, why)
             replay.apply(state, event)
             if state.contract.version != version:
-                contract, version = _contract(services, state), state.contract.version
+                contract, version = loading.kept_contract(services, state), state.contract.version
             task = None if contract is None else contract.tasks.get(event.task or "")
             if contract is not None and task is not None and "record" in event.payload:
                 attempt.loaded(event.payload["record"], task, contract.plan_of(task.id), 0.0)
         except replay.UNREADABLE as problem:
             yield _fault(event.seq, event.kind, f"its payload cannot be read: {replay.lacking(problem)}")
             return
-
-
-def _contract(services: Services, state: RunState) -> Contract | None:
-    try:
-        return loading.locked_contract(services, state)
-    except IdumbError:  # `_lost` says that its plans are gone
-        return None
 
 
 def _lost(services: Services, id: str) -> Iterator[dict[str, Any]]:
@@ -143,7 +134,7 @@ def _progress(services: Services, state: RunState) -> Iterator[_Said]:
         text = services.reports.read(progress_path(state.phase))
     except OSError:  # what cannot be read says nothing
         return
-    contract = _contract(services, state)
+    contract = loading.kept_contract(services, state)
     if text is None or contract is None or services.owner.holder() is not None:
         return
     recorded = _fields(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -11,8 +11,10 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
 from idumb.app.worktree import delivery, final_state
 from idumb.domain import outcome, wording
+from idumb.domain.action import HISTORY, Decision
 from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans import graph
+from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import CLOSED, RunState, TaskState
 
 
@@ -96,7 +98,7 @@ def require_kept(context: RunContext) -> bool:
         return False
     task, commits = context.contract.tasks[next(iter(gone))], tuple(gone.values())
     ahead = services.history.descends(services.history.head().commit or "", commits[-1])
-    question = questions.history(task, state, words(state, gone), commits, ahead=ahead)
+    question = _question(task, state, words(state, gone), commits, ahead=ahead)
     answer = context.journal.ask_once(services.asker, question)
     if answer is None:
         decide = f"idumb decide {question.id} {questions.AGAIN}, then idumb resume {state.phase}"
@@ -110,6 +112,22 @@ def require_kept(context: RunContext) -> bool:
         looked = (id for id in human if state.tasks[id].status in outcome.DONE)  # what a person looked at is gone
         context.journal.write(*(context.journal.event("task.reset", id, reason="history") for id in (*gone, *looked)))
     return answer.choice == questions.FRESH
+
+
+def _question(task: Task, run: RunState, words: str, commits: Sequence[str], *, ahead: bool) -> Decision:
+    """Return the question what follows if the branch lost commits of done tasks, of which this is the first.
+
+    `ahead`: the commits are on top of the branch, so that they can be brought back as they were proven.
+    """
+    earlier = {i: q for i, q in run.decisions.items() if (q["kind"], q["task"]) == (HISTORY, task.id)}
+    over = [i for i, q in earlier.items() if tuple(q["evidence"]) != tuple(commits) or _brought_back(run, i)]
+    without = () if ahead else (questions.RETURN,)
+    return questions.about(HISTORY, task, 1 + len(over), commits, without=without, words=words)
+
+
+def _brought_back(run: RunState, question: str) -> bool:
+    """Return whether the answer was carried out at once, so that commits which are gone again are another question."""
+    return question in run.answers and run.answers[question]["choice"] != questions.AGAIN
 
 
 def bring_back(services: Services, state: RunState, newest: str) -> None:
