@@ -186,7 +186,8 @@ def test_copilot_creates_a_file_in_a_new_folder_and_unpacks_itself_once(project:
     command = ("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
     ended = installed.alone(project, "copilot", rules, *command)
     assert ended.code == 1, ended.out + ended.err
-    assert project.read("new/deep/a.txt").strip() == "x"
+    [left] = ended.answer["data"]["tasks"]
+    assert project.repo.git("show", f"{left['snapshot']}:worktree/new/deep/a.txt").strip() == "x"
     assert not project.exists("none")
     unpacked = [path for path in (project.folder / ".git/idumb").rglob("app.js") if "linux" in str(path)]
     assert len(unpacked) == 1
