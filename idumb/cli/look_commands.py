@@ -283,7 +283,7 @@ def prove_command(
     of every task of the committed plan on HEAD instead, and needs no record. PHASE is then that of the newest task.
 
     It runs only commands that you consented to, and it changes nothing: no lock, no event, no ref, no file. The exit
-    code is 1 if a check now fails, or if no commit has the work of a task.
+    code is 1 if a check now fails, if no commit has the work of a task, or if no check can be rerun.
     """
     if phase is None and commit is None:
         raise click.UsageError("Name a PHASE, or --commit HEAD.")

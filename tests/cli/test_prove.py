@@ -17,6 +17,7 @@ from tests.support.project import Project, failing_task, making, task, write
 from tests.support.schemas import validator
 
 SCHEMA = validator("prove")
+NOTHING = "Nothing is proven: the plan has no check that can be rerun."
 HEAD = "success_criteria: ['A is there — check: `test -s a.txt`', 'It reads well — opinion']\n"
 
 
@@ -173,6 +174,23 @@ def test_a_colleague_proves_a_phase_without_a_log(clone: Project, tmp_path: Path
     assert (answer.data["run"], answer.data["commit"]) == (None, clone.repo.head())
     assert [(row["id"], row["result"]) for row in answer.data["tasks"]] == [("T1-01", "proven")]
     assert clone.repo.ledger() == before
+
+
+def test_a_phase_without_a_check_to_rerun_is_not_proven(project: Project) -> None:
+    """What a person said is recorded, but no clone repeats it; an unproven criterion has no record anywhere."""
+    criteria = "  - [ ] nice — human\n  - [ ] quick\n"
+    project.plan([making("T1-01", "a.txt", criteria=criteria)])
+    run(project)
+    assert project.json("decide", "T1-01.AC-1.1", "yes").code == 0
+    project.json("resume", "1", "--no-verify")
+    project.commit_own()
+    for flags in ((), ("T1-01", "--commit", "HEAD")):
+        answer = project.quick("prove", "1", *flags, "--json")
+        assert (answer.code, answer.data["proven"], answer.error["message"]) == (1, False, NOTHING), answer
+    assert {row["subject"]: row["why"] for row in answer.data["tasks"][0]["checks"]}["AC-2"].startswith(
+        "the plan names"
+    )
+    assert "nothing to rerun" in project.quick("prove", "1").out
 
 
 def test_what_the_clone_borrows_from_the_working_tree_is_named(project: Project) -> None:

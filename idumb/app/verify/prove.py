@@ -18,6 +18,7 @@ from idumb.domain import outcome, rerun, wording
 from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
+from idumb.domain.plans.plan import UNPROVEN
 
 _SETTINGS = (".idumb/config.yaml", ".idumb/policy/tools.yaml")
 _NO_COMMIT = "no commit in the history of HEAD has its work"
@@ -59,7 +60,7 @@ def _prove_head(services: Services, phase: str, task: str | None, approved: tupl
             hint=Action.of("execute-phase", contract.phase),
             details={"phase": contract.phase},
         )
-    _require_consent(services, contract, approved)
+    _require_consent(services, contract, task, approved)
     work = frozenset(f.path for t in contract.tasks.values() for f in t.files or () if f.verb != "read")
     with services.interrupts.armed(), services.open_as_stranger(head, work) as (clone, checks):
         clone.show(tree, head)
@@ -105,7 +106,7 @@ def _committed_contract(services: Services, phase: str) -> Contract:
     return contract
 
 
-def _require_consent(services: Services, contract: Contract, approved: tuple[str, ...]) -> None:
+def _require_consent(services: Services, contract: Contract, task: str | None, approved: tuple[str, ...]) -> None:
     """Require that a person agreed to run the commands of this contract here, for good or for this command."""
     if contract.hash in approved or PhaseGrants(services, contract).covers(contract.hash):
         return
@@ -115,7 +116,7 @@ def _require_consent(services: Services, contract: Contract, approved: tuple[str
     ]
     commands = list(dict.fromkeys(check.command for check in checks if check.command))
     why = f"Proving phase {contract.phase} runs {len(commands)} commands of this repository"
-    agree = Action.of("prove", contract.phase, "--commit", "HEAD", "--approve", contract.hash)
+    agree = Action.of("prove", contract.phase, *filter(None, [task]), "--commit", "HEAD", "--approve", contract.hash)
     choices = [Choice("agree", "run them in a fresh clone", "nothing changes in this working tree", agree)]
     details = actions.offer(why, why, commands, choices, phase=contract.phase, contract_hash=contract.hash)
     raise Refusal("consent.missing", f"{why}. Nothing was run.", hint=agree, details=details)
@@ -128,5 +129,6 @@ def _task(proof: prove_run.Proof, id: str, commit: str | None, *, accepted: bool
         return {**row, "result": prove_run.NO_COMMIT, "why": _NO_COMMIT}
     checks = [prove_run.rerun_check(proof, c, None) for c in rerun.checks_of_task(declared, proof.plans[id])]
     rerunnable = {check["subject"] for check in checks}
-    checks += [prove_run.not_rerun(c.id, c.text, _NO_LOG) for c in declared.acceptance if c.id not in rerunnable]
+    whys = {id: prove_run.NO_PROOF if kind == UNPROVEN else _NO_LOG for id, kind in contracts.proofs(declared).items()}
+    checks += [prove_run.not_rerun(c.id, c.text, whys[c.id]) for c in declared.acceptance if c.id not in rerunnable]
     return {**row, "result": prove_run.result_of_task(checks), "checks": checks}

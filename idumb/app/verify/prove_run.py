@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 _WORD = "a person's or a model's word, which cannot be rerun"
 _COUNTED = "idumb counted this from the change itself"
-_NO_PROOF = "the plan names no check for it"
+NO_PROOF = "the plan names no check for it"
 
 _SAID = ("validator", evidence.SECRET)
 _OWN = ".idumb/"
@@ -161,7 +161,7 @@ def _unrepeated(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> It
     kinds = contracts.proofs(declared)
     for subject, row in recorded.items():
         has_command = bool(row.get("command"))
-        words = _COUNTED if row["result"] in {evidence.PASSED, *evidence.BROKEN} else _NO_PROOF
+        words = _COUNTED if row["result"] in {evidence.PASSED, *evidence.BROKEN} else NO_PROOF
         if kinds.get(subject) in (HUMAN, OPINION) or subject.startswith(_SAID) or row["result"] == evidence.OPINION:
             words = _WORD
         if has_command:
@@ -177,7 +177,7 @@ def _phase(proof: Proof, state: RunState) -> Iterator[Row]:
         yield rerun_check(proof, check, recorded.pop(check.subject, None))
     for subject, row in recorded.items():
         if row.get("command") is None:
-            words = _NO_PROOF if row["result"] == evidence.UNPROVEN else _WORD
+            words = NO_PROOF if row["result"] == evidence.UNPROVEN else _WORD
             yield not_rerun(subject, row["text"], words, row["result"])
 
 
@@ -269,10 +269,13 @@ def answer(
 ) -> Result:
     """Return the answer of `prove`; `ways` are the commands that help if something is not proven."""
     wrong = [*_unproven(rows), *(row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS)]
-    data = {**facts, "proven": not wrong, "tasks": rows, "criteria": criteria}
+    reran = [row for row in (*criteria, *(c for row in rows for c in row["checks"])) if row["result"] != rerun.NOT_RUN]
+    data = {**facts, "proven": bool(reran) and not wrong, "tasks": rows, "criteria": criteria}
     warnings = tuple(dict.fromkeys(notes))
-    if not wrong:
+    if data["proven"]:
         return Result(data, warnings=warnings)
-    words = f"{wording.listed(wrong)} {'is' if len(wrong) == 1 else 'are'} not proven in a fresh clone."
+    words = "Nothing is proven: the plan has no check that can be rerun."
+    if wrong:
+        words = f"{wording.listed(wrong)} {'is' if len(wrong) == 1 else 'are'} not proven in a fresh clone."
     failure = ("prove.mismatch", words, ways[0])
     return Result({**data, "next": list(ways)}, errors.EXIT_FAILED, warnings, failure, {"phase": facts["phase"]})

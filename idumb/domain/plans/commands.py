@@ -71,7 +71,7 @@ class Command(Struct, frozen=True, dict=True):
 
     @property
     def text(self) -> str:
-        return " ".join(self.own)
+        return "! " * self.negated + " ".join(word or "''" for word in self.own)
 
     @functools.cached_property
     def program(self) -> str:

@@ -196,7 +196,7 @@ def _either(left: _Status, right: _Status, fallback: str) -> _Status:
 def _pipe(pipe: Sequence[Command]) -> _Status:
     """Return the status of a pipe, which has the exit code of its last command."""
     last = pipe[-1]
-    by = " ".join(last.own) or last.text
+    by = last.text
     passive = last.is_filter or last.is_sure
     lost = tuple(
         (command, PIPE, by)

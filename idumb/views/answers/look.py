@@ -166,10 +166,9 @@ def _proof_rows(data: phrases.Data) -> list[tuple[str, str, str, str]]:
     ]
     if data["criteria"]:
         phase = {"checks": data["criteria"], "why": "", "status": ""}
-        wrong = any(row["result"] == rerun.NOW_FAILS for row in data["criteria"])
-        rows.append(
-            ("phase", "not proven" if wrong else "proven", _proof_place(data), _counted(phase, recorded=recorded))
-        )
+        found = {row["result"] for row in data["criteria"]}
+        result = "mismatch" if rerun.NOW_FAILS in found else "proven" if found - {rerun.NOT_RUN} else "nothing_to_run"
+        rows.append(("phase", _RESULTS[result], _proof_place(data), _counted(phase, recorded=recorded)))
     return rows
 
 

@@ -56,6 +56,12 @@ def test_a_check_that_cannot_fail_is_named_and_in_strict_mode_an_error(command: 
         assert [(f.severity, f.line) for f in found] == [(severity, 12)]
 
 
+@every("command", ["grep -q '' a.txt", "! false"])
+def test_the_command_that_decides_is_shown_as_it_is_written(command: str) -> None:
+    (found,) = [f for f in findings_of(plan(task(acceptance=proven_by(command)))) if f.code == "check.cannot-fail"]
+    assert f"`{command}` decides" in found.message
+
+
 @every(
     "command",
     [
