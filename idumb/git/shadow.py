@@ -17,7 +17,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from idumb.domain import errors
 from idumb.git import disk, git_program, guarded_files, own_folder
@@ -157,7 +157,8 @@ class Shadow:
         began = clock.nanoseconds() - clock.TICK
         if begin and self._folder.stamp() is None:
             self._begin(began)
-        changed = self._changed() | self._newly_tracked() | self._unlisted(also)
+        changed = self._changed()
+        changed |= self._newly_tracked() | self._unlisted(also, changed)
         if self._is_first and self._tracking is None:
             self._drop_ignored(changed, also)
         if changed:
@@ -248,9 +249,11 @@ class Shadow:
             self._tree = ""
         return {path for path in nested if path in links}
 
-    def _unlisted(self, also: Sequence[bytes]) -> set[bytes]:
-        """Return what is at these paths and our index lacks, also if git ignores it."""
-        listed = self._folder.required(["ls-files", "-z", "-o", "--", *map(os.fsdecode, also)]) if also else b""
+    def _unlisted(self, also: Sequence[bytes], changed: Collection[bytes]) -> set[bytes]:
+        """Return what is at these paths and our index lacks, also if git ignores it; `changed` needs no second look."""
+        there = (path for path in also if os.path.lexists(self._at(path)))
+        asked = [os.fsdecode(path) for path in there if path not in changed or self._status(path) is None]
+        listed = self._folder.required(["ls-files", "-z", "-o", "--", *asked]) if asked else b""
         return self._readable(path for path in _rows(listed) if not path.endswith(b"/"))
 
     def _readable(self, paths: Iterable[bytes]) -> set[bytes]:

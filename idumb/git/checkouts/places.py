@@ -39,11 +39,11 @@ class Odd(Exception):
 
 
 class Pair:
-    """The checkouts that one command uses, one for each use. `number` distinguishes those of a repository."""
+    """The checkouts below `place` that one command uses, one for each use. `number` is that of the pair."""
 
     def __init__(self, user: Repository, place: str, number: int, lock: int) -> None:
         self._user = user
-        self._place = place
+        self.place = place
         self._lock = lock
         self.number = number
 
@@ -52,7 +52,7 @@ class Pair:
         own = os.path.join(_state(self._user), f"{use}-{self.number}")
         private_folders.make(own, root=self._user.common_dir)
         number = f"{user_folders.repository_id(self._user.common_dir)[:4]}{self.number}"
-        path = os.path.join(self._place, f"{_name(self._user)}-{use}-{number}")
+        path = os.path.join(self.place, f"{_name(self._user)}-{use}-{number}")
         return Folder(path, os.path.join(own, "folder")), own
 
     def close(self) -> None:
@@ -64,9 +64,9 @@ def take(user: Repository) -> Pair:
     """Lock a free pair. Refusal `checkout.busy` if other commands use all, `checkout.unusable` without a place."""
     holders = list[str]()
     for pair in free(user, holders.append):
-        place = folder_of(user)
-        atomic_write.write(os.path.join(place, _OWNER), os.fsencode(user.common_dir), durable=False, mode=0o600)
-        _remove_of_deleted(os.path.dirname(place))
+        owner = os.path.join(pair.place, _OWNER)
+        atomic_write.write(owner, os.fsencode(user.common_dir), durable=False, mode=0o600)
+        _remove_of_deleted(os.path.dirname(pair.place))
         return pair
     raise errors.Refusal(
         "checkout.busy",

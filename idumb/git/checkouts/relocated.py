@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import glob
 import os
 import re
@@ -16,6 +17,7 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from idumb.domain.errors import Refusal
+from idumb.git import guarded_files
 
 _VENV = "/pyvenv.cfg"
 _CONDA = "/conda-meta/history"
@@ -32,6 +34,8 @@ _ABSOLUTE = rb"(?<![\w.\-/])/(?!/)[^\s'\"`:;,<>(){}\[\]|&$\\]+"
 _FINDER = re.compile(r"import\s+(\w+)")
 _MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
 _LONGEST_FIRST_LINE = 127
+_MOST = 500
+"""Folders, and files, that are read again only when they changed: each check asks for them."""
 _PYTHON = re.compile(rb"#!([^\n]*/python[\w.]*)[ \t]*\r?\n")
 _THROUGH_SHELL = b"#!/bin/sh\n'''exec' \"%b\" \"$0\" \"$@\"\n' '''\n"
 
@@ -120,7 +124,7 @@ def python_path(user: str, root: str, sites: Iterable[str], copied: Iterable[str
     """
     folders, own = dict[str, None](), tuple(f"{user}/{path}/" for path in copied)
     for site in (site for site in sites if not site.startswith(own)):
-        for path in path_files(site):
+        for path in _path_files(site, guarded_files.stat_key(site)):
             for line in _lines(path):
                 folders |= dict.fromkeys(_led_to(user, site, line, path))
     return tuple(os.path.normpath(root + folder[len(user) :]) for folder in folders)
@@ -137,7 +141,8 @@ def sites(search_path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def path_files(site: str) -> list[str]:
+@functools.lru_cache(_MOST)
+def _path_files(site: str, _: tuple[int, ...] | None) -> list[str]:
     """Return the files that tell Python, for this folder of packages, where others are."""
     try:
         names = sorted(os.listdir(site))
@@ -170,6 +175,11 @@ def _led_to(user: str, site: str, line: str, path: str) -> Iterator[str]:
 
 
 def _lines(path: str) -> list[str]:
+    return _read(path, guarded_files.stat_key(path))
+
+
+@functools.lru_cache(_MOST)
+def _read(path: str, _: tuple[int, ...] | None) -> list[str]:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as stream:
             return [line.strip() for line in stream.read(LARGEST).splitlines() if line.strip()]

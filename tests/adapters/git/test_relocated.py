@@ -239,3 +239,14 @@ def test_an_install_of_another_environment_that_cannot_be_redirected_is_refused(
     checkout.search_path = f"{tmp_path}/venv/bin"
     with pytest.raises(Refusal, match=r"odd\.pth leads programs"):
         checkout.provided.variables(str(checkout.root))
+
+
+def test_a_path_file_that_changed_is_read_again(tmp_path: Path) -> None:
+    user, site = tmp_path / "user", tmp_path / "site"
+    site.mkdir()
+    for name in ("a", "longer"):
+        (user / name).mkdir(parents=True)
+        (site / "lib.pth").write_text(f"{user / name}\n")
+        assert relocated.python_path(str(user), "/copy", [str(site)], ()) == (f"/copy/{name}",)
+    (site / "more.pth").write_text(f"{user / 'a'}\n")
+    assert relocated.python_path(str(user), "/copy", [str(site)], ()) == ("/copy/longer", "/copy/a")

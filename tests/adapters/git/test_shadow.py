@@ -275,6 +275,17 @@ def test_a_name_that_the_user_s_git_allows_is_saved(sandbox: GitSandbox, trees: 
     assert trees.omitted() == {}
 
 
+def test_ignored_files_of_a_declared_folder_are_included_if_it_took_the_place_of_a_file(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    sandbox.write_all({".gitignore": "*.log\n", "out": "a file\n"})
+    sandbox.commit("first")
+    trees.scan(["out"])
+    (sandbox.root / "out").unlink()
+    sandbox.write("out/a.log", "ignored\n")
+    assert trees.entry(trees.scan(["out"]), "out/a.log") is not None
+
+
 @pytest.mark.parametrize("options", [(), ("--split-index",), ("--index-version", "4")])
 def test_ignored_files_are_included_from_when_they_are_tracked(
     sandbox: GitSandbox, trees: GitTrees, options: tuple[str, ...]
