@@ -59,6 +59,18 @@ def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_
     assert len(versions(waiting)) == 1
 
 
+def test_reports_have_what_holds_after_an_answer_and_a_commit_of_the_user(waiting: Project) -> None:
+    """R-RUN-3: neither the wait for the answer nor the result on the tree before his commit."""
+    waiting.repo.write("README.md", "other\n")
+    waiting.repo.git("commit", "-qam", "mine")
+    assert decide(waiting, QUESTION, "yes").code == 0
+    assert waiting.resume("--no-verify").code == 0
+    checkpoint = waiting.read(".idumb/brain/execution/1/checkpoint-T1-01.md")
+    assert [checkpoint.count(f"\n| AC-{number}: ") for number in (1, 2)] == [1, 1]
+    assert "waits for a person" not in checkpoint
+    assert "| 2 passed |" in waiting.read(".planning/phases/1/1-SUMMARY.md")
+
+
 def test_an_answer_is_appended_later_if_the_plan_is_being_edited(waiting: Project) -> None:
     """R-ASK-3."""
     edit(waiting, "T1-02: Task T1-02", "T1-02: Mine")

@@ -18,6 +18,7 @@ from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.plans import phase_ids
+from idumb.domain.proof import evidence as proof
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import CLOSED, RunState
 
@@ -137,7 +138,7 @@ def checkpoints(
             lines[key] = event.payload["ledger"]
         elif event.kind == "checkpoint.recorded" and event.task in tasks:
             moment = RunState(id=state.id, tasks={key[0]: now.tasks[key[0]]})
-            facts = tuple(evidence.get(key, ())), lines.get(key, ())
+            facts = proof.standing(evidence.get(key, ())), lines.get(key, ())
             texts[event.seq] = functools.partial(services.documents.checkpoint, moment, contract.tasks[key[0]], *facts)
     for name in tasks:
         kept = state.tasks[name].checkpoint
@@ -247,7 +248,7 @@ def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapp
     for event in services.log.events(run=state.id, kind="evidence.recorded"):
         if event.task in state.tasks and event.attempt == state.tasks[event.task].attempt.number:
             rows.setdefault(event.task, []).append(event.payload)
-    return rows
+    return {task: proof.standing(recorded) for task, recorded in rows.items()}
 
 
 def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int | None, int | None]]:

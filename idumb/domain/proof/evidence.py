@@ -5,7 +5,7 @@ Ledger and evidence decide the verdict of an attempt, and what the next attempt 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -104,6 +104,15 @@ class Evidence(Struct, frozen=True):
 
 
 _LISTS = ("weaker", "locations", "changed_programs", "changed")
+
+
+def standing(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the recorded rows of an attempt that no later one replaces: an answer, or the check on another tree."""
+    kept: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        same = kept.setdefault((row["subject"], row["command"]), [])
+        same[:] = [*(each for each in same if each["result"] != WAITING and each["tree"] == row["tree"]), row]
+    return [row for same in kept.values() for row in same]
 
 
 def verdict(compared: Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:

@@ -25,6 +25,13 @@ def test_the_log_leaves_out_what_is_empty_or_usual() -> None:
     assert [replace(PASSED, level=level).as_dict().get("level") for level in (0, 1, 2)] == [0, None, 2]
 
 
+def test_of_the_rows_of_a_subject_those_of_the_last_tree_stand_with_their_answer() -> None:
+    steps = [Evidence("AC-2", text, evidence.PASSED, tree="new") for text in ("one", "two")]
+    earlier = [PASSED, replace(steps[0], tree="old"), replace(TOLERATED, result=evidence.WAITING, tree="new")]
+    rows = [proof.as_dict() for proof in (*earlier, *steps, replace(PASSED, tree="new"), PASSED)]
+    assert evidence.standing(rows) == [rows[-1], rows[3], rows[4]]
+
+
 def test_the_log_has_everything_else_but_what_a_check_may_need() -> None:
     shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
     lists = {"argv": ("make",), "weaker": ("w",), "locations": ("l",), "changed_programs": ("e",), "changed": ("c",)}
