@@ -65,13 +65,14 @@ def checks_of_phase(plans: Sequence[Plan]) -> tuple[Check, ...]:
     return (*(c for c in criteria if c.command), *(i for i in invariants if first[i.command] is i))
 
 
+def is_before(subject: str) -> bool:
+    """Return whether evidence of this subject is about the state before the work."""
+    return subject.startswith("precondition") or subject.endswith(" before")
+
+
 def last_of_each(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return the last evidence of each subject about the work itself, and nothing about the state before it."""
-    return {
-        str(row["subject"]): row
-        for row in rows
-        if not str(row["subject"]).startswith("precondition") and not str(row["subject"]).endswith(" before")
-    }
+    return {str(row["subject"]): row for row in rows if not is_before(str(row["subject"]))}
 
 
 def compare(recorded: str | None, now: Evidence) -> str:

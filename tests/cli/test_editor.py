@@ -129,6 +129,19 @@ def test_only_declared_files_are_committed_and_others_are_left_alone(open_one: P
     assert {"A  stray.txt", " M README.md"} <= {*open_one.repo.status()}
 
 
+def test_what_is_corrected_after_git_refused_the_commit_is_judged_by_the_next_submit(open_one: Project) -> None:
+    """R-ADAPT-7: in the same attempt, as the refusal says."""
+    hook = open_one.repo.git_dir / "hooks/pre-commit"
+    open_one.repo.write(str(hook), "#!/bin/sh\n! git grep -q --cached ugly -- a.txt\n", mode=0o755)
+    put(open_one, "a.txt", "right, but ugly\n")
+    refused = open_one.json("submit", "T1-01")
+    assert (refused.error["code"], refused.error["hint"]) == ("git.commit-refused", "idumb submit T1-01")
+    put(open_one, "a.txt", "right\n")
+    accepted = open_one.json("submit", "T1-01")
+    assert (accepted.data["accepted"], accepted.data["attempt"]) == (True, 1), accepted
+    assert open_one.repo.git("show", "HEAD:a.txt") == "right"
+
+
 def test_a_changed_plan_stops_submit_and_the_attempt_stays_open(open_one: Project) -> None:
     """R-ADAPT-7, R-LOCK-1: the task's checks are the locked ones."""
     put(open_one, "a.txt", "wrong\n")

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from idumb.app.attempt import build, entry, judge, measure, record
-from idumb.app.core.attempt import ANNOUNCED, Attempt
+from idumb.app.core.attempt import ANNOUNCED, BUILT, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets, task_base
+from idumb.domain import rerun
 
 
 class Stage(NamedTuple):
@@ -71,6 +72,14 @@ def refuse(context: RunContext, attempt: Attempt) -> Attempt:
 def submit(context: RunContext, attempt: Attempt) -> Attempt:
     """Judge and record the work of a builder that drives idumb itself."""
     return lead(context, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
+
+
+def submit_again(context: RunContext, earlier: Attempt) -> Attempt:
+    """Judge what a person has changed since it was judged, as after a hook refused it. The log has it as `earlier`."""
+    before = tuple(e for e in earlier.evidence if rerun.is_before(e.subject))
+    attempt = replace(earlier, stage=BUILT, outcome=None, reason="", verdict=None, by_hooks=(), before_hooks="")
+    attempt = replace(attempt, evidence=before)
+    return lead(context, attempt, (Stage(entry.check_lock), *JUDGE, _recording_again(earlier)))
 
 
 def build_again(context: RunContext, earlier: Attempt) -> Attempt:

@@ -22,6 +22,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.runs.run import ANSWERED, INTERRUPTED
 
+CHANGED = "its files changed after a person judged them"
 UNDELIVERED = "its work conflicts with the files here; the task is built again"
 
 
@@ -114,8 +115,11 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     answer = context.journal.answer(delivery.question(context.journal.state, attempt, others).id)
     if not attempt.in_place and (answer is not None or context.services.history.uncommitted(others)):
         return _over_conflicts(context, attempt, others, answer)
+    judged_by_people = {e.subject for e in attempt.evidence} & {question.subject for question in attempt.questions}
+    if attempt.in_place and not judged_by_people:
+        return pipeline.submit_again(context, attempt)
     delivery.take_back(context, attempt)
-    record_interruption(context, task, KILLED if attempt.in_place else UNDELIVERED)
+    record_interruption(context, task, CHANGED if attempt.in_place else UNDELIVERED)
     return None
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from idumb.app.engine import unfinished_attempts
 from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import HUMAN, Criterion, Task
 from tests.support.cases import every
 from tests.support.engine_run import EngineRun, Killed, task
@@ -74,6 +76,26 @@ def test_a_person_s_work_does_not_stop_later_tasks_that_declare_the_same_file() 
     assert answered(run).run().kind == "done"
     assert run.repository.files["README"] == b"fixed more"
     assert (files_of(run, "A"), files_of(run, "B")) == (["README"], ["README"])
+
+
+@every("acceptance, waits", [((), False), ((Criterion("AC-1", "it looks good", HUMAN),), True)])
+def test_what_a_person_corrects_after_a_refused_commit_is_judged_again(
+    acceptance: tuple[Criterion, ...], *, waits: bool
+) -> None:
+    """R-GIT-1: in the same attempt, unless a person must judge it again."""
+    run = asked(replace(by_hand(check="grep -q fixed README"), acceptance=acceptance))
+    run.repository.files["README"] = b"fixed, badly"
+    run.repository.refusing = "a hook said no"
+    if waits:
+        assert answered(run).run().kind == "waiting"
+    with pytest.raises(WorkFailed, match="git refused the commit of A: a hook said no"):
+        answered(run, "yes" if waits else "done").run()
+    run.repository.refusing = ""
+    run.repository.files["README"] = b"fixed"
+    assert run.run().kind == ("waiting" if waits else "done")
+    assert (run.commits(), run.state.tasks["A"].attempt.number) == (([], 2) if waits else (["A"], 1))
+    reasons = [event.payload["reason"] for event in run.events("attempt.interrupted")]
+    assert reasons == [unfinished_attempts.CHANGED] * waits
 
 
 def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected() -> None:
