@@ -8,7 +8,7 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
-from tests.support.project import Project, delete, edit, making, task
+from tests.support.project import Project, delete, edit, making, shell, task
 
 
 def _three_tasks(sandbox: GitSandbox) -> Project:
@@ -103,6 +103,37 @@ def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
     subprocess.run(["sh", "-c", f"{way['keep']} && {way['put_back']}"], cwd=ran.folder, check=True)
     assert ran.read("a.txt.staged") == "precious\n"
     assert ran.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+
+
+LEFT = """for at in deep/a.txt plain.txt both.txt './-d.txt' '[x].txt' run.sh now-link.txt
+do echo task > "$at"; done; chmod +x run.sh; ln -s plain.txt link; rm README.md"""
+CHANGED = """rm -r deep link
+for at in plain.txt both.txt './-d.txt' '[x].txt' x.txt run.sh link README.md; do echo mine > "$at"; done
+chmod +x plain.txt; chmod -x run.sh; ln -sf x.txt now-link.txt; git add both.txt ':(literal)[x].txt' x.txt
+git rm -q --cached link"""
+
+
+def test_the_commands_of_a_conflict_save_both_versions_and_let_the_rollback_succeed(sandbox: GitSandbox) -> None:
+    """R-GIT-3, R-GIT-6: files, programs, links, a folder that is gone; nothing else is unstaged."""
+    project = projects.create(sandbox)
+    made = ("-d.txt", "[x].txt", "both.txt", "link", "now-link.txt", "plain.txt", "run.sh")
+    files = ", ".join((*(f"create `{path}`" for path in made), "modify `deep/a.txt`", "delete `README.md`"))
+    second = task("T1-02", files=files, check="test -x run.sh", after="T1-01", steps=[shell(LEFT)])
+    project.plan([making("T1-01", "deep/a.txt"), second])
+    assert project.execute("--no-verify").code == 0
+    left = sandbox.ledger()
+    subprocess.run(["sh", "-ec", CHANGED], cwd=project.folder, check=True)
+    refused = project.json("rollback", "1", "--to", "T1-01", "--yes")
+    ways = {row["path"]: (row["keep"], row["put_back"]) for row in refused.error["details"]["files"]}
+    assert sorted(ways) == sorted((*made, "README.md", "deep/a.txt"))
+    assert [path for path, (keep, _) in ways.items() if keep is None] == ["deep/a.txt"]
+    for command in (command for way in ways.values() for command in way if command):
+        subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
+    saved = {path: project.read(f"{path}.mine") for path in ways if path != "deep/a.txt"}
+    assert saved == {path: "x.txt" if path == "now-link.txt" else "mine\n" for path in saved}
+    assert projects.user_bytes(left, sandbox.ledger()) == sorted((*(f"{path}.mine" for path in saved), "x.txt"))
+    assert project.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert sandbox.git("diff", "--cached", "--name-only") == "x.txt"
 
 
 def test_rollback_changes_no_other_file_and_not_the_index(ran: Project) -> None:

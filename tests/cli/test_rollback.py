@@ -169,6 +169,7 @@ def _locked_after_restoring(patching: pytest.MonkeyPatch, project: Project) -> P
 def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_finishes_it(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """R-GIT-3, R-GIT-6: what the user saved meanwhile stays, and is named."""
     with monkeypatch.context() as patching:
         lock = _locked_after_restoring(patching, done)
         seconds = [0.0]
@@ -179,8 +180,10 @@ def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_fi
     assert "index.lock" in refused.error["message"]
     assert 30 <= seconds[-1] <= 70  # once with the reports and once without
     lock.unlink()
-    assert done.quick(*ROLLBACK, "--yes").code == 0
-    assert done.repo.status() == []
+    done.repo.write("a.txt", "mine\n")
+    finished = done.quick(*ROLLBACK, "--yes")
+    assert (finished.code, "not restored, because they changed: a.txt" in finished.err) == (0, True)
+    assert (done.read("a.txt"), done.repo.status()) == ("mine\n", [" M a.txt"])
     assert len(done.trailers("Idumb-Rollback")) == 1
 
 

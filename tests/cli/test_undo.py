@@ -27,22 +27,24 @@ ran = prepared_project(_one_run)
 
 
 def _left_uncommitted(sandbox: GitSandbox) -> Project:
-    """T1-02 failed: a person changed a file that T1-01 had committed, made one, and deleted another of T1-01."""
+    """T1-02 failed: a person changed a file that T1-01 had committed, made one, and deleted others of T1-01."""
     project = projects.create(sandbox)
     fields = "- **Builder:** human\n- **On failure:** block\n"
     failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", fields=fields)
-    first = [write("a.txt", "one\n"), write("c.txt", "one\n")]
-    project.plan([task("T1-01", files="create `a.txt`, create `c.txt`", check="true", steps=first), failing])
+    first = [write(path, "one\n") for path in ("a.txt", "c.txt", "d/e.txt")]
+    files = "create `a.txt`, create `c.txt`, create `d/e.txt`"
+    project.plan([task("T1-01", files=files, check="true", steps=first), failing])
     assert project.execute().code == 5
     project.repo.write_all({"a.txt": "two\n", "b.txt": "two\n"})
     assert project.json("decide", "T1-02.work.1", "done").code == 0
     assert project.resume().code == 1
     project.repo.remove("c.txt")
+    project.repo.remove("d/e.txt")
     return project
 
 
-WORK = ("a.txt", "b.txt", "c.txt")
-UNCOMMITTED = [" M a.txt", " D c.txt", "?? b.txt"]
+WORK = ("a.txt", "b.txt", "c.txt", "d/e.txt")
+UNCOMMITTED = [" M a.txt", " D c.txt", " D d/e.txt", "?? b.txt"]
 
 
 def _work(project: Project) -> list[str]:
@@ -61,6 +63,16 @@ def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: P
     assert sorted(_work(project)) == sorted(UNCOMMITTED)
     assert {path: entry for path, entry in project.repo.tree("HEAD").items() if path in WORK} == head
     assert [project.read("a.txt"), project.read("b.txt"), project.exists("c.txt")] == ["two\n", "two\n", False]
+
+
+def test_undo_leaves_alone_what_the_user_has_in_the_place_of_files_that_were_gone(prepared: Prepared) -> None:
+    """R-GIT-3, R-GIT-6: a folder with the name of a file, and a file with the name of a folder."""
+    project = prepared.get(_left_uncommitted)
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    project.repo.write_all({"c.txt/mine.txt": "mine\n", "d": "mine\n"})
+    answer = project.json(*project.undoing())
+    assert (answer.code, answer.object["warnings"]) == (0, []), answer
+    assert [project.read(path) for path in ("a.txt", "b.txt", "c.txt/mine.txt", "d")] == ["two\n"] * 2 + ["mine\n"] * 2
 
 
 def _hook(project: Project, script: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_987,
+    "domain": 7_991,
     "markdown": 6_431,
-    "app, engine rooms": 7_090,
+    "app, engine rooms": 7_101,
     "app, use cases": 8_269,
     "composition": 694,
     "cli, views": 4_459,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_332
+TESTS = 67_432
 
 
 def test_no_room_is_above_its_budget() -> None:
