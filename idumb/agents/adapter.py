@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from idumb.agents import transcript
 from idumb.domain import permissions
+from idumb.domain.action import Action
 from idumb.domain.agent import BUILDER, AgentRequest, Readiness
 from idumb.domain.errors import AdapterError
 from idumb.domain.permissions import Fence
@@ -122,7 +123,7 @@ class Adapter:
         return AdapterError(
             "agent.bad-option",
             f"The binding {self._binding.name} ({adapter}) {words}.",
-            hint=f"idumb help agents, section {adapter}",
+            hint=Action.of("help", "agents"),
         )
 
     def _require_options(self) -> None:

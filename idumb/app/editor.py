@@ -137,7 +137,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
         raise Refusal(
             "task.failed",
             f"{task.id} failed: {state.tasks[task.id].reason}",
-            hint=f"idumb start {task.id} --retry retries it; idumb show {task.id} shows why it failed",
+            hint=Action.of("start", task.id, "--retry"),
             details={"task": task.id},
         )
     if status == outcome.WAITING:
@@ -162,7 +162,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
         raise Refusal(
             "task.other-unfinished",
             f"{other} is unfinished and its work is in the files, so no other task may build on it.",
-            hint=f"idumb start {other} continues it; idumb skip {other} --why REASON skips it",
+            hint=Action.of("start", other),
             details={"other": other},
         )
 

@@ -327,14 +327,14 @@ def _handoff(services: Services, source: str, name: str | None) -> Document:
         raise Refusal(
             "workflow.other-handoff",
             f"The handoff {document.handoff_id} is for {document.to_agent}, not for {name or 'a workflow'}.",
-            hint="idumb handoff list shows the receiver of each handoff",
+            hint=Action.of("handoff", "list"),
             details={"handoff": document.handoff_id},
         )
     if document.status not in (handoff.PENDING, handoff.IN_PROGRESS):
         raise Refusal(
             "workflow.handoff-over",
             f"The handoff {document.handoff_id} is already {document.status}.",
-            hint=f"idumb handoff update {document.handoff_id} pending lets a workflow take it up again",
+            hint=Action.of("handoff", "update", document.handoff_id, "pending"),
             details={"handoff": document.handoff_id},
         )
     task = run_lookup.run_of(services, document.run).tasks.get(document.task)
@@ -344,7 +344,7 @@ def _handoff(services: Services, source: str, name: str | None) -> Document:
             "workflow.handoff-stale",
             f"The handoff {document.handoff_id} is out of date: {document.task}"
             f" {'was done again' if is_done else 'was rolled back'} since.",
-            hint="idumb handoff list shows newer handoffs",
+            hint=Action.of("handoff", "list"),
             details={"handoff": document.handoff_id},
         )
     return document

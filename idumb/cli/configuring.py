@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Result
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import did_you_mean
 from idumb.domain.runs.run import CLOSED
@@ -17,6 +18,9 @@ from idumb.system import atomic_write, named_files, private_folders
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
+
+
+_ALL = Action.of("config", "list", "--all")
 
 
 def listed(services: Services, *, every: bool) -> Result:
@@ -46,7 +50,7 @@ def change(services: Services, name: str, value: str) -> Result:
         raise configuration.rejected("config.invalid", findings, f"idumb config explain {name}")
     if _others(before, setting) != _others(after, setting):
         words = f"{value!r} is more than one value of YAML, so nothing was written."
-        raise InputError("config.invalid", words, hint=f"idumb config explain {name}")
+        raise InputError("config.invalid", words, hint=Action.of("config", "explain", name))
     if setting.of_user:
         private_folders.make(os.path.dirname(place))
         atomic_write.write(place, after)
@@ -81,13 +85,11 @@ def _named(services: Services, name: str) -> Setting:
         return settings[name]
     below = [known for known in settings if known.startswith(f"{name}.")]
     if below:
-        raise InputError(
-            "config.section", f"{name} is a section. Its settings: {', '.join(below)}.", hint="idumb config list --all"
-        )
+        raise InputError("config.section", f"{name} is a section. Its settings: {', '.join(below)}.", hint=_ALL)
     raise InputError(
         "config.unknown-setting",
         f"There is no setting {name}; {did_you_mean(name, settings, 'idumb config list --all names them')}",
-        hint="idumb config list --all",
+        hint=_ALL,
     )
 
 

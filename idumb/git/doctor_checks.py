@@ -136,15 +136,15 @@ class _RepositoryChecks(Struct, frozen=True):
                 )
 
     def identity(self) -> Iterator[Symptom]:
-        for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-            result = git_program.read(self.place.root, ["var", variable])
-            if result.status == 0:
-                yield health.passed(os.fsdecode(result.out).partition(">")[0].strip() + ">")
-                continue
+        names = ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")
+        results = [git_program.read(self.place.root, ["var", name]) for name in names]
+        if any(result.status for result in results):
             found = "git knows no name and address for commits"
             fix = "git config user.name NAME; git config user.email ADDRESS"
             yield health.warn(found, means="a run that commits is refused", fix=fix)
             return
+        for who in dict.fromkeys(os.fsdecode(result.out).partition(">")[0].strip() + ">" for result in results):
+            yield health.passed(who)
 
     def hooks(self) -> Iterator[Symptom]:
         files = guarded_files.of_repository(self.place)

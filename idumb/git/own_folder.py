@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import errors
+from idumb.domain.action import Action
 from idumb.git import git_program, guarded_files
 from idumb.git.discover import Repository
 from idumb.system import clock, private_folders
@@ -129,7 +130,7 @@ class OwnFolder:
         raise errors.Refusal(
             "git.scanning",
             f"Another command saves {self.root()} since {_TRIES * _PAUSE:.0f} seconds.",
-            hint="idumb status; wait for it, then run the command again",
+            hint=Action("status"),
         )
 
 

@@ -44,7 +44,7 @@ def current(repository: pygit2.Repository, ref: str) -> str | None:
         present = repository.references.get(ref)
     except (pygit2.GitError, ValueError) as problem:
         raise errors.Refusal(
-            "git.ref-moved", f"{ref} cannot be read: {problem}", hint="idumb doctor --fix"
+            "git.ref-moved", f"{ref} cannot be read: {problem}", hint=Action.of("doctor", "--fix")
         ) from problem
     return None if present is None else str(present.target)
 

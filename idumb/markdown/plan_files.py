@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain import catalog, paths
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
 from idumb.domain.plans import phase_ids
@@ -64,14 +64,15 @@ class PlanningFolder:
             return InputError("phase.not-found", f"There is no file {phase}.", hint=Action("roadmap"))
         found = self.parse(self._read(phase), phase).findings if is_file and phase.endswith(".md") else ()
         if found and found[0].code == "plan.foreign-format":
-            return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=f"idumb import {phase}")
+            return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=Action.of("import", phase))
         if not is_name or "/" in phase:
             message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
-            return InputError("phase.bad-name", message, hint="idumb roadmap")
+            return InputError("phase.bad-name", message, hint=Action("roadmap"))
         return InputError(
             "phase.not-found",
             f"There is no phase {phase}: {PHASES} contains {', '.join(names[:10]) if names else 'no folders'}.",
-            hint=f"Write {PHASES}/{phase}/01-PLAN.md, or list the phases: idumb roadmap",
+            hint=Action("roadmap"),
+            details={"choices": [Choice("write", f"write {PHASES}/{phase}/01-PLAN.md", "it makes the phase").row()]},
         )
 
     def same_phase(self, name: str, other_name: str) -> bool:

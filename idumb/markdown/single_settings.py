@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.domain import notice
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError, UsageError
 from idumb.domain.finding import Finding, did_you_mean
 from idumb.domain.notice import Notify
@@ -105,9 +106,8 @@ def choose(name: str, value: str) -> None:
     rows = {".".join(names): names for names, _ in _leaves(setting_rows.KEYS)}
     if name not in rows:
         near = did_you_mean(name, rows, "idumb config list --all names them")
-        raise UsageError(
-            "config.unknown-setting", f"There is no setting {name}; {near}", hint="idumb config list --all"
-        )
+        hint = Action.of("config", "list", "--all")
+        raise UsageError("config.unknown-setting", f"There is no setting {name}; {near}", hint=hint)
     try:
         _require_free(rows[name], f"--set {name}", f"idumb config explain {name}")
         _read(rows[name], value, f"--set {name}", f"idumb config explain {name}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain import grant as grants
+from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.grant import Grant
 from idumb.system import atomic_write, private_folders, user_folders
@@ -159,7 +160,7 @@ def _unreadable(path: str, why: str) -> InputError:
     return InputError(
         "approval.unreadable",
         f"The approval file {path} cannot be used: {why}.",
-        hint="idumb approve N --sign KEY --file PATH makes one",
+        hint=Action.of("approve", "N", "--sign", "KEY", "--file", "PATH"),
     )
 
 

@@ -266,7 +266,7 @@ def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> N
         raise Refusal(
             "run.moved-on",
             "Another idumb process has continued this run.",
-            hint="idumb status shows where it is now",
+            hint=Action("status"),
             details={"known": expected, "newest": newest},
         )
 
@@ -318,7 +318,7 @@ class SqliteLogFiles:
     def check_backup(self, path: str) -> tuple[ChainCheck, bool]:
         """Recompute every hash, and return whether the log of this repository has the backup's newest event."""
         if not os.path.isfile(path):
-            raise Refusal("backup.missing", f"There is no file {path}.", hint="idumb backup FILE writes one")
+            raise Refusal("backup.missing", f"There is no file {path}.", hint=Action.of("backup", path))
         chain = backups.check(path, self._database.folder)
         if not chain.head:
             hint = "the file is damaged or is not a backup; idumb backup FILE writes another one"

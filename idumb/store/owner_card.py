@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import canonical_json
+from idumb.domain.action import Action
 from idumb.domain.errors import Refusal, StoreError
 from idumb.system import atomic_write, machine, private_folders, process_tree
 
@@ -173,8 +174,6 @@ def held(holder: Card, state: str) -> Refusal:
     return Refusal(
         "lock.held",
         f"this working tree is in use by {who}{', which is stopped' if is_stopped else ''}",
-        hint="idumb stop --force ends it; then idumb resume continues"
-        if is_stopped
-        else "wait for it to end (see idumb status), or stop it: idumb stop",
+        hint=Action.of("stop", "--force") if is_stopped else Action("status"),
         details=holder,
     )

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.ports import Clock, StopRequest
+from idumb.domain.action import Action
 from idumb.domain.errors import Refusal, StoreError
 from idumb.store import connection, owner_card
 from idumb.store.owner_card import OwnerLock
@@ -189,8 +190,8 @@ class FileOwnership:
         except PermissionError:
             raise Refusal(
                 "stop.not-allowed",
-                f"process {holder['pid']} belongs to another user, so it cannot be stopped from here",
-                hint="idumb stop, as that user",
+                f"process {holder['pid']} belongs to another user, and only that user can stop it",
+                hint=Action("status"),
             ) from None
 
     def _has_released(self, holder: Mapping[str, Any]) -> bool:
@@ -233,7 +234,7 @@ def lost() -> Refusal:
         "lock.lost",
         "This process no longer owns the working tree: another one took it over, or its lock file was removed."
         " It writes nothing more here.",
-        hint="idumb doctor shows who holds it, and whether anything needs a fix",
+        hint=Action("doctor"),
     )
 
 

@@ -130,24 +130,32 @@ def _refusal(data: Data, width: int | None) -> str:
     Words wrap at the width of a terminal, not without one; commands stay whole.
     """
     columns = width or _COLUMNS
-    head, body = (
-        [f"idumb: {data['message']} [{data['code']}]"],
-        [line for line in _body(data["details"]) if line != f"{_STEP}- {data['message']}"],
-    )
+    head = [f"idumb: {data['message']} [{data['code']}]"]
+    found = [phrases.findings([row]) for row in data["findings"]]
+    body = [[line] for line in _body(data["details"]) if line != f"{_STEP}- {data['message']}"]
     advice = [*_advice(data, with_consequences=True)]
     if _height([*head, *advice], columns) > _LINES:
         advice = [*_advice(data, with_consequences=False)]
-    hidden = 0
-    while body and _height([*head, *body, *advice], columns) + (hidden > 0) > _LINES:
-        body.pop()
-        hidden += 1
-    more = [f"  and {hidden} more (--json has all)"] if hidden else []
-    lines = [*head, *body, *more, *advice]
-    return phrases.whole([*phrases.findings(data["findings"]), *(lines if width is None else _wrapped(lines, width))])
+    room = _LINES - _height([*head, *advice], columns)
+    above = _fitting(found, room - bool(body), columns)
+    below = _fitting(body, room - _height(above, columns), columns)
+    lines = [*above, *head, *below, *advice]
+    return phrases.whole(lines if width is None else _wrapped(lines, width))
+
+
+def _fitting(groups: Sequence[Sequence[str]], room: int, width: int) -> list[str]:
+    """Return the lines of as many groups as fit into so many rows, then how many do not."""
+    for shown in range(min(len(groups), _LINES), -1, -1):
+        more = [f"{_STEP}and {len(groups) - shown} more (--json has all)"] if shown < len(groups) else []
+        lines = [*(line for group in groups[:shown] for line in group), *more]
+        if not shown or _height(lines, width) <= room:
+            break
+    return lines
 
 
 def _height(lines: Sequence[str], width: int) -> int:
-    return len([*_wrapped(lines, width)])
+    """Return the rows that the lines take on a terminal, which breaks a long command itself."""
+    return sum(max(1, -(-len(line) // width)) for line in _wrapped(lines, width))
 
 
 def _wrapped(lines: Sequence[str], width: int) -> Iterator[str]:

@@ -65,14 +65,17 @@ def outline(data: Data, indent: str = "  ") -> list[str]:
         elif "\n" in str(each):
             lines += [f"{indent}{name}", *(f"{indent}  | {line}" for line in lines_of(str(each)))]
         else:
-            lines.append(f"{indent}{name:<{width}} {each}")
+            lines.append(f"{indent}{name:<{width}} {_on_one_line(each)}")
     return lines
 
 
 def _on_one_line(item: Any) -> str:
+    if isinstance(item, bool):
+        return "yes" if item else "no"
     if not isinstance(item, dict):
-        return str(item)
-    return ", ".join(f"{name.replace('_', ' ')} {each}" for name, each in item.items() if each not in (None, "", 0, []))
+        return moment(str(item))
+    known = {name.replace("_", " "): each for name, each in item.items() if each not in (None, "", 0, [])}
+    return ", ".join(f"{name} {_on_one_line(each)}" for name, each in known.items())
 
 
 def commands(data: Data) -> list[str]:

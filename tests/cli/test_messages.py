@@ -165,7 +165,8 @@ def test_a_word_of_another_program_is_answered_with_the_command(done: Project) -
 def test_a_rollback_without_a_checkpoint_lists_them(done: Project) -> None:
     """R-GIT-3."""
     refused = done.json("rollback", "1")
-    assert refused.error["hint"] == "idumb rollback 1 --to start; or --to T1-01"
+    assert refused.error["message"].endswith(": start, T1-01.")
+    assert [way["command"] for way in refused.object["ways"]] == ["idumb rollback 1 --to start"]
 
 
 def test_an_unknown_run_has_no_events(done: Project) -> None:

@@ -209,6 +209,7 @@ def test_show_uses_the_plan_that_ran_if_the_present_one_is_gone(prepared: Prepar
     assert (shown["id"], shown["status"]) == ("T1-01", "completed")
     assert "+" in project.json("show", "T1-01", "--diff").data["diff"]
     assert "T1-01" in project.json("show", "T1-01", "--plan").data["text"]
+    assert project.json("show", "T1-01", "--debug").data["task"]["title"] == "Task T1-01"
     status = project.json("status").data
     assert (status["phases"][0]["state"], status["next"]["command"]) == ("verified", None)
 

@@ -6,21 +6,21 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_991,
-    "markdown": 6_431,
-    "app, engine rooms": 7_101,
-    "app, use cases": 8_269,
+    "markdown": 6_432,
+    "app, engine rooms": 7_105,
+    "app, use cases": 8_262,
     "composition": 694,
-    "cli, views": 4_459,
-    "see and steer": 2_131,
-    "git": 4_434,
-    "store": 1_767,
+    "cli, views": 4_478,
+    "see and steer": 2_129,
+    "git": 4_435,
+    "store": 1_768,
     "system": 2_117,
     "gates": 1_890,
-    "agents, fake_model": 3_700,
+    "agents, fake_model": 3_701,
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_432
+TESTS = 67_455
 
 
 def test_no_room_is_above_its_budget() -> None:

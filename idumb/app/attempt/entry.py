@@ -14,6 +14,7 @@ from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.ports import Agent
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, envelope, failures, outcome
+from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import CONTEXT, Task
 from idumb.domain.proof import evidence
@@ -79,7 +80,7 @@ def check_lock(context: RunContext, attempt: Attempt) -> Attempt:
         raise Refusal(
             "lock.lost",
             "This process no longer owns the working tree: another process took it over, or its lock file was removed.",
-            hint="idumb doctor shows the owner, and whether anything needs a fix",
+            hint=Action("doctor"),
         )
     if services.history.head().branch != context.journal.state.branch:
         preconditions.require_branch(services, context.journal.state)

@@ -215,7 +215,7 @@ def show(services: Services, phase: str) -> Result:
 
 def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSinceLock:
     """Compare the plans that the run last locked with `now`. Refuses if the locked plans are lost."""
-    loaded = loading.load_locked(services, state, now.folder)
+    loaded = loading.load_locked(services, state)
     if loaded.contract is None:
         raise Refusal(
             "contract.not-kept",

@@ -84,17 +84,17 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
         return InputError(
             "phase.no-plan",
             f"The repository has no step plan {steps}.",
-            hint="Use its path from the repository's root; idumb help step-plans shows an example",
+            hint=Action.of("help", "step-plans"),
             details={"choices": actions.rows((_BY_PATH,))},
         )
     top, _, name = folder.rpartition("/")
-    written = Action.of("plan-phase", name) if top == ".planning/phases" else ""
-    template = Choice("template", "write a plan to fill in", "a new file, with every field", f"{written} --template")
-    by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "idumb checks it before anything runs")
+    written = Action.of("plan-phase", name, "--template") if top == ".planning/phases" else None
+    template = Choice("template", "write a plan to fill in", "a new file, with every field", written)
+    by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "idumb help plan-format shows an example")
     return InputError(
         "phase.no-plan",
         f"{folder} has no plan: {f'{notes[0].path} has no frontmatter' if notes else 'no file name ends in PLAN.md'}.",
-        hint=f"Write {folder}/01-PLAN.md (idumb help plan-format shows an example){f', or {written}' * bool(written)}",
+        hint=written or Action.of("help", "plan-format"),
         details={"choices": actions.rows((template, by_hand) if written else (by_hand,))},
     )
 
@@ -102,12 +102,20 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
 _BY_PATH = Choice("name", "use its path from the repository's root", "its steps are read; nothing runs")
 
 
-def load_phase(services: Services, phase: str) -> Loaded:
-    """Load the plans of a phase, with links and repositories. If the plan of a run is missing, the hint restores it."""
+_PLAN_GONE = ("phase.no-plan", "phase.not-found")
+
+
+def load_phase(services: Services, phase: str, *, or_locked: bool = False) -> Loaded:
+    """Load the plans of a phase, with links and repositories. If the plan of a run is missing, the hint restores it.
+
+    With `or_locked`, missing plans are those that its newest run locked.
+    """
     try:
         loaded = load_present(services, phase)
     except InputError as problem:
-        state = run_lookup.newest_run(services, phase) if problem.code == "phase.no-plan" else None
+        state = run_lookup.newest_run(services, phase) if problem.code in _PLAN_GONE else None
+        if state is not None and or_locked:
+            return load_locked(services, state)
         kept = "" if state is None else restore_commands(services, state)
         if state is None or not kept:
             raise
@@ -115,7 +123,7 @@ def load_phase(services: Services, phase: str) -> Loaded:
         if state.state not in CLOSED:
             drop = Action.of("drop", state.phase, "--why", REASON)
             ways.append(Choice("drop", "abandon the phase", "what is done stays done; undo takes it up again", drop))
-        details = {"choices": [*actions.rows(ways), *problem.details["choices"]]}
+        details = {"choices": [*actions.rows(ways), *problem.details.get("choices", ())]}
         raise InputError(problem.code, problem.message, hint=kept, details=details) from problem
     return with_links(services, loaded)
 
@@ -166,8 +174,10 @@ def restore_commands(services: Services, state: RunState, only: Sequence[str] = 
     return "; ".join([*folders, *(f"git show {blob} > {shlex.quote(path)}" for path, blob in kept.items())])
 
 
-def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
+def load_locked(services: Services, state: RunState) -> Loaded:
     """Load the plans as the run last locked them, under the present configuration."""
+    is_phase = phase_ids.path_of(state.phase) is None and state.contract.plans
+    folder = state.contract.plans[0][0].rpartition("/")[0] if is_phase else phase_ids.folder_of(state.phase)
     ref = plans_ref(services, state.id, state.contract.version)
     kept = services.trees.kept_blobs(ref)
     if not kept:
@@ -183,9 +193,7 @@ def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
 
 def locked_contract(services: Services, state: RunState) -> Contract:
     """Return the contract as the run last locked it."""
-    is_phase = phase_ids.path_of(state.phase) is None and state.contract.plans
-    folder = state.contract.plans[0][0].rpartition("/")[0] if is_phase else phase_ids.folder_of(state.phase)
-    contract = load_locked(services, state, folder).contract if state.contract.plans else None
+    contract = load_locked(services, state).contract if state.contract.plans else None
     if contract is None:
         raise InputError(
             "plan.invalid",
@@ -294,8 +302,8 @@ def runnable(services: Services, loaded: Loaded, present: StartState | None = No
     return loaded.contract
 
 
-def require_contract(services: Services, phase: str) -> Contract:
-    loaded = load_phase(services, phase)
+def require_contract(services: Services, phase: str, *, or_locked: bool = False) -> Contract:
+    loaded = load_phase(services, phase, or_locked=or_locked)
     if loaded.contract is None:
         raise InputError(
             "plan.invalid",

@@ -127,9 +127,7 @@ def find_task(task: str) -> tuple[str, str]:
         return steps, task
     match = re.fullmatch(r"[Tt]([QqWw]?)([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
     if match is None:
-        raise InputError(
-            "task.bad-id", f"{task!r} is not a task id.", hint="Task ids look like T1-01; see idumb status"
-        )
+        raise InputError("task.bad-id", f"{task!r} is not a task id, such as T1-01.", hint=Action("status"))
     phase = match[1].upper() + match[2]
     return phase, f"T{phase}-{match[3]}"
 

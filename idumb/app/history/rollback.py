@@ -171,11 +171,12 @@ def checked_target(state: RunState, to: str | None) -> str:
     kept = [task.id for task in state.tasks.values() if task.checkpoint is not None]
     match = next((id for id in kept if to is not None and id.casefold() == to.casefold()), None)
     if match is None:
-        missing = f"Run {state.number} of phase {state.phase} has no checkpoint of {to}."
+        known = ", ".join((START, *kept))
+        missing = f"Run {state.number} of phase {state.phase} has no checkpoint of {to}, but of {known}."
         raise InputError(
             "rollback.no-checkpoint",
-            "Name the checkpoint to return to." if to is None else missing,
-            hint=f"idumb rollback {state.phase} --to start" + (f"; or --to {', '.join(kept)}" if kept else ""),
+            f"Name the checkpoint to return to: {known}." if to is None else missing,
+            hint=Action.of("rollback", state.phase, "--to", START),
             details={"phase": state.phase},
         )
     return match

@@ -176,7 +176,7 @@ def _require_same_tasks(services: Services, state: RunState, event: Event) -> No
         raise Refusal(
             "undo.amended",
             f"{_describe(services, state, event)} cannot be undone: an amendment changed {wording.listed(changed)}.",
-            hint=f"idumb resume {state.phase} runs it again; idumb check-plan {state.phase} --diff",
+            hint=Action.of("resume", state.phase),
             details={"phase": state.phase, "tasks": changed},
         )
 

@@ -15,7 +15,7 @@ from idumb.app.core.services import Result, Services
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain import whole_numbers, wording
-from idumb.domain.action import Choice
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import EXIT_INVALID, IdumbError, Refusal
 from idumb.domain.finding import ERROR, Finding
@@ -72,8 +72,7 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
     return Refusal(
         "plan.exists",
         f"Phase {where.phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
-        hint=f"idumb plan add-task {where.phase} adds a task to it; idumb plan-phase {where.phase} --gaps plans what"
-        " its verification found open",
+        hint=Action.of("plan", "add-task", where.phase),
         details={"plans": paths, "locked": locked},
     )
 

@@ -91,14 +91,14 @@ def locate(services: Services, phase: str) -> PhaseLocation:
             raise InputError(
                 "phase.not-found",
                 f"There is no phase {phase}: it is neither in {ROADMAP} nor a folder of .planning/phases.",
-                hint="idumb roadmap lists the phases; idumb roadmap --add TITLE adds one",
+                hint=Action.of("roadmap", "--add", "TITLE"),
             ) from problem
         return PhaseLocation(roadmap_number, f".planning/phases/{roadmap_number}", titles[roadmap_number])
     if phase_ids.path_in(folder) is not None:
         raise InputError(
             "phase.step-plan",
             f"{phase} is a step plan, not a phase.",
-            hint="idumb roadmap lists the phases; idumb help step-plans describes step plans",
+            hint=Action.of("help", "step-plans"),
         )
     number = next((n for n, known in services.plans.phases() if known == folder), phase)
     roadmap_number = next((n for n in titles if services.plans.same_phase(n, number)), None)
@@ -149,7 +149,7 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
             raise InputError(
                 "roadmap.no-number",
                 f"Phase {predecessor} is not numbered like a roadmap phase, so no phase can follow it.",
-                hint="idumb roadmap lists the phases",
+                hint=Action("roadmap"),
             )
         owned.record()
         numbers = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]

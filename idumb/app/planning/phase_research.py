@@ -67,8 +67,8 @@ def research(
     if context.research_state == phase_context.OWN:
         raise Refusal(
             "research.own",
-            f"idumb did not write {path}, so it does not replace it.",
-            hint=f"idumb plan-phase {where.phase} uses it as it is; to research the phase, rename your file first",
+            f"idumb did not write {path}, so it does not replace it. Rename it to have the phase researched.",
+            hint=Action.of("plan-phase", where.phase),
             details={"phase": where.phase},
         )
     data: dict[str, Any] = {

@@ -21,7 +21,7 @@ from idumb.app.planning.planning_rounds import Goal, Round
 from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.domain import agent, replies, wording
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import EXIT_FAILED, EXIT_WAITING, Refusal
 
@@ -61,12 +61,18 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
         facts = {"path": path, "prompt": role_calls.prompt(services, asked)}
         return Result({**_data(where, None), **facts, "next": [f"{_command(request, where)} --from FILE"]})
     if role_calls.binding_of(services, agent.PLANNER) is None:
+        template, ask = (Action.of("plan-phase", where.phase, option) for option in ("--template", "--ask"))
+        bind = "bind an agent in .idumb/config.yaml: `roles: {planner: {binding: NAME}}`"
+        ways = (
+            Choice("bind", bind, "then run the command again"),
+            Choice("ask", "print the prompt for another agent", "--from takes its answer", ask),
+            Choice("template", "write a plan to fill in", "a new file, with every field", template),
+        )
         raise Refusal(
             "role.unbound",
             "No agent is bound to the role planner, so idumb cannot have the plan written.",
-            hint=f"idumb plan-phase {where.phase} --template writes a plan to fill in; --ask prints the prompt for"
-            " another agent; or bind an agent in .idumb/config.yaml: `roles: {planner: {binding: NAME}}`",
-            details={"role": agent.PLANNER},
+            hint=template,
+            details={"role": agent.PLANNER, "choices": actions.rows(ways)},
         )
     context = phase_context.gather(services, where)
     roles = _roles(services, context, request)

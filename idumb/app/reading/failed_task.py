@@ -37,7 +37,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     Without `asks`, no agent is called; `approve` is consent to the debugger.
     """
     phase, task = run_lookup.find_task(name)
-    loaded = loading.load_phase(services, phase)
+    loaded = loading.load_phase(services, phase, or_locked=True)
     state = run_lookup.named_run(services, loaded.contract.phase if loaded.contract else phase)
     run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.number} of phase {state.phase}")
     attempted = run_lookup.attempting_run(services, state, task)

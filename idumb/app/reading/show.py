@@ -20,7 +20,7 @@ from idumb.domain import envelope as envelopes
 from idumb.domain import paths
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState, TaskState
 
@@ -112,7 +112,6 @@ def _kept(services: Services, state: RunState, event: Event) -> list[str]:
     return [f"git show {shlex.quote(kept_at(services, snapshot, path))}" for path in existing]
 
 
-_PLAN_GONE = ("phase.no-plan", "phase.not-found")
 _DIGEST = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -194,7 +193,7 @@ def transcript(services: Services, task: str, attempt: int | None = None) -> Res
         raise Refusal(
             "task.no-transcript",
             f"Attempt {number} of {task_id} has no transcript: people, handoffs and replayed runs write none.",
-            hint=f"idumb show {task_id}",
+            hint=Action.of("show", task_id),
             details={"task": task_id},
         )
     rows = [{"role": role, "output": text} for role, text in texts.items()]
@@ -239,12 +238,7 @@ def _no_attempt(task: str, words: str) -> Refusal:
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
     phase, task_id = run_lookup.find_task(task)
     state = run_lookup.newest_run(services, phase)
-    try:
-        contract = loading.require_contract(services, phase)
-    except InputError as problem:
-        if state is None or problem.code not in _PLAN_GONE:
-            raise
-        contract = loading.locked_contract(services, state)
+    contract = loading.require_contract(services, phase, or_locked=True)
     run_lookup.require_task(contract.tasks, task_id, phase)
     if state is not None and set(state.tasks) != set(contract.order):
         state = state if task_id in state.tasks and set(contract.order) <= set(state.tasks) else None

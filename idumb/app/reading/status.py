@@ -43,9 +43,9 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     folders = {
         number: folder for number, folder in services.plans.phases() if not _is_verified_and_written(services, number)
     }
-    numbers = sorted({*listed, *folders}, key=_phase_key)
-    numbers = _merged(numbers, folders)
-    found = [_phase(services, n, listed.get(n), folders.get(n)) for n in numbers]
+    # `1` of the roadmap and `01` of a folder are one phase, in the spelling of the folder.
+    numbers = {_phase_key(number): number for number in (*listed, *folders)}
+    found = [_phase(services, n, listed.get(n), folders.get(n)) for _, n in sorted(numbers.items())]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
     found = [pair for pair in found if not (phase_ids.is_numbered(pair[0]["phase"]) and _is_done(pair[0]))]
     found += [_phase(services, n, None, phase_ids.folder_of(n)) for n in _step_plans(services)]
@@ -124,16 +124,6 @@ def _step_plans(services: Services) -> tuple[str, ...]:
 def _is_open(services: Services, phase: str) -> bool:
     state = run_lookup.latest_run(services, phase)
     return state is not None and state.state not in CLOSED
-
-
-def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:
-    """Merge `1` of the roadmap and `01` of a folder into one phase, in the spelling of the folder."""
-    by_key: dict[tuple[Any, ...], str] = {}
-    for number in numbers:
-        key = _phase_key(number)
-        if key not in by_key or number in folders:
-            by_key[key] = number
-    return [by_key[k] for k in sorted(by_key)]
 
 
 def _phase_key(number: str) -> tuple[Any, ...]:

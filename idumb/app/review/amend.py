@@ -137,7 +137,7 @@ def _amended(
         raise Refusal(
             refused.code,
             f"{refused.words}.",
-            hint=f"idumb check-plan {state.phase} --diff; idumb rollback {state.phase} --to TASK reverts work first",
+            hint=Action.of("check-plan", state.phase, "--diff"),
             details={
                 "phase": state.phase,
                 "tasks": list(refused.tasks),
@@ -200,7 +200,7 @@ def _deviation(services: Services, state: RunState, task: str, path: str) -> Ame
     raise InputError(
         "amend.no-deviation",
         f"The last attempt at {task} made no undeclared change to {path}.",
-        hint=f"idumb show {task} lists what it changed",
+        hint=Action.of("show", task),
         details={"task": task},
     )
 

@@ -136,7 +136,7 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
                 "approval.unknown-question",
                 f"Phase {contract.phase} has no open question {', '.join(unknown)};"
                 f" its open questions: {', '.join(by_id) or 'none'}.",
-                hint=f"idumb check-plan {contract.phase} --verbose shows the questions",
+                hint=Action.of("check-plan", contract.phase, "--verbose"),
                 details={"phase": contract.phase},
             )
         answers |= dict.fromkeys(ids.split(","), answer)
@@ -258,7 +258,7 @@ def _require_known(contract: Contract, request: Request) -> None:
             "approval.other-contract",
             f"--hash names {request.hash[:16]}, but the contract of phase {contract.phase} is now"
             f" {contract.hash[:16]}: its plan, the policy or the configuration changed.",
-            hint=f"idumb check-plan {contract.phase} --json shows the current data.contract_hash",
+            hint=Action.of("check-plan", contract.phase),
             details={"phase": contract.phase, "expected": request.hash, "contract_hash": contract.hash},
         )
 

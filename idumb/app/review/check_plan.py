@@ -110,7 +110,7 @@ def _require_hash(expected: str | None, phase: str, data: dict[str, Any], contra
     raise Refusal(
         "plan.other-hash",
         f"Phase {phase} does not have the hash {expected[:16]}: its plans or the configuration differ.",
-        hint=f"idumb check-plan {phase} shows the current hashes",
+        hint=Action.of("check-plan", phase),
         details={"phase": phase, "expected": expected, "found": hashes},
     )
 

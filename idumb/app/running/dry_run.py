@@ -93,7 +93,7 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
         raise Refusal(
             "rollback.unfinished",
             f"{unfinished.restoring['words']} was interrupted.",
-            hint=f"idumb resume {contract.phase} finishes it first",
+            hint=actions.finishing(unfinished),
             details={"phase": contract.phase},
         )
     else:

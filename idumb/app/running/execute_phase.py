@@ -12,6 +12,7 @@ from idumb.app.running.admission import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import finding
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import new_task, phase_ids
@@ -51,7 +52,7 @@ def phase_of_step_plan(path: str) -> str:
         raise InputError(
             "plan.no-step-plan",
             f"{path} is not a step plan: its name does not end in {' or '.join(phase_ids.SUFFIXES)}.",
-            hint=f"idumb execute-phase {path} runs a phase; idumb help step-plans shows a step plan",
+            hint=Action.of("help", "step-plans"),
         )
     if path == ".." or path.startswith("../"):
         raise InputError(

@@ -62,7 +62,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
         raise Refusal(
             "resume.nothing-to-judge",
             f"No failed task of phase {state.phase} left work that could be judged.",
-            hint=f"idumb resume {state.phase} --retry-failed builds failed tasks again",
+            hint=Action.of("resume", state.phase, "--retry-failed"),
             details={"phase": state.phase},
         )
     services.checkouts.require_place()

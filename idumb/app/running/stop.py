@@ -41,7 +41,7 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
             raise Refusal(
                 "stop.no-tasks",
                 f"Process {holder['pid']} ({holder['command']}) has this working tree, but runs no tasks.",
-                hint="idumb stop stops it now",
+                hint=Action("stop"),
                 details=preconditions.shown_owner(holder),
             )
         services.owner.ask_to_stop_after_task(holder, by, why)
@@ -63,7 +63,7 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
         raise Refusal(
             "stop.no-answer",
             f"Process {holder['pid']} ({holder['command']}) was asked to stop, but still has the working tree.",
-            hint="idumb stop --force kills it; then idumb resume recovers the run",
+            hint=Action.of("stop", "--force"),
             details=preconditions.shown_owner(holder),
         )
     services.owner.end(holder)

@@ -14,6 +14,7 @@ from idumb.app.core import kept_runs, open_attempt
 from idumb.app.core.journal import Journal, operation_id
 from idumb.app.core.services import Services, run_ref
 from idumb.app.worktree import preconditions
+from idumb.domain.action import Action
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.runs import run
 from idumb.domain.runs.event import BESIDE
@@ -36,7 +37,7 @@ class Owned(Struct, frozen=True):
             raise Refusal(
                 "run.moved-on",
                 f"Another idumb command continued phase {state.phase} while this one started.",
-                hint="idumb status shows where it is now",
+                hint=Action("status"),
             )
         journal = Journal(
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state

@@ -69,7 +69,7 @@ def _require_alone(services: Services) -> None:
             "deinit.projects",
             f"Nothing was removed: {wording.listed(others)} {'has' if len(others) == 1 else 'have'} runs in this"
             " repository too, and one event log holds the history of all projects.",
-            hint="idumb deinit --all-projects removes idumb from all of them, after a backup",
+            hint=Action.of("deinit", "--all-projects"),
             details={"projects": others},
         )
 
@@ -130,7 +130,7 @@ def _back_up(services: Services, folder: str, refs: Mapping[str, str], *, files:
             raise Refusal(
                 "backup.incomplete",
                 f"The backup contains {written} of {len(refs)} refs, so nothing was removed.",
-                hint="idumb doctor shows which refs are broken",
+                hint=Action("doctor"),
             )
     own.back_up(folder)
     if files:

@@ -206,7 +206,7 @@ def _ask(services: Services, current: str) -> str:
         raise Refusal(
             "init.not-confirmed",
             f"Nothing was written: you are in {current}, and the top of the repository is {services.root}.",
-            hint="idumb init --here sets up this folder; idumb init in the top folder sets up the whole repository",
+            hint=Action.of("init", "--here"),
             details={"folder": current, "root": services.root},
         )
     return answer.choice

@@ -88,7 +88,7 @@ def _newest_phase(services: Services) -> str:
     """Return the phase of the newest task that a commit in the history of HEAD has."""
     for task in outside_work.commits_of_tasks(services.history.trailers_since(None)):
         return run_lookup.find_task(task)[0]
-    raise Refusal("prove.no-commit", "No commit in the history of HEAD has the work of a task.", hint="idumb next")
+    raise Refusal("prove.no-commit", "No commit in the history of HEAD has the work of a task.", hint=Action("next"))
 
 
 def _committed_contract(services: Services, phase: str) -> Contract:

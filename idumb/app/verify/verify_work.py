@@ -47,7 +47,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
             "verification.too-early",
             f"Phase {contract.phase} has unfinished tasks, and --gaps needs every task done or skipped:"
             f" {wording.listed(unfinished)}",
-            hint=f"idumb resume {contract.phase} continues; idumb verify-work {contract.phase} judges what is done",
+            hint=Action.of("resume", contract.phase),
             details={"phase": contract.phase},
         )
     roles = needs.bound_judges(services) if asks else ()

@@ -135,11 +135,12 @@ def _changed(task: str, paths: list[str]) -> Refusal:
         "what you did not change is written here, and idumb submit judges all of it",
         Action.of("take", task),
     )
+    aside = Choice("aside", "move your version away", "then repeat the command")
     return Refusal(
         "task.changed-since",
         f"{task} was built from other files: these have changed here since: {wording.listed(paths)}",
-        hint=f"idumb take {task} keeps your version and writes the rest; or move yours away, then repeat the command",
-        details={"paths": paths, "task": task, "choices": actions.rows((take,))},
+        hint=take.command,
+        details={"paths": paths, "task": task, "choices": actions.rows((take, aside))},
     )
 
 

@@ -129,7 +129,7 @@ def require_settled(state: RunState) -> None:
         raise Refusal(
             "rollback.unfinished",
             f"{state.restoring['words']} was interrupted.",
-            hint=f"idumb rollback {state.phase} --to start --yes, idumb undo or idumb resume {state.phase} finishes it",
+            hint=actions.finishing(state),
             details={"phase": state.phase},
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from idumb.domain import agent, failures, outcome
-from idumb.domain.action import EFFECT, LIMIT, STOPPED, UNDECLARED
+from idumb.domain.action import EFFECT, LIMIT, STOPPED, UNDECLARED, Action
 from idumb.domain.errors import StoreError
 from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event
@@ -57,7 +57,7 @@ def replay(events: Iterable[Event]) -> RunState:
 
 def unreadable(event: Event, problem: Exception) -> StoreError:
     words = f"the event log is damaged: event {event.seq}, {event.kind}, cannot be read: {lacking(problem)}"
-    return StoreError("store.corrupt", words, hint=f"idumb debug validate {event.run}")
+    return StoreError("store.corrupt", words, hint=Action.of("debug", "validate", event.run or ""))
 
 
 def lacking(problem: Exception) -> str:

@@ -66,7 +66,7 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
                 "amend.task-invalid",
                 f"The new task for {path} is not valid.",
                 findings=errors(reparsed.findings),
-                hint="idumb help plan-format shows every notation of tasks",
+                hint=Action.of("help", "plan-format"),
             )
     raise InputError(
         "amend.cannot-write",

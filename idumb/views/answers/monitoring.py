@@ -44,9 +44,7 @@ def metrics(data: phrases.Data) -> phrases.Lines:
             row["adapter"] + (f" {row['model']}" if row["model"] else ""),
             phrases.counted(row["calls"], "call"),
             f"{row['success_rate']:.0%} completed",
-            phrases.duration(row["seconds"]),
-            f"{row['tokens']} tokens",
-            phrases.money(row["cost_usd"]) + (f", {row['unknown_cost']} unknown" if row["unknown_cost"] else ""),
+            _used(row),
         )
         for row in data["agents"]
     ]

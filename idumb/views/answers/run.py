@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from idumb.domain import outcome, wording
 from idumb.domain.settings import REPORTS_NONE
@@ -68,7 +68,14 @@ def _unfinished(data: phrases.Data) -> list[str]:
     rows = [task for task in data.get("tasks", ()) if task["status"] == outcome.FAILED]
     failures = (f"  {row['id']} {phrases.clip(row['title'], 60)}: {row.get('reason') or _UNKNOWN}" for row in rows)
     stopped = ["", f"Stopped: {data['reason']}"] if data["outcome"] == "partial" and data.get("reason") else []
-    return [_HEADS[data["outcome"]](data), *_counts(data), *stopped, *failures, *blocked(data), *_questions(data)]
+    return [
+        _HEADS[data["outcome"]](data),
+        *_counts(data),
+        *stopped,
+        *failures,
+        *blocked(data, shown=rows),
+        *_questions(data),
+    ]
 
 
 _UNKNOWN = "no reason is recorded"
@@ -92,11 +99,11 @@ def _questions(data: phrases.Data) -> list[str]:
     return [line for decision in data.get("decisions", ()) for line in ("", *question(decision))]
 
 
-def blocked(data: phrases.Data) -> list[str]:
-    """Return what blocks tasks; the next steps unblock them."""
-    lines = []
+def blocked(data: phrases.Data, shown: Sequence[phrases.Data] = ()) -> list[str]:
+    """Return what blocks tasks; the next steps unblock them. The reasons of the tasks `shown` are known."""
+    lines, known = [], {task["id"] for task in shown}
     for held in data.get("blocked", ()):
-        reason = f": {held['reason']}" if held["reason"] else ""
+        reason = f": {held['reason']}" if held["reason"] and held["by"] not in known else ""
         lines.append(f"Blocked by {held['by']} ({held['status']}{reason}): {', '.join(held['tasks'])}")
     return ["", *lines] if lines else []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.domain import wording
+from idumb.domain import outcome, wording
 from idumb.domain.proof.ledger import RECORDED
 from idumb.domain.runs import spending
 from idumb.views import phrases
@@ -214,7 +214,8 @@ def debug(data: phrases.Data) -> phrases.Lines:
 def _failed_task(task: phrases.Data) -> list[str]:
     kinds = ", ".join(str(task[name]) for name in ("class", "failure", "cause") if task[name])
     why = f": {task['reason']}" if task["reason"] else ""
-    lines = [f"{task['id']} {task['title']}: {task['status']} ({kinds}){why}"]
+    ended = "" if task["status"] in outcome.DONE else f" ({kinds})"
+    lines = [f"{task['id']} {task['title']}: {task['status']}{ended}{why}"]
     changes = {row["attempt"]: row for row in task["changes"]}
     for attempt in task["attempts"]:
         lines += _failed_attempt(attempt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.system import escaping
@@ -18,7 +18,7 @@ def status(view: Mapping[str, Any]) -> str:
     lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row)), *_questions(view, "")]
     if not lines and view["initialised"]:
         lines.append("No phase is planned yet.")
-    return _ended([*lines, *filter(None, [view["kept"]["words"]]), *_closing(view)])
+    return _ended([*lines, *filter(None, [view["kept"]["words"]]), *_closing(view, lines)])
 
 
 def _owner(view: Mapping[str, Any]) -> list[str]:
@@ -93,17 +93,20 @@ def upcoming(view: Mapping[str, Any]) -> str:
     """Return the next command, ready tasks, and why others wait."""
     number = view["next"].get("phase")
     row = next((r for r in view["phases"] if r["phase"] == number), None)
-    lines = [*_owner(view), *_closing(view), *_questions(view, "  "), *(_questions(row, "  ") if row else [])]
+    lines = [*_owner(view), *_questions(view, ""), *(_questions(row, "") if row else [])]
     if row is None:
-        return _ended(lines)
+        return _ended([*lines, *_closing(view)])
+    held = _blocked(row)
+    told = {task for group in row.get("blocked", ()) for task in group["tasks"]}
+    others = [(t["id"], t["title"], phrases.why(t)) for t in row["others"] if t["id"] not in told]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
     lines += phrases.table("Can run now:", [(t["id"], t["title"]) for t in row["next"]], _WIDEST)
-    lines += phrases.table("Not yet:", [(t["id"], t["title"], phrases.why(t)) for t in row["others"]], _WIDEST)
-    held = _blocked(row)
+    lines += phrases.table("Not yet:", others, _WIDEST)
     lines += ["", "Blocked:", *held] if held else []
     if row["more"]:
         lines.append(f"  and {row['more']} more; idumb graph {row['phase']} shows all")
-    return _ended(lines)
+    lines += [""] if lines else []
+    return _ended([*lines[lines[:1] == [""] :], *_closing(view, lines)])
 
 
 def roadmap(view: Mapping[str, Any]) -> str:
@@ -118,11 +121,13 @@ def _share(tasks: Mapping[str, int]) -> str:
     return f"{_done(tasks)} of {tasks['total']}" if tasks["total"] else "-"
 
 
-def _closing(view: Mapping[str, Any]) -> list[str]:
+def _closing(view: Mapping[str, Any], shown: Sequence[str] = ()) -> list[str]:
+    """Return the next command, and why, unless one of the lines above says it."""
     following = view["next"]
     if following["command"] is None:
         return [f"Next: {following['why']}"]
-    return [f"Next: {following['command']}  ({following['why']})"]
+    why = "" if any(line.endswith(following["why"]) for line in shown) else f"  ({following['why']})"
+    return [f"Next: {following['command']}{why}"]
 
 
 def _ended(lines: list[str]) -> str:

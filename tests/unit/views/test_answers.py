@@ -148,6 +148,17 @@ def test_foreign_text_is_escaped() -> None:
         assert "\\x1b[2J" in text
 
 
+def test_status_and_next_say_each_fact_once_and_end_with_the_command() -> None:
+    wrong = {"why": "PLAN.md:3: no title", "command": "idumb check-plan 1"}
+    view = {**_view(problems=[wrong["why"]]), "next": {"phase": "1", **wrong}}
+    held = [{"by": "T1-02", "status": "failed", "reason": "AC-1 failed", "tasks": ["T1-03"], "actions": ["idumb next"]}]
+    texts = answer_status.status(view), answer_status.upcoming(view), answer_status.upcoming(_view(blocked=held))
+    ends = [text.splitlines()[-1].partition("  ")[0] for text in texts]
+    assert ends == ["Next: idumb check-plan 1", "Next: idumb check-plan 1", "Next: idumb resume 1"]
+    assert [text.count(wrong["why"]) for text in texts[:2]] == [1, 1]
+    assert texts[2].count("T1-03") == 1
+
+
 def test_an_import_shows_forty_of_the_lines_that_it_did_not_read() -> None:
     unread = [{"path": "TODO.md", "line": 1, "text": "a mark"}] * 100
     data = {"path": "p", "kind": "checklist", "tasks": [], "diff": "", "changes": [], "written": True, "next": []}
@@ -171,11 +182,21 @@ def test_a_refusal_fits_on_a_screen_and_ends_with_a_command(count: int) -> None:
         "evidence": [f"line {number} " * 20 for number in range(30)],
         "choices": [KEEP, *many(count), LOOK, KEEP],
     }
-    text = answer.failure("x.y", "words " * 40, "Look first", details=details, width=80)
+    text = answer.failure("x.y", "words " * 40, "Look first", [FINDING] * count, details, width=80)
     lines = text.splitlines()
     assert len(lines) <= 24
     assert "more (--json has all)" in text
     assert lines[-1] == "      idumb show T1-01"
+
+
+def test_a_command_longer_than_the_terminal_and_many_findings_leave_the_refusal_on_the_screen() -> None:
+    hint = Action.of("approve", "1", "--hash", "0" * 64)
+    details = {"evidence": [f"line {number}" for number in range(30)], "choices": [{**LOOK, "command": hint}]}
+    for findings in ([], [FINDING] * 30):
+        lines = answer.failure("x.y", "No.", hint, findings, details).splitlines()
+        assert sum(1 + len(line) // 80 for line in lines) <= 24
+        assert lines[-1] == f"      {hint}"
+    assert sum(line.endswith(" more (--json has all)") for line in lines) == 2
 
 
 def test_each_command_is_printed_once() -> None:
