@@ -54,9 +54,16 @@ def change(services: Services, name: str, value: str) -> Result:
     if setting.of_user:
         private_folders.make(os.path.dirname(place))
         atomic_write.write(place, after)
-    else:
-        services.reports.write_source(configuration.PATH, after.decode("utf-8"))
-    return Result(one(services, name).data, warnings=() if setting.of_user else tuple(_unfinished(services)))
+        return one(services, name)
+    services.reports.write_source(configuration.PATH, after.decode("utf-8"))
+    changed = _deciding(before) != _deciding(after)
+    return Result(one(services, name).data, warnings=tuple(_unfinished(services)) if changed else ())
+
+
+def _deciding(data: bytes) -> dict[str, Any] | None:
+    """Return the settings of the repository that decide what runs or is written; None if the file is invalid."""
+    settings, _ = configuration.read(data)
+    return None if settings is None else settings.deciding()
 
 
 def _others(data: bytes, setting: Setting) -> list[tuple[str, str | None]]:

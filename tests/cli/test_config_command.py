@@ -52,6 +52,13 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) 
     assert "run.max_attempts" in project.json("config", "set", "run.max_atempts", "3").error["message"]
 
 
+def test_an_unfinished_run_is_named_if_it_cannot_continue_with_the_new_setting(project: Project) -> None:
+    project.plan([failing_task("T1-01", "a.txt")])
+    assert run(project).code == 1
+    for name, value, warned in (("snapshot.keep", "1", 0), ("run.halt_after", "2", 1)):
+        assert len(project.json("config", "set", name, value).object["warnings"]) == warned, name
+
+
 def test_the_user_s_settings_are_in_a_file_of_his_own(project: Project, home: Path) -> None:
     """R-OPS-4."""
     (project.folder / PLACE).write_text("run: {halt_after: 2}\n", encoding="utf-8")
