@@ -112,8 +112,11 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     others = delivery.others(context, attempt)
     if not others:
         return _commit_again(context, attempt)
-    answer = context.journal.answer(delivery.question(context.journal.state, attempt, others).id)
+    question = delivery.question(context.journal.state, attempt, others)
+    answer = context.journal.answer(question.id)
     if not attempt.in_place and (answer is not None or context.services.history.uncommitted(others)):
+        if question.id not in context.journal.state.decisions:  # a kill may have cut the delivery off
+            delivery.take_back(context, attempt)
         return _over_conflicts(context, attempt, others, answer)
     judged_by_people = {e.subject for e in attempt.evidence} & {question.subject for question in attempt.questions}
     if attempt.in_place and not judged_by_people:

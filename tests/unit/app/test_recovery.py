@@ -493,6 +493,14 @@ def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill() -
         assert made <= judged
 
 
+def test_nothing_stays_half_delivered_while_the_user_decides_about_his_own_save() -> None:
+    """R-GIT-6: the kill came between the two files."""
+    run = stopped_before("restore", EngineRun(task("A", files=("A", "B"))), 2)
+    run.repository.files["B"] = b"mine"
+    assert run.run().kind == "waiting"
+    assert run.repository.files == {"README": b"hello", "B": b"mine"}
+
+
 def test_work_that_fails_after_a_kill_and_a_commit_of_the_user_is_not_in_the_way() -> None:
     """It was delivered from its clone before it was judged again."""
 
