@@ -136,9 +136,11 @@ def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(pre
     refused = project.quick("prove", "1", "--json")
     assert (refused.code, refused.error["code"]) == (4, "consent.missing")
     assert refused.error["details"]["changed"] == ["checks"]
+    assert "you agreed to its contract, but not to how checks run" in refused.error["message"]
     assert not (home / "prepared").exists()
     agreed = refused.error["hint"].split()[1:]
-    assert project.quick(*agreed, "--json").code == 0
+    approved = project.quick(*agreed, "--json")
+    assert (approved.code, approved.data["next"]) == (0, ["idumb next"])  # a verified phase is not run again
     assert prove(project).data["proven"]
     project.configure(binding)
     assert project.quick("prove", "1", "--json").error["details"]["changed"] == ["checks"]

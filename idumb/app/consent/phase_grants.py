@@ -13,7 +13,7 @@ from idumb.app.consent import needs
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.app.ports import Agents
-from idumb.domain import agent, outcome
+from idumb.domain import agent, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain import grant as grants
 from idumb.domain.action import Action, Choice, Decision
@@ -215,11 +215,14 @@ def require_agents(services: Services, contract: Contract, agents: Agents, again
 
 def no_consent_message(contract: Contract, invalid: Invalid | None, missing: Sequence[Change] = ()) -> str:
     words = [change.words for change in missing if change.was is not None]
+    new = [f"how {c.name} run" if c.name == grants.CHECKS else c.words for c in missing if c.name != grants.CONTRACT]
     why = f"contract {contract.hash[:16]} has none on this machine"
     if invalid is not None:
         why = invalid.words
     elif words:
         why = f"these changed since you agreed: {'; '.join(words)}"
+    elif new and len(new) == len(missing):
+        why = f"you agreed to its contract, but not to {wording.listed(new)}"
     return f"Phase {contract.phase} needs your approval before it can run: {why}."
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from idumb.app.consent import needs, phase_grants
-from idumb.app.contract import loading, plan_checks
+from idumb.app.contract import contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Result, Services
 from idumb.app.review import consent_lines
@@ -205,6 +205,8 @@ def _revoke(services: Services, agreed: Iterable[Grant], who: str) -> None:
 def _next(services: Services, contract: Contract) -> list[Action]:
     """Return the next commands. An unfinished run of a changed plan is amended first."""
     state, run_command = run_lookup.latest_run(services, contract.phase), phase_ids.run_command(contract.phase)
+    if contract_versions.is_verified(state, contract):  # it is for checks that run again
+        return [actions.NEXT]
     if state is None or state.state in CLOSED:
         return [run_command]
     if state.contract.hash == contract.hash:
