@@ -95,6 +95,12 @@ def test_a_dropped_phase_is_not_what_comes_next_and_undo_takes_it_up_again(stopp
     assert stopped.json("status").data["phases"][0]["state"] == "dropped"
 
 
+def test_a_phase_that_never_ran_is_not_active_after_its_drop_is_undone(stopped: Project) -> None:
+    operation = dropped(stopped, "2").data["operation"]
+    assert stopped.json("undo", "--yes", "--operation", operation).code == 0
+    assert stopped.json("status").data["phases"][1]["state"] == "halted"
+
+
 def test_an_unwanted_quick_task_can_be_dropped_and_next_forgets_it(project: Project) -> None:
     words = ("quick", "Fix it", "--files", "README.md", "--check", "false", "--builder", "human")
     consent = project.json(*words).error["details"]["consent_hash"]

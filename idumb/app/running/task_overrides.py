@@ -77,6 +77,7 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
     with operation.owned(services, "drop") as owned:
         if state is None:
             journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command="drop"))
+            journal.write(journal.event("run.halted", reason="nothing of it ran"))  # nothing runs after an undo, either
         else:
             journal = owned.journal(state)
         dropped = journal.event("work.dropped", tasks=list(tasks), whole=task is None, reason=why, by=who)
