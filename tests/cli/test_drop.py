@@ -95,8 +95,9 @@ def test_a_dropped_phase_is_not_what_comes_next_and_undo_takes_it_up_again(stopp
     assert stopped.json("status").data["phases"][0]["state"] == "dropped"
 
 
-def test_a_phase_that_never_ran_is_not_active_after_its_drop_is_undone(stopped: Project) -> None:
+def test_a_phase_that_never_ran_asks_nothing_once_dropped_and_is_not_active_after_an_undo(stopped: Project) -> None:
     operation = dropped(stopped, "2").data["operation"]
+    assert stopped.json("execute-phase", "2").error["code"] == "phase.dropped"
     assert stopped.json("undo", "--yes", "--operation", operation).code == 0
     assert stopped.json("status").data["phases"][1]["state"] == "halted"
 
