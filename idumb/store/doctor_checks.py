@@ -149,7 +149,7 @@ class Recovery(Struct, frozen=True):
             return f"{have}, all that are known"
         if self.known is None:
             return f"{have}; how many followed is not known"
-        return f"{have}; events {self.events + 1} to {self.known.seq}, and any later ones, are missing"
+        return f"{have}; the later ones, up to event {self.known.seq} at least, are missing"
 
 
 def plan(database: Database) -> Recovery:
@@ -176,6 +176,8 @@ def restore(database: Database, recovery: Recovery, clock: Clock) -> str:
             backups.set_aside(journal, "damaged")  # beside the new file, SQLite would replay it
         os.replace(fresh, database.path)
         atomic_write.sync_folder(database.folder)
+        with contextlib.closing(sqlite3.connect(database.path)) as restored:
+            database.backups.back_up(restored, newest.seq)  # else the next loss would lose this repair
     return kept
 
 

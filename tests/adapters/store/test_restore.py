@@ -106,10 +106,19 @@ def test_what_no_backup_has_is_said_and_recorded(opened: OpenedLog) -> None:
     opened.path.unlink()
     recovery = doctor_checks.plan(opened.log.database)
     assert not recovery.is_whole
-    assert "events 22 to 23, and any later ones, are missing" in recovery.words()
+    assert recovery.words().endswith("has events 1 to 21; the later ones, up to event 23 at least, are missing")
     fix(opened)
     assert opened.log.head()[0] == 22
     assert list(opened.log.events())[-1].payload["known"] == 23
+
+
+def test_a_restored_log_that_is_lost_again_is_restored_as_a_whole(opened: OpenedLog) -> None:
+    for events in (21, 22):
+        opened.close()
+        opened.path.unlink()
+        recovery = doctor_checks.plan(opened.log.database)
+        assert (recovery.is_whole, recovery.events) == (True, events)
+        fix(opened)
 
 
 def test_a_damaged_backup_is_passed_over(opened: OpenedLog) -> None:
