@@ -211,6 +211,7 @@ def test_a_mistake_is_an_error_with_the_accepted_values() -> None:
         ("protected: [../x]\n", "leads out of the workspace"),
         ("protected: [/etc]\n", "is absolute"),
         ("git: [task]\n", "keys with values"),
+        ("gates: {syntax: 2}\n", "`gates.syntax` must be keys with values, such as `level`"),
         ("run: {max_attempts: '3'}\n", "whole number"),
         ("run: {max_attempts: 2.5}\n", "whole number"),
         ("limits: {memory: lots}\n", "a size such as 512M"),

@@ -138,7 +138,7 @@ def shown(node: Node, place: Place) -> str:
 def section(
     make: Callable[..., Any],
     keys: Keys,
-    accepted: str = "keys with values",
+    accepted: str = "",
     *,
     named: bool = False,
 ) -> Key:
@@ -150,6 +150,7 @@ def section(
         lacks = blank.keys() - {key.text.s for key in node.items}
         return None if lacks else make(**(blank | given | ({"name": place.key} if named else {})))
 
+    accepted = accepted or f"keys with values, such as `{next(iter(keys))}`"
     return Key(accepted, read, keys=keys, schema=schema_of(keys))
 
 
