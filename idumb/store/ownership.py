@@ -257,7 +257,7 @@ def _taken_in(folder: str) -> OwnerLock:
         raise Refusal(
             "lock.held",
             f"working tree {os.path.basename(folder)} is in use by {owner_card.words(card)}",
-            hint="wait for it to end, or stop it: idumb stop",
+            hint=Action("status"),
             details=card,
         )
     return lock

@@ -272,7 +272,7 @@ def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> Non
     assert "status: partial" in report
     assert [line.split(" | ")[-1] for line in report.splitlines() if line.startswith("| T1-02 |")] == ["failed |"]
     assert "- T1-02 is not done: failed" in report
-    assert "  not done: T1-03 is blocked" in project.quick("verify-work", "1").out
+    assert project.quick("verify-work", "1").out.count("T1-03") == 1
     row = project.quick("status", "--json").data["phases"][0]
     assert (row["state"] == "verified", row["verification"]) == (False, "partial")
     # A plan more would be another contract, under which the run could not be resumed.

@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 7_111,
     "app, use cases": 8_269,
     "composition": 694,
-    "cli, views": 4_478,
+    "cli, views": 4_479,
     "see and steer": 2_133,
     "git": 4_435,
     "store": 1_770,
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 446_814  # bytes of README.md and docs/
+PAGES = 446_840  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -97,7 +97,7 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
     raise Refusal(
         "consent.other-hash",
         f"--approve names {other[:16]}, but what this command would run has now the hash {need.digest[:16]}{differs}.",
-        hint=f"{again(services)} shows what would run, and --approve {need.digest} agrees to it",
+        hint=again(services),
         details={"again": again(services), "expected": need.digest, **phase_grants.changed(changed)},
     )
 

@@ -81,7 +81,7 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
         raise Refusal(
             "lock.held",
             f"Process {holder['pid']} ({holder['command']}) is using this working tree.",
-            hint="Wait for it to end, or stop it: idumb stop",
+            hint=Action("status"),
             details=preconditions.shown_owner(holder),
         )
     newest = run_lookup.latest_run(services, contract.phase)

@@ -103,7 +103,8 @@ def verify_work(data: phrases.Data) -> phrases.Lines:
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
     lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
-    lines += [f"  not done: {task} is {standing}" for task, standing in data.get("unfinished", {}).items()]
+    unfinished = (f"{task} ({standing})" for task, standing in data.get("unfinished", {}).items())
+    lines += [f"  not done: {task}" for task in unfinished if task not in data["reason"]]
     lines += _opinions(data)
     weak = data["status"] == "partial" and data.get("decision") is None
     alone = "nothing proves the work" if weak else "only the tasks' own checks prove the work"
