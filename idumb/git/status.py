@@ -107,7 +107,10 @@ def path_of(place: Repository) -> str:
 
 
 def obstacle(place: Repository) -> tuple[str, str] | None:
-    """Return (code, message) of the first state in which nothing may run: of the repository, then of the index."""
+    """Return (code, message) of the first state in which nothing may run: of the repository, then of the index.
+
+    Refusal `git.object-missing` or `git.head-unreadable` if HEAD cannot be read.
+    """
     return open_repository.obstacle(place) or _index(place)
 
 
@@ -115,8 +118,10 @@ def _index(place: Repository) -> tuple[str, str] | None:
     lock = f"{path_of(place)}.lock"
     if os.path.lexists(lock):
         return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
+    repository = open_repository.repository(place)
+    tree_objects.rows(repository, _head_tree(repository))  # git does not name a missing tree as clearly
     try:
-        rows = _of_head(place, open_repository.repository(place))  # the index may be damaged
+        rows = _of_head(place, repository)  # the index may be damaged
     except errors.Refusal as refusal:
         return refusal.code, refusal.message
     path = next((path for path, entry in rows.items() if entry == _CONFLICT), None)
@@ -134,7 +139,11 @@ def staged(place: Repository, repository: pygit2.Repository) -> dict[str, Entry 
 
 
 def _of_head(place: Repository, repository: pygit2.Repository) -> Mapping[str, Entry | None]:
-    return _differing(place, tree_objects.tree_of(repository, open_repository.head_of(repository)))
+    return _differing(place, _head_tree(repository))
+
+
+def _head_tree(repository: pygit2.Repository) -> str:
+    return tree_objects.tree_of(repository, open_repository.head_of(repository))
 
 
 def _differing(place: Repository, tree: str) -> Mapping[str, Entry | None]:
@@ -165,8 +174,7 @@ def staged_tree(place: Repository, repository: pygit2.Repository) -> str:
     try:
         rows = staged(place, repository).items()
         is_kept = {path: row for path, row in rows if row is None or row.mode == SUBMODULE or row.oid in repository}
-        head = tree_objects.tree_of(repository, open_repository.head_of(repository))
-        return tree_objects.put(repository, head, is_kept) if is_kept else ""
+        return tree_objects.put(repository, _head_tree(repository), is_kept) if is_kept else ""
     except errors.Refusal:
         return ""
 

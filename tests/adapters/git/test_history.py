@@ -58,6 +58,22 @@ def test_git_is_asked_once_for_conflicts_and_staged_paths(
     assert asked == ["diff-index"]
 
 
+def test_a_missing_tree_of_head_and_a_damaged_index_are_named_before_anything_runs(
+    sandbox: GitSandbox, history: GitHistory
+) -> None:
+    sandbox.write("a", "1")
+    sandbox.commit()
+    tree = sandbox.git("rev-parse", "HEAD^{tree}")
+    place = sandbox.root / ".git/objects" / tree[:2] / tree[2:]
+    data = place.read_bytes()
+    place.unlink()
+    with pytest.raises(errors.Refusal, match=f"object {tree} is missing"):
+        history.obstacle()
+    place.write_bytes(data)
+    (sandbox.root / ".git/index").write_bytes(b"DIRC")
+    assert (history.obstacle() or ("",))[0] == "git.failed"
+
+
 def _two_sides(sandbox: GitSandbox) -> None:
     sandbox.write("a", "1\n")
     sandbox.commit()
