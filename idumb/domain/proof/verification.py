@@ -169,7 +169,7 @@ def _warnings(task: str, newest: Mapping[str, Mapping[str, Any]]) -> Iterator[st
 
 
 _MOST = 50
-_CLOSED = frozenset({evidence.PASSED, evidence.TOLERATED})
+_CLOSED = frozenset({evidence.PASSED, evidence.TOLERATED, evidence.WAITING})  # a person's answer closes what waits
 
 
 class Gap(Struct, frozen=True):

@@ -81,6 +81,7 @@ def test_each_open_criterion_is_one_gap_and_a_refuted_check_does_not_close_it() 
             {"subject": "SC-2", "text": "b", "result": "passed", "command": "true"},
             {"subject": "T1-01 test 1", "text": "a again", "result": "failed", "command": "false", "exit_code": 1},
             {"subject": "roadmap 1", "text": "c", "result": "unproven", "command": None},
+            {"subject": "SC-4", "text": "for a person", "result": "waiting", "command": None},
         ],
         "mismatches": [],
         "requirements": [{"id": "REQ-1", "text": "d", "met": False}, {"id": "REQ-2", "text": "e", "met": True}],
