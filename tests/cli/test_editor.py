@@ -142,6 +142,19 @@ def test_what_is_corrected_after_git_refused_the_commit_is_judged_by_the_next_su
     assert open_one.repo.git("show", "HEAD:a.txt") == "right"
 
 
+def test_what_a_hook_changes_in_the_work_of_a_person_is_in_his_file_too(open_one: Project) -> None:
+    """R-ADAPT-7: it is proven once more, and his tree is as the commit."""
+    hook = open_one.repo.git_dir / "hooks/pre-commit"
+    open_one.repo.write(str(hook), "#!/bin/sh\necho 'right, formatted' > a.txt; git add a.txt\n", mode=0o755)
+    put(open_one, "a.txt", "right\n")
+    assert open_one.json("submit", "T1-01").data["accepted"]
+    assert (open_one.repo.git("show", "HEAD:a.txt"), open_one.read("a.txt")) == (
+        "right, formatted",
+        "right, formatted\n",
+    )
+    assert " M a.txt" not in open_one.repo.status()
+
+
 def test_a_changed_plan_stops_submit_and_the_attempt_stays_open(open_one: Project) -> None:
     """R-ADAPT-7, R-LOCK-1: the task's checks are the locked ones."""
     put(open_one, "a.txt", "wrong\n")

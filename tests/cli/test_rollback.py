@@ -74,7 +74,7 @@ def test_rollback_and_undo_make_one_commit_each_with_an_up_to_date_report(done: 
 
     The log records everything that idumb commits.
     """
-    report = ".planning/phases/1/1-VERIFICATION.md"
+    report, checkpoint = ".planning/phases/1/1-VERIFICATION.md", ".idumb/brain/execution/1/checkpoint-T1-02.md"
     verified, before = done.read(report), done.repo.head()
     words: tuple[str, ...] = (*ROLLBACK, "--yes")
     for status in ("unverified", "passed", "unverified", "passed"):
@@ -85,13 +85,13 @@ def test_rollback_and_undo_make_one_commit_each_with_an_up_to_date_report(done: 
         before = done.repo.head()
         assert f"\nstatus: {status}\n" in done.repo.git("show", f"HEAD:{report}")
         words = done.undoing()
-        assert done.repo.status() == []
+        assert (done.exists(checkpoint), done.repo.status()) == (status == "passed", [])
         shown = done.json("status").data["phases"][0]
         assert shown["verification"] == (None if status == "unverified" else "passed")
     recorded = [event["payload"] for event in done.events("--kind", "reports.committed")]
     assert len(recorded) == len(done.trailers("Idumb-Reports"))
     assert recorded[-1]["commit"] == before
-    assert ".idumb/brain/execution/1/checkpoint-T1-02.md" in recorded[-4]["paths"]
+    assert checkpoint in recorded[-4]["paths"]
     assert re.sub("created: .*", "", done.read(report)) == re.sub("created: .*", "", verified)
     assert "unverified (tasks were rolled back after the verification)" in done.repo.git("show", f"HEAD~1:{report}")
 

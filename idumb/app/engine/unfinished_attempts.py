@@ -69,8 +69,8 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         verdict=None,
     )
     if rejected:
-        attempt = replace(attempt, verdict=outcome.FAIL)
-        attempt = attempt.ended(outcome.FAILED, "; ".join(f"{e.text}: {e.output}" for e in rejected))
+        why = "; ".join(f"{e.text}: {e.output}" for e in rejected)
+        attempt = replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, why)
     if saved.deviation:
         if any(answer.choice == settings.KEEP for answer in answers):
             attempt = measure.keeping(context, attempt, saved.ledger.undeclared)

@@ -205,6 +205,7 @@ def test_work_that_a_person_rejected_is_built_again() -> None:
     run.run()
     assert run.calls == [("A", 1), ("A", 2)]
     assert run.commits() == []
+    assert [event.payload["verdict"] for event in run.events("attempt.finished")] == ["waiting", "FAIL", "waiting"]
 
 
 JUDGED = (Criterion("AC-1", "it looks good", HUMAN),)
