@@ -17,7 +17,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim
 
-_SEPARATOR = re.compile(r",\s*")
+_SEPARATOR = re.compile(r",\s*(?![^{}]*\})")  # not in src/{a,b}.py
 QUICK_PLAN = "01-PLAN.md"
 LONGEST_TITLE = 100
 _LONGEST_SLUG = 40
@@ -59,26 +59,27 @@ def claims(text: str, exists: Callable[[str], bool]) -> tuple[FileClaim, ...]:
 
     Raises InputError `amend.bad-claim` for a verb without a path.
     """
-    return () if text.strip().casefold() in ("", "none") else tuple(_claims(text, exists))
+    read = () if text.strip().casefold() in ("", "none") else _claims(text)
+    return tuple(claim if claim.verb else replace(claim, verb=_verb(exists(claim.path))) for claim in read)
 
 
 def named(texts: Iterable[str], exists: Callable[[str], bool], at: Callable[[str], str]) -> tuple[FileClaim, ...]:
     """Return what may be done to named files; `at` returns the path of the repository that a path means.
 
-    `create a.py, b.py` is read as in a plan. A path alone is modified if it exists, else created; behind a wildcard,
-    and in a folder, anything may be done.
+    `a.py, create b.py` is read as in a plan, unless it is the name of a file. A path alone is modified if it exists,
+    else created; behind a wildcard, and in a folder, anything may be done.
     """
     rows: list[FileClaim] = []
     for text in dict.fromkeys(texts):
-        path = at(text)
-        if text.partition(" ")[0] in FILE_VERBS and " " in text.strip() and not exists(path):
-            read = claims(text, lambda path: exists(at(path)))
-            rows += (replace(claim, path=at(claim.path), target=claim.target and at(claim.target)) for claim in read)
-        elif paths.has_wildcard(path):
-            rows += (FileClaim(verb, path) for verb in ANYTHING)
-        else:
-            rows.append(FileClaim("modify" if exists(path) else "create", path))
+        for claim in [FileClaim("", text)] if exists(at(text)) else _claims(text):
+            path, target = at(claim.path), claim.target and at(claim.target)
+            any_verb = ANYTHING if paths.has_wildcard(path) else (_verb(exists(path)),)
+            rows += (FileClaim(verb, path, target) for verb in ([claim.verb] if claim.verb else any_verb))
     return tuple(rows)
+
+
+def _verb(exists: bool) -> str:  # noqa: FBT001
+    return "modify" if exists else "create"
 
 
 def parse_claim(text: str) -> FileClaim:
@@ -94,7 +95,8 @@ def parse_claim(text: str) -> FileClaim:
     return FileClaim(verb, path.strip().strip("`"), target.strip().strip("`") or None)
 
 
-def _claims(text: str, exists: Callable[[str], bool]) -> Iterator[FileClaim]:
+def _claims(text: str) -> Iterator[FileClaim]:
+    """Yield the claims; the verb of a path alone is ""."""
     verb = ""
     for part in _SEPARATOR.split(text.strip()):
         first = part.partition(" ")[0]
@@ -104,8 +106,7 @@ def _claims(text: str, exists: Callable[[str], bool]) -> Iterator[FileClaim]:
         elif verb == "move" or not part:
             raise _bad(text)
         else:
-            path = part.strip("`")
-            yield FileClaim(verb or ("modify" if exists(path) else "create"), path)
+            yield FileClaim(verb, part.strip("`"))
 
 
 def _bad(text: str) -> InputError:

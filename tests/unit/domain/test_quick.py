@@ -49,6 +49,13 @@ def test_a_named_file_may_have_a_verb_as_in_a_plan() -> None:
     assert [claim.written for claim in named] == written
 
 
+def test_a_comma_separates_named_files_except_in_braces_and_in_the_name_of_a_file() -> None:
+    exists = {"a.txt", "c, d.txt"}.__contains__
+    named = new_task.named(["a.txt, new.txt, create x.txt", "c, d.txt", "create src/{a,b}.py"], exists, str)
+    written = ["modify `a.txt`", "create `new.txt`", "create `x.txt`", "modify `c, d.txt`", "create `src/{a,b}.py`"]
+    assert [claim.written for claim in named] == written
+
+
 def test_a_title_is_one_line_that_fits_into_a_heading() -> None:
     assert new_task.QuickRequest("Fix\n  it").title == "Fix it"
     assert len(new_task.QuickRequest("word " * 100).title) <= new_task.LONGEST_TITLE
