@@ -138,6 +138,7 @@ OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Accep
         ("{type: plan, phase: 2, plan: 1, title: T, mode: strict}", ""),
         ("type: Plan\nphase: 2\nplan: 1\ntitle: T", ""),
         ("phase: 2\nplan: 1\nwave: 1\nautonomous: true\nMODE: Strict", ""),
+        ("phase: 2\nphase_name: A\nmode: strct", ""),
         (" type: plan\n phase: 2\n plan: 1\n title: T", ""),
         ("phase: 2\nplan: 1", "- Rollback: reversible\n"),
         ("phase: 2\nphase_name: A", "- **Change:** breaking\n"),

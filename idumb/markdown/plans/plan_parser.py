@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.ports import ParsedPlan
+from idumb.domain.finding import nearest
 from idumb.domain.plans import phase_ids, step_effects
 from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GUIDED, STEPS, STRICT, Criterion, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import criteria, frontmatter, steps, sweep, task_reader
@@ -241,7 +242,7 @@ _OWN_FIELD = re.compile(
 def is_ours(lines: Sequence[str], keys: Mapping[str, str] | None = None) -> bool:
     """Whether a file says anything that only a plan of idumb says, even if it lacks what such a plan needs."""
     keys = _keys(lines) if keys is None else keys
-    if {"title", "goal"} <= keys.keys() or keys.get("mode") in (GUIDED, STRICT):
+    if {"title", "goal"} <= keys.keys() or nearest(keys.get("mode", ""), (GUIDED, STRICT)):
         return True
     if keys.get("type") == "plan" and not keys.keys() & _OLD_IDUMB:
         return True
