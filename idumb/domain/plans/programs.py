@@ -74,7 +74,8 @@ DEFINITIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Programs whose targets a file of the project defines."""
 _FETCHES: Mapping[str, str] = {
-    "git": "clone fetch ls-remote pull push", "npm": "add ci i install update", "pnpm": "add dlx i install update",
+    "git": "clone fetch ls-remote pull push submodule", "svn": "checkout co export up update", "hg": "clone pull push",
+    "npm": "add ci i install update", "pnpm": "add dlx i install update", "conda": "create install update",
     "yarn": "add dlx install", "bun": "add install x", "pip": "download install",
     "pipenv": "install sync", "poetry": "add install update", "uv": "add lock pip sync",
     "cargo": "add fetch install update",

@@ -89,6 +89,8 @@ VARYING = (
     "X=1 wget a",
     "git clone https://host/x",
     "git -C sub pull",
+    "git submodule update --init",
+    "conda install six",
     "npm ci",
     "yarn",
     "pip3.11 install six",
