@@ -70,8 +70,9 @@ def _variable(step: Step) -> dict[str, str]:
 
 
 def _assumed(plan: Plan, task: Task, name: str) -> bool:
-    """Whether an assumption of the plan names both the task and what it uses."""
-    return any(_names(text, task.id) and _names(text, name) for text in plan.assumptions)
+    """Whether an assumption of the plan names both the task, or its step of a workflow, and what it uses."""
+    ids = [task.id] if task.flow is None else [task.id, task.flow.step]
+    return any(_names(text, name) and any(_names(text, id) for id in ids) for text in plan.assumptions)
 
 
 def _names(text: str, name: str) -> bool:

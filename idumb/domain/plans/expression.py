@@ -24,9 +24,9 @@ Reference = tuple[str, ...]
 """`("inputs", NAME)` or `("steps", STEP, NAME)`."""
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*)"
+    r"\s*(?:(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*)"
     r"|(?P<number>-?[0-9]{1,18}(?:\.[0-9]{1,18})?)"
-    r"|(?P<text>'[^'\n]*'|\"[^\"\n]*\")"
+    r"|(?P<text>'[^'\n]*'|\"[^\"\n]*\"))(?![\w.'\"-])"  # no value is a part of 0x10, 1_000, 5-1 or 'it''s'
     r"|(?P<sign>==|!=|<=|>=|[<>()\[\],]))"
 )
 _SIGNS = frozenset({"and", "or", "not", "in"})

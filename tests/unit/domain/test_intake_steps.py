@@ -16,6 +16,7 @@ from idumb.domain.plans.plan import (
     Scope,
     Span,
 )
+from idumb.domain.plans.workflow import Flow
 from tests.support.cases import every
 from tests.support.intake import SETTINGS, codes, findings_of, plan, step, steps, task
 
@@ -129,6 +130,12 @@ def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_name
         f"{finding.found} is there",
     ):
         assert assuming(other) == {"step.not-deterministic"}
+
+
+def test_an_assumption_of_a_workflow_names_the_step_as_the_definition_does() -> None:
+    fetching = task(steps=(step(command="git fetch"),), flow=Flow("fetch", "script", "Build"))
+    assert codes(plan(fetching, assumptions=("fetch uses git: the mirror is on this machine",))) == set()
+    assert codes(plan(fetching, assumptions=("prefetch uses git",))) == {"step.not-deterministic"}
 
 
 @every(
