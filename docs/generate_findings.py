@@ -13,6 +13,7 @@ DOCS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 from idumb.domain import catalog  # noqa: E402
+from idumb.domain.finding import Row  # noqa: E402
 from idumb.domain.intake import registry, self_check  # noqa: E402
 from tests.docs import shown_findings  # noqa: E402
 from tests.docs.check_examples import EXAMPLES  # noqa: E402
@@ -97,7 +98,7 @@ def _checks() -> list[str]:
     return ["| code | severity | means | fix |", "|---|---|---|---|", *cells]
 
 
-def _severity(row: catalog.Row) -> str:
+def _severity(row: Row) -> str:
     return row.guided if row.guided == row.strict else f"{row.guided}; strict: {row.strict}"
 
 
@@ -127,7 +128,7 @@ def _others() -> list[str]:
     return ["| code | message | fix |", "|---|---|---|", *cells]
 
 
-def _words(text: str, row: catalog.Row) -> str:
+def _words(text: str, row: Row) -> str:
     """Return a text with the names of what it is filled with in upper case."""
     filled = {"accepted": row.accepted or "what is accepted", "why": "what is wrong"}
     return re.sub(r"\{(\w+)\}", lambda word: filled.get(word[1], word[1].upper()), text).replace("|", "\\|")

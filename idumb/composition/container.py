@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from idumb.git.history import GitHistory
     from idumb.git.refs import GitKeptRefs
     from idumb.git.trees import GitTrees
-    from idumb.markdown.definition_files import DefinitionFolders
+    from idumb.markdown.plan_files import DefinitionFolders
     from idumb.store.local_data import FileLocalData
     from idumb.store.ownership import FileOwnership
     from idumb.store.signing import SshSignatures
@@ -223,7 +223,7 @@ class Container:
 
     @cached_property
     def definitions(self) -> DefinitionFolders:
-        from idumb.markdown.definition_files import DefinitionFolders
+        from idumb.markdown.plan_files import DefinitionFolders
 
         return DefinitionFolders(self.root)
 

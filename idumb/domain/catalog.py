@@ -1,56 +1,17 @@
 """Every finding of plans, settings, workflows and scripts: one row for each code. docs/findings.md is made of it.
 
 `{found}` is what the text says, `{field}` the name of its place, `{task}` the id of the task, `{free}` a free task id;
-each code adds its own words. tests/docs/check_examples.py shows what the checks of `intake/` mean.
+each code adds its own words. `check_rows.py` has the checks of a legal plan.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import NamedTuple
 
-from idumb.domain.finding import ERROR, WARNING
-
-SILENT = "none"
-BY_FIELD = "by field"
-
-
-class Row(NamedTuple):
-    """`fix` is suggested unless a known name is near to what was found.
-
-    - `guided`, `strict`: the severity in each mode (error, warning or none).
-    - `field`: where the finding is, unless it says otherwise.
-    - `gate`: the gate that cannot hold if there is such a finding, or BY_FIELD.
-    - `question`: that of the self-check which such a finding answers with no.
-    """
-
-    message: str
-    fix: str = "write {accepted}"
-    accepted: str = ""
-    guided: str = ERROR
-    strict: str = ERROR
-    field: str = ""
-    gate: str = ""
-    question: str = ""
-
-    def said(self, words: Mapping[str, object]) -> tuple[str, str]:
-        """Return message and fix with these words; unknown ones are left out."""
-        given = words if isinstance(words, Words) else Words(words)
-        return self.message.format_map(given), self.fix.format_map(given)
-
-
-class Words(dict[str, object]):
-    """The words of a finding."""
-
-    def __missing__(self, word: str) -> object:
-        return ""
-
+from idumb.domain import check_rows
+from idumb.domain.finding import WARNING, Row
 
 _warning = functools.partial(Row, guided=WARNING, strict=WARNING)
-_doubt = functools.partial(Row, guided=WARNING)
-_of_strict = functools.partial(Row, guided=SILENT)
-_EXECUTABLE, _SCOPE, _COVERED = "executable", "scope", "requirements"
 _REMOVE = "remove it if it does not matter"
 _YAML = "plain YAML keys and values, each key once"
 _LEVELS = "at most 20 levels"
@@ -72,9 +33,9 @@ _STEP = "### step-id: Title, and a fence `yaml step` below it"
 # fmt: off
 ROWS: dict[str, Row] = {
     # The file and its blocks
-    "plan.too-large": Row("The plan is larger than 32 MiB", "split it", "at most 32 MiB"),
-    "plan.not-utf-8": Row("The plan is not UTF-8: unexpected byte {byte}", "save the file as UTF-8", "UTF-8"),
-    "plan.nul": Row("The plan contains a NUL character", "remove it", "text"),
+    "plan.too-large": Row("The file is larger than 32 MiB", "split it", "at most 32 MiB"),
+    "plan.not-utf-8": Row("The file is not UTF-8: unexpected byte {byte}", "save the file as UTF-8", "UTF-8"),
+    "plan.nul": Row("The file contains a NUL character", "remove it", "text"),
     "plan.line-too-long": Row("The line is longer than 64 KiB", "break the line, or move the text into a file",
         "at most 64 KiB, except in step fences"),
     "fence.never-closed": Row("This fence is never closed",
@@ -102,12 +63,12 @@ ROWS: dict[str, Row] = {
     "json.unreadable": Row("Invalid JSON: {why}", "check quotes, commas and brackets",
         "a list of objects, or one object per line"),
     # Frontmatter
-    "plan.no-frontmatter": Row("The plan does not start with frontmatter",
-        "start the file with ---, type: plan, phase, plan, title, goal and ---", "---"),
+    "plan.no-frontmatter": Row("The file does not start with frontmatter",
+        "start the file with ---, type: {type}, {keys} and ---", "---"),
     "plan.frontmatter-never-closed": Row("The frontmatter is never closed",
         "close it with --- on a separate line, with no tab or spaces before it", "---"),
     "plan.frontmatter-too-large": Row("The frontmatter is larger than 64 KiB",
-        "move long texts into the body of the plan", "at most 64 KiB"),
+        "move long texts into the body", "at most 64 KiB"),
     "plan.wrong-type": Row("The type of a plan must be `plan`"),
     "plan.duplicate-id": Row("Duplicate id `{found}` in `{field}`{first}", "give one of them another id"),
     # Sections and tasks
@@ -204,7 +165,7 @@ ROWS: dict[str, Row] = {
     "interface.malformed": Row("`{found}` is not a public name with its properties",
         accepted="one public name per bullet, in backticks, with its properties in nested bullets"),
     "interface.bad-property": Row("`{found}` is not a property of an interface, or it is empty or given twice"),
-    "limits.malformed": Row("`{found}` is not a limit", accepted="files N, lines N, paths GLOB"),
+    "limits.malformed": Row("`{found}` is not a valid limit", accepted="files N, lines N, paths GLOB"),
     "rollback.malformed": Row("`{found}` is not a valid value of Rollback",
         accepted="reversible, compensatable with commands in nested bullets, or irreversible: reason"),
     "option.malformed": Row("`{found}` is not an option", accepted="bullets `id: text` with unique ids"),
@@ -333,149 +294,6 @@ ROWS: dict[str, Row] = {
     "task.unreachable": Row("{task} can never start: it depends on {found}, which can never complete.",
         "Fix the task that blocks it, or remove that task from `Depends on`.", "dependencies that can complete",
         field="depends_on"),
-    # Checks of a legal plan
-    "task.no-builder": Row("Nothing can build {task}: {why}.", "Add a `yaml steps` fence.", field="builder",
-        question=_EXECUTABLE),
-    "task.unknown-builder": Row("{task} names the builder {found}, which .idumb/config.yaml does not define.",
-        "Define it under `bindings`.", "a binding of .idumb/config.yaml", field="builder", question="agents"),
-    "task.unknown-validator": Row("{task} names the validator {found}, which .idumb/config.yaml does not define.",
-        "Define it under `bindings`.", "a binding of .idumb/config.yaml", field="validator", question="agents"),
-    "handoff.unknown-agent": _doubt("{task} hands its work to {found}, which is neither a binding nor a role.",
-        "Define it under `bindings`, or name a role or `human`.", "a binding of .idumb/config.yaml, a role or human",
-        field="handoff_to"),
-    "handoff.unknown-type": _doubt("{task}: {found} is not a type of handoff.", "Write one of the types.",
-        field="handoff_to"),
-    "task.unknown-replaced": Row("{task} replaces {found}, which is no check of a task that it depends on.",
-        "Name one of those.", "T1-01/AC-1", field="replaces"),
-    "task.no-proof": Row(
-        "Nothing proves {task}: it has no check, no Verify command and no validator, so it cannot complete by"
-        " itself.", "Add — check: and a command in backticks to a criterion, or add a Verify field.",
-        "check, verify or human", field="acceptance", question=_EXECUTABLE),
-    "task.no-check": _warning("No command and no person proves {task}, only the opinion of {validator}.",
-        "Add — check: and a command in backticks to a criterion, or — human.", "check, verify or human",
-        field="acceptance"),
-    "plan.history": _doubt(
-        "This was done before idumb, so it is neither run nor proven here: {found}.",
-        "Remove x-source-done from each task that is to run here.", field="x-source"),
-    "criterion.unproven": _doubt("Nothing proves {id}: {found}",
-        "Add — check: and a command in backticks to it, or add — human.", gate=BY_FIELD, question=_EXECUTABLE),
-    "criterion.empty": _doubt("{id} does not name an observable result.",
-        "Describe what one can see when it holds, or add a check.", "an observable result", question=_EXECUTABLE),
-    "task.no-artifact": _doubt("{task} leaves no result that anyone could inspect.",
-        "Declare the files that it writes, or add a command that checks its result.", "files, or a check",
-        field="files", question=_COVERED),
-    "path.outside-workspace": Row("{task}: {why}.", "Write it relative to the workspace root.",
-        "a path inside the workspace", question=_SCOPE),
-    "path.outside-scope": Row("{task} would write {found}, which is outside the plan's scope ({root}).",
-        "Remove the path from the task, or widen `scope.root`.", question=_SCOPE),
-    "path.protected": Row("{task} would write {found}, which is protected by {rule}.",
-        "Remove the path from the task. idumb never writes it.", "a path that is not protected", question=_SCOPE),
-    "path.other-repository": Row("{task} would write {found}, but {inner} is a submodule or a nested repository.",
-        "Remove the path from the task. To change it, use a plan inside {inner}."),
-    "path.non-goal": _warning("{task} declares {found}, which the non-goal {goal} excludes: {text}",
-        "Remove {found} from Files, or from `paths` of {goal}.", "a path that no non-goal excludes", field="files",
-        gate="non-goals"),
-    "limit.exceeded": _warning("{task} declares {what}.", "Split the task, correct Files, or widen the limits.",
-        "limits that the declared files keep", field="limits", gate="size"),
-    "change.contradiction": _warning("{task} declares {found}, and its Symbols {does}: {least}.",
-        "Declare `- **Change:** {least}`, or correct Symbols.", "the class of what the task declares", field="change",
-        gate="change-class"),
-    "symbol.contradiction": _warning("{task} declares the interface {found}, and its Symbols remove it.",
-        "Remove the name from Symbols or from Interfaces.", "an interface that the task does not remove",
-        field="symbols", gate="agreement"),
-    "plan.bad-scope": Row("scope.root {why}, so it cannot be a folder of this repository.",
-        "Write the folder relative to the root of the repository, or omit `root`.",
-        "a folder of the repository, such as src", field="scope", question=_SCOPE),
-    "step.undeclared-path": _doubt("{task}: a step writes {found}, which the task does not declare.",
-        "Add {found} to Files, with create, modify, delete or move.", "a path under Files", field="steps",
-        question=_SCOPE),
-    "path.missing": _warning("{task} would {would}, but the file does not exist and no earlier task creates it.",
-        "Correct the path, write `create`, or have an earlier task create it.",
-        "an existing file, or one that an earlier task creates", field="files", gate="ledger"),
-    "path.exists": _warning("{task} would {would}, which already exists.", "Write `modify`, or choose another path.",
-        "a free path, or `modify`", field="files", gate="ledger"),
-    "path.through-link": _warning("{task} {what}.", "Use its target itself.",
-        "a path that is not a link and not behind one"),
-    "path.leaves-workspace": _doubt("{task} {what}.", "Use a path inside the workspace.",
-        "a path inside the workspace", question=_SCOPE),
-    "check.no-program": _warning("{task}: a check starts {program}, which {problem}, and no task creates it.",
-        "Correct the name, install it, or declare the file under Files.",
-        "a program on PATH, or a file that exists or that a task creates", gate=BY_FIELD),
-    "command.placeholder": Row("{task}: `{found}` is a placeholder, not a command.", "Write the command.",
-        "a command", question=_EXECUTABLE),
-    "check.cannot-fail": _doubt("{task}: a check passes whatever the work is: {why}.",
-        "Write a command that fails until the work is done.", "a command that may fail", question=_EXECUTABLE),
-    "check.of-other-task": _doubt("Only checks of earlier tasks prove {tasks}: they pass before the work.",
-        "Add a check that fails until the task is done, or a validator.", "a check of its own for each task",
-        field="acceptance", question=_EXECUTABLE),
-    "check.hidden-failure": _doubt("{task}: a check passes even if `{program}` fails: {why}.",
-        "Make it a check of its own.", "a command that fails if its program fails"),
-    "check.own-files": _warning(
-        "{tasks} may write the files that alone prove the work, so the builder can make the checks pass without it.",
-        "If that is too weak, let an earlier task write the files, or add another check or a validator.",
-        "a proof that runs nothing that the task writes"),
-    "text.unfilled": _warning("{task} still contains template text: {found}",
-        "Replace it with the text of this plan.", "your own text"),
-    "step.tool-not-allowed": Row("{task}: the tool {found} is not allowed by {where}.",
-        "Use an allowed tool, or ask the owner of the policy to allow it.", field="steps", question=_EXECUTABLE),
-    "step.vague-intent": _doubt("{task}: the intent {found!r} does not state the purpose of the step.",
-        "Say in a few words what this step achieves.", "the purpose of the step", field="steps",
-        question=_EXECUTABLE),
-    "step.not-deterministic": _doubt("{task}: a step runs {found}, which {why}.",
-        "Write the value into the plan, or add an assumption that names both: `{task} uses {found}: …`.",
-        "a command with the same result every time", field="steps", question=_EXECUTABLE),
-    "step.branch": _of_strict("{task}: a step branches at run time (`{word}`).",
-        "Decide in the plan, or move the branch into a script file in the repository, which the approval covers.",
-        "a command without branches", field="steps", question=_EXECUTABLE),
-    "requirement.no-task": _doubt("No task serves the requirement {id}.",
-        "Add a task with `- **Requirements:** {id}`, or remove the requirement.", "a task with this requirement",
-        field="requirements", question=_COVERED),
-    "requirement.unlisted": _warning(
-        "The plan lists {found} without a text, but .planning/REQUIREMENTS.md has no such id.",
-        "Write `{found}: text` under requirements, or add {found} to .planning/REQUIREMENTS.md.",
-        "an id of .planning/REQUIREMENTS.md, or an id with its text", field="requirements"),
-    "task.no-requirement": _doubt("{task} serves no requirement of the plan.",
-        "Add `- **Requirements:**` with one of {declared}, or remove the task.", field="requirements",
-        question=_COVERED),
-    "plan.no-requirements": _of_strict("The plan does not say which requirements it serves.",
-        "Add `requirements` to the frontmatter, and name them in the tasks that serve them.",
-        "requirements: {REQ-1: text}", field="requirements"),
-    "plan.no-success-criteria": _of_strict(
-        "The plan has no success criteria: it does not say what must hold when all tasks are done.",
-        "Add a section ## Success criteria, each with a proof, or add `success_criteria` to the frontmatter.",
-        "a section ## Success criteria with checkboxes", field="success_criteria"),
-    "plan.no-non-goals": _of_strict("The plan does not declare its non-goals.",
-        "Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`.",
-        "non_goals: [{id, text, paths}]", field="non_goals", question="non-goals"),
-    "plan.no-invariants": _of_strict("The plan declares public interfaces but no invariants to protect them.",
-        "Add `invariants` to the frontmatter, each with a command that checks it.", "invariants: [{id, text, check}]",
-        field="interfaces", question="invariants"),
-    "task.no-change-class": _of_strict(
-        "{who} not say whether the change preserves, extends, modifies or breaks behaviour.",
-        "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task.",
-        "preserving, extending, modifying, breaking", field="change", gate="change-class",
-        question="change-classes"),
-    "interface.incomplete": _of_strict("{task}: {name} does not declare its {missing}.",
-        "Add them below the name; `none` is allowed.", "inputs, outputs, errors, side effects", field="interfaces",
-        gate="specification", question="interfaces"),
-    "task.irreversible": _warning("{task} cannot be rolled back: {found}",
-        "Make it compensatable with commands, or accept this task as irreversible when you approve.",
-        "reversible, or compensatable with commands", field="rollback"),
-    "text.placeholder": _doubt("{whose}: `{word}` in {place} is a placeholder.",
-        "Decide, and write down the decision.", "words with one meaning", question=_EXECUTABLE),
-    "text.vague": _doubt("{whose}: `{word}` in {place} is vague.", "Name exactly what you mean.",
-        "words with one meaning", question=_EXECUTABLE),
-    "text.conditional": _doubt("{whose}: `{word}` in {place} is a condition that no one can check.",
-        "Decide in the plan: require it or remove it.", "words with one meaning", question=_EXECUTABLE),
-    "task.large": _warning("{task} is large: {why}.", "Split it into tasks that can be proven separately.",
-        "at most 2 hours, 8 files and 7 criteria"),
-    "check.passed-before": _doubt(
-        "{task}: {subject} passes before the work, and so does not show that the work was done.",
-        "Correct the check, or write keeps: for a property that must stay true.",
-        "a check that fails before the work, or `keeps:` instead of `check:`"),
-    "invariant.broken-before": _warning("The invariant {id} does not hold before the work: {text}",
-        "Fix what breaks it first, or correct its check.", "an invariant that holds before the work",
-        field="invariants"),
 }
 # fmt: on
 
@@ -487,7 +305,7 @@ OF_MAPPINGS = {
 }
 """What every mapping reports, with the kind of document before it."""
 _NEVER = {"policy": "missing-key", "config": "empty-value", "step": "empty-value"}
-ROWS |= {
+ROWS |= check_rows.ROWS | {
     f"{kind}.{code}": row
     for kind in ("plan", "config", "policy", "workflow", "script", "step")
     for code, row in OF_MAPPINGS.items()

@@ -1,16 +1,18 @@
-"""A finding: one error or doubt in a plan or the configuration, with its place and its fix."""
+"""A finding: one error or doubt in a plan or the configuration, with its place and its fix. A row has its texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 ERROR = "error"
 WARNING = "warning"
+SILENT = "none"
+BY_FIELD = "by field"
 MOST = 100
 """Findings of one code that are listed."""
 
@@ -35,6 +37,37 @@ class Finding(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+class Row(NamedTuple):
+    """`fix` is suggested unless a known name is near to what was found.
+
+    - `guided`, `strict`: the severity in each mode (error, warning or none).
+    - `field`: where the finding is, unless it says otherwise.
+    - `gate`: the gate that cannot hold if there is such a finding, or BY_FIELD.
+    - `question`: that of the self-check which such a finding answers with no.
+    """
+
+    message: str
+    fix: str = "write {accepted}"
+    accepted: str = ""
+    guided: str = ERROR
+    strict: str = ERROR
+    field: str = ""
+    gate: str = ""
+    question: str = ""
+
+    def said(self, words: Mapping[str, object]) -> tuple[str, str]:
+        """Return message and fix with these words; unknown ones are left out."""
+        given = words if isinstance(words, Words) else Words(words)
+        return self.message.format_map(given), self.fix.format_map(given)
+
+
+class Words(dict[str, object]):
+    """The words of a finding."""
+
+    def __missing__(self, word: str) -> object:
+        return ""
 
 
 def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:

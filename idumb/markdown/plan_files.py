@@ -1,13 +1,14 @@
-"""Find and open the phases and plans in `.planning/`."""
+"""Find and open the phases and plans in `.planning/`, and the definitions of workflows."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from idumb.app.ports import ParsedPlan
+from idumb.app.ports import DefinitionFile, ParsedPlan
 from idumb.domain import catalog, paths
 from idumb.domain.action import Action, Choice
 from idumb.domain.errors import InputError, Refusal
@@ -302,3 +303,69 @@ def _unreadable(path: str, problem: OSError) -> InputError:
 def _steps_of(phase: str) -> str | None:
     """Return the id of a step plan from its id or path; None for a phase of `.planning/`."""
     return phase_ids.phase_of(phase_ids.path_of(phase) or posixpath.normpath(phase))
+
+
+# The definitions of workflows
+
+_REPOSITORY, _USER, _PROGRAM = "repository", "user", "program"
+_LARGEST_DEFINITION = 1024 * 1024
+_MOST_DEFINITIONS = 1000
+
+
+class DefinitionFolders:
+    """Reads the definitions of workflows: of the repository at `root`, of the user, of the program."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def all(self) -> tuple[DefinitionFile, ...]:
+        """Every definition by name; of one name, the repository's comes first, then the user's."""
+        return self._all
+
+    @cached_property
+    def _all(self) -> tuple[DefinitionFile, ...]:
+        found = [definition for origin, folder in self._folders() for definition in self._in(origin, folder)]
+        return tuple(sorted(found, key=lambda definition: definition.name))
+
+    def _folders(self) -> Iterator[tuple[str, str]]:
+        from idumb.domain.plans import workflow
+        from idumb.system import user_folders
+
+        yield _REPOSITORY, os.path.join(self._root, workflow.DEFINITIONS)
+        yield _USER, os.path.join(user_folders.configuration(), "workflows")
+        shipped = named_files.shipped_workflows()
+        if shipped is not None:
+            yield _PROGRAM, shipped
+
+    def _in(self, origin: str, folder: str) -> Iterator[DefinitionFile]:
+        try:
+            names = sorted(os.listdir(folder))[:_MOST_DEFINITIONS]
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as problem:
+            message = f"{folder} cannot be read: {problem.strerror or problem}"
+            raise InputError("workflow.unreadable", message, hint=f"ls -ld {folder}") from problem
+        for file in names:
+            name = file.removesuffix(".md")
+            if name == file or name.upper() == "README":
+                continue
+            path = os.path.join(folder, file)
+            shown = os.path.relpath(path, self._root) if origin == _REPOSITORY else path
+            try:
+                data = named_files.read(path, _LARGEST_DEFINITION + 1)
+                large = f"it is larger than {_LARGEST_DEFINITION} bytes" if len(data) > _LARGEST_DEFINITION else ""
+                yield DefinitionFile(name, origin, shown, data, large)
+            except OSError as problem:  # it still hides others of its name, so that nothing else runs in its place
+                yield DefinitionFile(name, origin, shown, b"", problem.strerror or str(problem))
+
+    def parse(self, definition: DefinitionFile) -> ParsedPlan:
+        """Parse a definition as a plan of phase `W0` with the default inputs."""
+        if definition.problem:
+            from idumb.markdown.syntax.source import Source
+
+            source = Source("", definition.path)
+            source.report("workflow.unreadable", 0, why=definition.problem)
+            return ParsedPlan(None, source.sorted())
+        from idumb.markdown.plans import workflow_parser
+
+        return workflow_parser.parse(definition.data, definition.path, definition.name)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from idumb.domain import catalog
-from idumb.domain.catalog import SILENT
+from idumb.domain.finding import SILENT
 from idumb.domain.intake import registry
 from idumb.domain.plans.plan import GUIDED, STRICT
 from tests.docs import generated, shown_findings
@@ -56,7 +56,7 @@ def test_every_finding_code_is_on_the_page() -> None:
 
 
 def test_every_row_of_the_catalog_is_reported_somewhere() -> None:
-    files = (path for path in (ROOT / "idumb").rglob("*.py") if path.stem != "catalog")
+    files = (path for path in (ROOT / "idumb").rglob("*.py") if path.stem not in ("catalog", "check_rows"))
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     composed = {"task.no-id", "task.unknown-invariant", "task.unknown-requirement", "step.unknown-argument"}
     named = {code: (f'"{code}"', f'"{code.partition(".")[2]}"', f'.{code.partition(".")[2]}"') for code in catalog.ROWS}

@@ -13,7 +13,7 @@ from idumb.app.ports import DefinitionFile, ParsedPlan
 from idumb.domain import catalog
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
-from idumb.markdown.definition_files import DefinitionFolders
+from idumb.markdown.plan_files import DefinitionFolders
 from idumb.markdown.plans import workflow_parser
 from tests.meta import source
 from tests.support.cases import every
@@ -39,6 +39,12 @@ def errors(body: str, head: str = HEAD) -> list[tuple[str, int]]:
 
 def example() -> str:
     return str(re.findall(r"````markdown\n(.+?)````", PAGE, flags=re.DOTALL)[0])
+
+
+def test_a_file_without_frontmatter_is_told_what_a_definition_starts_with() -> None:
+    (finding,) = parsed("", "# Title\n").findings
+    assert (finding.code, finding.message) == ("plan.no-frontmatter", "The file does not start with frontmatter")
+    assert finding.fix == "start the file with ---, type: workflow, name, version, description and ---"
 
 
 def test_the_example_of_the_page_becomes_tasks_of_the_same_contract() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from idumb.domain import wording
 from idumb.domain.agent import BUILT_IN
 from idumb.domain.contract import builder_of, proofs, validator_of
 from idumb.domain.finding import WARNING
-from idumb.domain.intake.rule import Case, Hit, Hits, each_task, field_of, near
-from idumb.domain.plans.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
+from idumb.domain.intake.rule import Case, Hit, Hits, TaskCheck, each_task, field_of, near
+from idumb.domain.plans.plan import CHECK, HUMAN, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 from idumb.domain.runs import handoff
+from idumb.domain.settings import Settings
 
 # fmt: off
 _SAYS_NOTHING = frozenset({
@@ -110,18 +111,17 @@ def without_builder(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
         yield Hit("builder steps without steps", {"why": why}, accepted="a `yaml steps` fence")
 
 
-def unknown_builder(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
-    names = [*case.settings.bindings, *BUILT_IN]
-    name = builder_of(plan, task, case.settings)
-    if name is not None and name not in names:
-        yield near(name, names)
+def _unknown(of: Callable[[Plan, Task, Settings], str | None], built_in: Iterable[str]) -> TaskCheck:
+    def find(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+        names, name = (*case.settings.bindings, *built_in), of(plan, task, case.settings)
+        if name is not None and name not in names:
+            yield near(name, names)
+
+    return find
 
 
-def unknown_validator(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
-    names = {"human", *case.settings.bindings}
-    name = validator_of(plan, task, case.settings)
-    if name is not None and name not in names:
-        yield near(name, names)
+unknown_builder = _unknown(builder_of, BUILT_IN)
+unknown_validator = _unknown(validator_of, (HUMAN,))
 
 
 def unknown_receiver(case: Case, _: Plan, task: Task) -> Iterator[Hit]:

@@ -1,6 +1,6 @@
 """All checks of plans, by the codes that they find.
 
-To add one, write a function next to similar ones, a row here, its texts in `domain/catalog.py`, and its example in
+To add one, write a function next to similar ones, a row here, its texts in `domain/check_rows.py`, and its example in
 tests/docs/check_examples.py.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from idumb.domain.catalog import SILENT
 from idumb.domain.contract import Contract
-from idumb.domain.finding import Finding
+from idumb.domain.finding import SILENT, Finding
 from idumb.domain.intake import check_commands, declarations, proof, steps, texts, writes
 from idumb.domain.intake.rule import Case, Check, StartState, each_plan, each_task
 from idumb.domain.permissions import NO_POLICY, Policy

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from idumb.domain import catalog
 from idumb.domain.contract import Contract
-from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.finding import BY_FIELD, ERROR, Finding, nearest
 from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import Criterion, Plan, Task
 from idumb.domain.proof import gate_table
@@ -83,7 +83,7 @@ class Case(Struct, frozen=True, dict=True):
         It is an error if its gate has level 2 and certainly cannot hold.
         """
         row = catalog.ROWS[code]
-        gate = GATE_OF_FIELD.get(field, "") if row.gate == catalog.BY_FIELD else row.gate
+        gate = GATE_OF_FIELD.get(field, "") if row.gate == BY_FIELD else row.gate
         if gate and certain and gate_table.rule(self.settings, gate).level == gate_table.CRITICAL:
             return ERROR
         return row.strict if self.strict else row.guided
@@ -118,9 +118,10 @@ class Hit(NamedTuple):
 
 Hits = Iterator[tuple[Plan, Task | None, Hit]]
 Check = Callable[[Case], Hits]
+TaskCheck = Callable[[Case, Plan, Task], Iterable[Hit | str]]
 
 
-def each_task(find: Callable[[Case, Plan, Task], Iterable[Hit | str]]) -> Check:
+def each_task(find: TaskCheck) -> Check:
     """Return the check that asks about each task of the phase."""
     return lambda case: ((plan, task, _hit(one)) for plan, task in case.pairs for one in find(case, plan, task))
 

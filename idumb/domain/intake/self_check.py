@@ -14,9 +14,8 @@ from msgspec.structs import asdict
 
 from idumb.domain import catalog
 from idumb.domain import contract as contracts
-from idumb.domain.catalog import SILENT
 from idumb.domain.contract import Contract, builder_of, validator_of
-from idumb.domain.finding import WARNING, Finding
+from idumb.domain.finding import SILENT, WARNING, Finding
 from idumb.domain.intake import declarations, registry
 from idumb.domain.intake.rule import Case
 from idumb.domain.plans.plan import CHECK, COMPENSATABLE, IRREVERSIBLE, STEPS, VERIFY, Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, NonGoal, Scope, Setup, Span
 from idumb.markdown.plans import criteria, fields
 from idumb.markdown.syntax import inline, record, tree
-from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, choice, list_of, section
+from idumb.markdown.syntax.record import TEXT, TEXTS, BadValue, Key, Keys, choice, list_of, section
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
@@ -181,9 +181,11 @@ def read(source: Source) -> Frontmatter | None:
     return head
 
 
-def nodes(source: Source) -> tuple[Node | None, int | None]:
+def nodes(source: Source, keys: Keys = KEYS) -> tuple[Node | None, int | None]:
     """Return the frontmatter, with the first line after it; None if it has no keys, or there is none."""
-    end = _closing(source)
+    _, *required = (name for name, key in keys.items() if key.required)
+    words = {"type": keys["type"].accepted, "keys": ", ".join(required)}
+    end = _closing(source, words)
     if end is None:
         return None, None
     text, place = source.part(1, end)
@@ -194,15 +196,15 @@ def nodes(source: Source) -> tuple[Node | None, int | None]:
     if is_map(node):
         return node, end + 1
     if node is not None or not source.any_error:
-        source.report("plan.no-frontmatter", source.starts[0], accepted="key: value")
+        source.report("plan.no-frontmatter", source.starts[0], **words, accepted="key: value")
     return None, end + 1
 
 
-def _closing(source: Source) -> int | None:
+def _closing(source: Source, words: Mapping[str, str]) -> int | None:
     """Return the line that closes the frontmatter; None, with a problem, if there is none."""
     lines = source.lines
     if lines[0].rstrip(" \t") != "---":
-        source.report("plan.no-frontmatter", source.starts[0], lines[0])
+        source.report("plan.no-frontmatter", source.starts[0], lines[0], **words)
         return None
     for n in range(1, len(lines)):
         if lines[n].startswith("---") and not lines[n][3:].strip(" \t"):

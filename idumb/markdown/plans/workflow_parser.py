@@ -63,7 +63,7 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
     text = source.text
     if source.findings:
         return ParsedPlan(None, source.sorted(), text)
-    node, end_line = frontmatter.nodes(source)
+    node, end_line = frontmatter.nodes(source, _KEYS)
     if end_line is None:
         return ParsedPlan(None, source.sorted(), text)
     head = _head(node, source)

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from idumb.domain import catalog, whole_numbers, wording
-from idumb.domain.finding import ERROR, MOST, Finding, first_of_each, nearest
+from idumb.domain.finding import ERROR, MOST, Finding, Words, first_of_each, nearest
 from idumb.domain.plans.plan import Span
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
@@ -133,7 +133,7 @@ class Source:
         return replace(finding, fix=f"replace the tab in the indentation{where} with spaces; otherwise {finding.fix}")
 
 
-class _Words(catalog.Words):
+class _Words(Words):
     """The words of a finding; a free task id is only looked for when it is needed."""
 
     def __init__(self, words: dict[str, object], source: Source) -> None:

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from idumb.domain import catalog, contract
-from idumb.domain.catalog import SILENT
-from idumb.domain.finding import ERROR
+from idumb.domain.finding import ERROR, SILENT
 from idumb.domain.intake import registry, self_check
 from idumb.domain.plans.plan import (
     STRICT,
