@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -59,15 +60,8 @@ class Row(NamedTuple):
 
     def said(self, words: Mapping[str, object]) -> tuple[str, str]:
         """Return message and fix with these words; unknown ones are left out."""
-        given = words if isinstance(words, Words) else Words(words)
+        given = defaultdict[str, object](str, words)
         return self.message.format_map(given), self.fix.format_map(given)
-
-
-class Words(dict[str, object]):
-    """The words of a finding."""
-
-    def __missing__(self, word: str) -> object:
-        return ""
 
 
 def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports import DefinitionFile, ParsedPlan
-from idumb.domain import catalog, paths
+from idumb.domain import paths
 from idumb.domain.action import Action, Choice
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.finding import WARNING, Finding
+from idumb.domain.finding import Finding
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS, NumberedPhases
 from idumb.markdown import phases
@@ -127,7 +127,8 @@ class PlanningFolder:
 
     def notes(self, folder: str) -> tuple[Finding, ...]:
         """The files that are named as plans and are notes: without frontmatter, and without anything like a task."""
-        return tuple(_note(path) for path, data in self._named_plans(folder) if _is_note(data))
+        noted = (path for path, data in self._named_plans(folder) if _is_note(data))
+        return tuple(note for path in noted for note in _told("plan.note", path, path=path))
 
     def named(self, folder: str) -> tuple[str, ...]:
         """The plans and the notes of a folder, which may become plans."""
@@ -164,11 +165,8 @@ class PlanningFolder:
         tool = _tool(parsed.text, path) if parsed.plan is None and is_text else None
         if tool is None:
             return parsed
-        from idumb.markdown.syntax.source import Source
-
-        source = Source(parsed.text, path)
-        source.report("plan.foreign-format", 0, source.lines[0].strip(), tool=tool)
-        return ParsedPlan(None, source.sorted(), parsed.text, dialect=tool)
+        findings = _told("plan.foreign-format", path, parsed.text, tool=tool)
+        return ParsedPlan(None, findings, parsed.text, dialect=tool)
 
     def _parsed(self, data: bytes, path: str, others: Sequence[bytes]) -> ParsedPlan:
         from idumb.markdown.plans import plan_parser
@@ -283,9 +281,13 @@ def _tool(text: str, path: str) -> str | None:
     return None if plan_parser.is_ours(text.splitlines()) else registry.tool(path, text)
 
 
-def _note(path: str) -> Finding:
-    message, fix = catalog.ROWS["plan.note"].said({"path": path})
-    return Finding("plan.note", WARNING, path, 1, 1, "", "", "", message, fix)
+def _told(code: str, path: str, text: str = "", /, **words: str) -> tuple[Finding, ...]:
+    """Return the only finding of a file."""
+    from idumb.markdown.syntax.source import Source
+
+    source = Source(text, path)
+    source.report(code, 0, text.lstrip("\ufeff").partition("\n")[0].strip(), **words)
+    return source.sorted()
 
 
 def _ambiguous(phase: str, folders: Sequence[str]) -> InputError:
@@ -361,11 +363,7 @@ class DefinitionFolders:
     def parse(self, definition: DefinitionFile) -> ParsedPlan:
         """Parse a definition as a plan of phase `W0` with the default inputs."""
         if definition.problem:
-            from idumb.markdown.syntax.source import Source
-
-            source = Source("", definition.path)
-            source.report("workflow.unreadable", 0, why=definition.problem)
-            return ParsedPlan(None, source.sorted())
+            return ParsedPlan(None, _told("workflow.unreadable", definition.path, why=definition.problem))
         from idumb.markdown.plans import workflow_parser
 
         return workflow_parser.parse(definition.data, definition.path, definition.name)

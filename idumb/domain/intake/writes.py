@@ -23,12 +23,15 @@ _NEEDS = frozenset({"modify", "delete", "move"})
 def written_paths(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Check every path that a task or a step would write against workspace, scope and protected paths."""
     misplaced = _judge_of(case, plan, task)
+    found = ((misplaced(path, "steps" if line else "files"), line) for path, line in _writes(task))
+    yield from (hit._replace(line=line) for hit, line in found if hit is not None)
+
+
+def _writes(task: Task) -> Iterator[tuple[str, int]]:
+    """Yield every path and glob that the task or a step may write, with the step's line or 0."""
     # The declared files of a step plan are derived from its steps.
-    claimed = () if task.notation == "step" else ledger.written_paths(task.files)
-    yield from (hit for path in claimed if (hit := misplaced(path, "files")))
-    for step in task.steps:
-        found = (misplaced(path, "steps") for path in (*step_paths(step), *step.scope))
-        yield from (hit._replace(line=step.line) for hit in found if hit)
+    yield from ((path, 0) for path in (() if task.notation == "step" else ledger.written_paths(task.files)))
+    yield from ((path, step.line) for step in task.steps for path in (*step_paths(step), *step.scope))
 
 
 def non_goals(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
@@ -53,9 +56,7 @@ def other_repositories(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
     """Find paths in submodules and nested repositories, which no snapshot contains."""
     if not case.repositories:
         return
-    claimed = () if task.notation == "step" else ledger.written_paths(task.files)
-    stepped = ((path, step.line) for step in task.steps for path in (*step_paths(step), *step.scope))
-    for path, line in (*((path, 0) for path in claimed), *stepped):
+    for path, line in _writes(task):
         inner = paths.repository_of(path, case.repositories)
         inner = inner or paths.repository_of(_resolved(path, case.links), case.repositories)
         if inner is not None:
@@ -68,22 +69,14 @@ def places(contract: Contract) -> frozenset[str]:
 
     Only inside the workspace.
     """
-    prefixes = {_fixed(path).removesuffix("/*") for path in _paths(contract)}
+    prefixes = {_fixed(path).removesuffix("/*") for task in contract.tasks.values() for path, _ in _writes(task)}
     return frozenset(place for place in prefixes if place and paths.problem(place) is None)
 
 
 def folders(contract: Contract) -> frozenset[str]:
     """Return the folder of every written path that can be in the workspace."""
-    parents = {_fixed(path).rpartition("/")[0] for path in _paths(contract)}
+    parents = {_fixed(path).rpartition("/")[0] for task in contract.tasks.values() for path, _ in _writes(task)}
     return frozenset(folder for folder in parents if folder and paths.problem(folder) is None)
-
-
-def _paths(contract: Contract) -> Iterator[str]:
-    """Yield what the tasks and steps of a contract may write."""
-    for task in contract.tasks.values():
-        yield from ledger.written_paths(task.files)
-        for step in task.steps:
-            yield from (*step_paths(step), *step.scope)
 
 
 def _fixed(path: str) -> str:

@@ -8,6 +8,7 @@ evaluation always ends with a value.
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -31,6 +32,10 @@ _TOKEN = re.compile(
 )
 _SIGNS = frozenset({"and", "or", "not", "in"})
 _CONSTANTS: Mapping[str, tuple[Any, str]] = {"true": (True, BOOLEAN), "false": (False, BOOLEAN), "null": (None, NULL)}
+_OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
+    "in": lambda left, right: left in right,
+}  # fmt: skip
 _COMPARING: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.In: "in",
 }  # fmt: skip
@@ -98,21 +103,10 @@ def evaluate(expression: Expression, lookup: Callable[[Reference], Any]) -> Any:
         return all(evaluate(part, lookup) is True for part in parts)
     if operator == "or":
         return any(evaluate(part, lookup) is True for part in parts)
-    return _compare(operator, evaluate(parts[0], lookup), evaluate(parts[1], lookup))
-
-
-def _compare(operator: str, left: Any, right: Any) -> bool:
-    """Compare two values. Only `==` and `!=` can be true if one of them is null."""
-    if operator == "==":
-        return bool(left == right)
-    if operator == "!=":
-        return bool(left != right)
-    if left is None or right is None:
+    left, right = (evaluate(part, lookup) for part in parts)
+    if operator not in ("==", "!=") and (left is None or right is None):  # these alone can be true of null
         return False
-    if operator == "in":
-        return left in right
-    results: Mapping[str, bool] = {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}
-    return results[operator]
+    return bool(_OPERATIONS[operator](left, right))
 
 
 def _tokens(text: str) -> list[_Token]:

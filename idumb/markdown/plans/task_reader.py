@@ -263,10 +263,9 @@ def _from_yaml(draft: Draft, context: Place) -> list[Draft]:
 
 def _node_of(draft: Draft, source: Source) -> Node | None:
     """Return the YAML of a draft without its comments, which end no item."""
-    first, last = draft.line, draft.yaml.end_line if draft.yaml else draft.end_line
     if draft.fence:
-        first, last = draft.fence.line + 1, draft.fence.end_line - draft.fence.closed
-    return tree.read(*source.part(first, last), source, "task")
+        return tree.read(*steps.body_of(draft.fence, source), source, "task")
+    return tree.read(*source.part(draft.line, (draft.yaml or draft).end_line), source, "task")
 
 
 def _yaml_task(draft: Draft, node: Node, context: Place) -> Draft | None:

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from idumb.domain import catalog, whole_numbers, wording
-from idumb.domain.finding import ERROR, MOST, Finding, Words, first_of_each, nearest
+from idumb.domain.finding import ERROR, MOST, Finding, first_of_each, nearest
 from idumb.domain.plans.plan import Span
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
@@ -97,12 +97,14 @@ class Source:
         """
         row = catalog.ROWS[code]
         accepted = str(words.get("accepted", ", ".join(near) or row.accepted))
-        given = _Words(words | {"found": found, "field": field, "accepted": accepted}, self)
+        given = words | {"found": found, "field": field, "accepted": accepted}
+        if any("{free}" in text for text in (row.message, row.fix, accepted)):
+            given["free"] = self.free_id()
         known = nearest(found, near) if near and found and len(self.findings) < MOST else None
         message, usual = row.said(given)
         fix = str(words.get("fix", usual))
         fix = f"{words.get('where', '')}{f'did you mean `{known}`?' if known and known != found else fix}"
-        accepted = accepted.replace("{free}", str(given["free"]) if "{free}" in accepted else "")
+        accepted = accepted.replace("{free}", given.get("free", ""))
         accepted = _short(accepted, _WORDS) if row.guided == ERROR else ""
         path, (line, column) = self.path, self.place(at)
         found, message, fix = _short(found), _short(message, _WORDS), _short(fix, _WORDS)
@@ -131,17 +133,6 @@ class Source:
             return finding
         where = "" if tab == at else f" of line {tab + 1}"
         return replace(finding, fix=f"replace the tab in the indentation{where} with spaces; otherwise {finding.fix}")
-
-
-class _Words(Words):
-    """The words of a finding; a free task id is only looked for when it is needed."""
-
-    def __init__(self, words: dict[str, object], source: Source) -> None:
-        super().__init__(words)
-        self.source = source
-
-    def __missing__(self, word: str) -> object:
-        return self.source.free_id() if word == "free" else super().__missing__(word)
 
 
 class Kind(NamedTuple):
