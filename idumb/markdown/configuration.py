@@ -23,7 +23,7 @@ from idumb.domain.proof import gate_table
 from idumb.markdown import setting_rows
 from idumb.markdown.plans import steps
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.record import Key, choice, is_null, list_of, section
+from idumb.markdown.syntax.record import choice, is_null, list_of, section
 from idumb.markdown.syntax.source import CONFIG, POLICY, Kind, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map, is_text
 from idumb.system import named_files
@@ -77,11 +77,7 @@ def read(data: bytes, path: str = PATH) -> tuple[settings.Settings | None, tuple
     return (None if source.any_error else chosen), findings
 
 
-_CONFIGURATION = Key(
-    "keys with values",
-    lambda node, place: record.record(node, setting_rows.KEYS, place, "the configuration"),
-    keys=setting_rows.KEYS,
-)
+_CONFIGURATION = section(dict, setting_rows.KEYS, owner="the configuration")
 
 
 class _Whole:

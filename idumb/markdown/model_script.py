@@ -12,7 +12,7 @@ from idumb.markdown.configuration import rejected
 from idumb.markdown.plans import plan_parser, steps
 from idumb.markdown.syntax import blocks, record, tree
 from idumb.markdown.syntax.blocks import Block
-from idumb.markdown.syntax.record import BOOLEAN, COUNT, DATA, Key, choice, list_of, scalar, section
+from idumb.markdown.syntax.record import ANY, BOOLEAN, COUNT, DATA, Key, choice, list_of, scalar, section
 from idumb.markdown.syntax.source import SCRIPT, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_text
 
@@ -68,13 +68,13 @@ def _rule(fence: Block, title: str, source: Source) -> Rule | None:
 def _calls(action: str) -> Key:
     """Return the row of the calls of an action: one, or a list of them."""
     names = script.ACTIONS[action]
-    row = section(lambda **values: Call(action, values), {name: _VALUES.get(name, _ANY).must for name in names})
+    row = section(lambda **values: Call(action, values), {name: _VALUES.get(name, ANY).must for name in names})
 
     def read(node: Node, place: Place) -> list[Call]:
         called = []
         for item in node.items if is_list(node) else [node]:
             if is_text(item) and len(names) == 1:
-                called.append(Call(action, {names[0]: _ANY.read(item, place)}))
+                called.append(Call(action, {names[0]: ANY.read(item, place)}))
             elif (call := record.value(row, item, place)) is not None:
                 called.append(call)
         return called
@@ -95,17 +95,16 @@ def _answer(tokens: Mapping[str, int] = {}, **given: Any) -> Answer:
     return Answer(calls=calls, tokens_in=tokens.get("in"), tokens_out=tokens.get("out"), **given)
 
 
-_ANY = scalar("a text", lambda text: text)
 _VALUES = {"arguments": DATA}
 _ANSWER = section(
     _answer,
     {
-        "say": _ANY, **{action: _calls(action) for action in script.ACTIONS}, "data": Key("a value", record.anything),
+        "say": ANY, **{action: _calls(action) for action in script.ACTIONS}, "data": Key("a value", record.anything),
         "fault": choice(*script.FAULTS), "tokens": section(dict, {"in": COUNT, "out": COUNT}),
         "seconds": scalar(f"seconds from 0 to {script.LONGEST_SECONDS:g}", _seconds, plain=True),
     },
 )  # fmt: skip
 _KEYS: Mapping[str, Key] = {
-    "when": list_of(_ANY, single=True), "times": COUNT, "tools": BOOLEAN,
+    "when": list_of(ANY, single=True), "times": COUNT, "tools": BOOLEAN,
     "answers": list_of(_ANSWER, "a list with at least one answer", least=1).must,
 }  # fmt: skip

@@ -12,10 +12,13 @@ from idumb.domain.proof import gate_table
 from idumb.domain.settings import MESSAGE_FIELDS
 from idumb.markdown.syntax import record
 from idumb.markdown.syntax.record import (
+    ANY,
     BOOLEAN,
     COUNT,
     DATA,
     DURATION,
+    TEXT,
+    TEXTS,
     BadValue,
     Key,
     choice,
@@ -50,19 +53,18 @@ def _money(text: str) -> float | None:
 
 
 def _glob(node: Node, place: Place) -> str:
-    text: str = _WORDS.read(node, place)
+    text: str = TEXT.read(node, place)
     problem = paths.problem(text)
     if problem is not None:
         raise BadValue(node, f"a path or glob inside the repository: it {problem}", "fix the path")
     return text
 
 
-_WORDS = matching("a text", lambda text: text.strip() and "\0" not in text)
 _SIZE = scalar("a size such as 512M, 4G or a number of bytes", _size, {"type": ["integer", "string"]})
 _MONEY = scalar("an amount of dollars above 0, such as 2.50", _money, {"type": "number"}, plain=True)
 _TEMPLATE_NAME = pattern("the name of a template in .idumb/prompts/, without .md", rf"(?!.*\.md$){TEMPLATE}")
 _LEVEL, _PERCENT = whole(0, 2, "a level: 0, 1 or 2"), whole(1, 100)
-ARGUMENTS = list_of(scalar("a text", lambda text: None if "\0" in text else text), "a list of texts")
+ARGUMENTS = list_of(ANY)
 _VARIABLES = list_of(
     pattern("the name of an environment variable, without its value", "(?!IDUMB_)[A-Za-z_][A-Za-z0-9_]*"),
     "a list of names",
@@ -81,7 +83,7 @@ _TRAILER = re.compile(r"(?im)^[ \t]*Idumb-[\w-]*:")
 
 
 def _message(node: Node, _: Place) -> str:
-    problem = _message_problem(node.text.s) if is_text(node) and "\0" not in node.text.s else ("a text", "")
+    problem = _message_problem(node.text.s) if is_text(node) else ("a text", "")
     if problem is not None:
         raise BadValue(node, *problem)
     return node.text.s
@@ -155,9 +157,9 @@ _LIMITS = section(
 _BINDING = section(
     settings.Binding,
     {
-        "adapter": _WORDS.must, "argv": ARGUMENTS, "prompt": choice("stdin", "file"),
+        "adapter": TEXT.must, "argv": ARGUMENTS, "prompt": choice("stdin", "file"),
         "environment": _VARIABLES, "timeout": DURATION, "idle_timeout": DURATION, "limits": _LIMITS,
-        "options": DATA, "model": _WORDS,
+        "options": DATA, "model": TEXT,
     },
     named=True,
 )  # fmt: skip
@@ -167,8 +169,8 @@ _BINDING_NAME = pattern(
 _ROLE = section(
     settings.RoleSettings,
     {
-        "binding": _WORDS,
-        "model": _WORDS,
+        "binding": TEXT,
+        "model": TEXT,
         "prompt": _TEMPLATE_NAME,
         "timeout": DURATION,
         "ceiling": _ceiling,
@@ -178,12 +180,12 @@ _GATE = section(
     settings.GateSettings,
     {
         "level": _LEVEL, "timeout": DURATION, "threshold": _PERCENT,
-        "run": list_of(_WORDS, "a text, or a list of texts", single=True, least=1), "entry_point": _WORDS,
+        "run": list_of(TEXT, "a text, or a list of texts", single=True, least=1), "entry_point": TEXT,
     },
 )  # fmt: skip
 _SANDBOX = section(
     permissions.SandboxSettings,
-    {"level": choice(*permissions.SANDBOXES), "write": list_of(_WORDS)},
+    {"level": choice(*permissions.SANDBOXES), "write": TEXTS},
     f"one of {', '.join(permissions.SANDBOXES)}",
 )
 _GIT = section(
@@ -202,8 +204,8 @@ _RUN = section(
     },
 )  # fmt: skip
 KEYS: Mapping[str, Key] = {
-    "builder": _WORDS,
-    "validator": _WORDS,
+    "builder": TEXT,
+    "validator": TEXT,
     "bindings": each(_BINDING, _BINDING_NAME),
     "git": _GIT,
     "run": _RUN,
@@ -213,8 +215,8 @@ KEYS: Mapping[str, Key] = {
     "gates": Key("keys with values", _gates, schema={"type": "object", "additionalProperties": _GATE.schema}),
     "levels": section(dict, {"1": DURATION, "2": DURATION}),
     "roles": section(dict, dict.fromkeys(agent.ROLES, _ROLE)),
-    "profile": _WORDS,
-    "profiles": each(section(dict, dict.fromkeys(agent.ROLES, _WORDS)), pattern("a name without spaces", _NAME)),
+    "profile": TEXT,
+    "profiles": each(section(dict, dict.fromkeys(agent.ROLES, TEXT)), pattern("a name without spaces", _NAME)),
     "ceilings": section(dict, {"task": _ceiling, "run": _ceiling}),
     "breaker": section(dict, {"failures": COUNT, "time": DURATION}),
     "retry": section(dict, {"calls": COUNT, "pause": DURATION}),
@@ -226,7 +228,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "checkout": section(
         settings.CheckoutSettings,
-        {"provide": _GLOBS, "prepare": list_of(_WORDS), "cache": _GLOBS, "limit": COUNT},
+        {"provide": _GLOBS, "prepare": TEXTS, "cache": _GLOBS, "limit": COUNT},
     ),
     "sandbox": _SANDBOX._replace(read=_sandbox, schema={"anyOf": [_SANDBOX.keys["level"].schema, _SANDBOX.schema]}),
 }

@@ -256,9 +256,7 @@ _USER_KEYS = {
         },
     )
 }
-_FILE = record.Key(
-    "keys with values", lambda node, place: record.record(node, _USER_KEYS, place, "your file"), keys=_USER_KEYS
-)
+_FILE = section(dict, _USER_KEYS, owner="your file")
 
 
 def user_path() -> str:

@@ -200,6 +200,7 @@ INVALID_PLANS: list[tuple[str | bytes, str, str]] = [
     ("[" * 50, "p.yaml", "plan.too-deep"),
     (b"steps: \xff", "p.yaml", "plan.not-utf-8"),
     ("steps: \0", "p.yaml", "plan.nul"),
+    ('{"steps": [{"tool": "run", "intent": "a b", "arguments": {"command": "a\\u0000"}}]}', "p.json", "plan.nul"),
     ("scope: {root: 3, roof: x}\nsteps: []", "p.yaml", "plan.unknown-key"),
     ("scope: src\nsteps: []", "p.yaml", "plan.bad-value"),
 ]

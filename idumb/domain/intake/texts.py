@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from idumb.domain.intake.rule import Case, Hit, Hits, is_declaration
+from idumb.domain.intake.rule import Case, Hit, Hits, field_of, is_declaration
 from idumb.domain.plans.plan import Criterion, Plan, Task
 
 TITLE, CRITERION, INTENT, DESCRIPTION = "title", "acceptance", "steps", "description"
@@ -51,7 +51,8 @@ def phrases(case: Case) -> Hits:
             if match is not None:
                 whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
                 words = {"whose": whose, "word": match[0].strip(" :()[]-–—"), "place": _NAMES[place]}
-                yield plan, task, Hit(text, words, code, _field(place, task), line)
+                field = field_of(task) if place == CRITERION else place
+                yield plan, task, Hit(text, words, code, field, line)
                 break
 
 
@@ -86,10 +87,6 @@ def _declared(plan: Plan, task: Task) -> Iterator[Text]:
     yield from ((plan, task, "tests", test.intent, 0) for test in task.tests)
     yield plan, task, "notes", task.notes, 0
     yield plan, task, "rollback", task.rollback.reason, 0
-
-
-def _field(place: str, task: Task | None) -> str:
-    return place if task or place != CRITERION else "success_criteria"
 
 
 _CODE = re.compile(r"(?<!`)(`++)[^`]+\1(?!`)|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")

@@ -161,15 +161,14 @@ def from_text(declared: Value, text: str) -> Any:
     """Return the typed value of a text; None if it is not valid."""
     if _text(text) is None or len(text) > LONGEST_VALUE:
         return None
+    value: Any = text
     if declared.type == INTEGER:
-        return int(text) if _INTEGER.fullmatch(text) else None
-    if declared.type == NUMBER:
-        return from_json(declared, float(text)) if _NUMBER.fullmatch(text) else None
-    if declared.type == BOOLEAN:
-        return {"true": True, "false": False}.get(text)
-    if declared.type == CHOICE:
-        return text if text in declared.choices else None
-    return text if declared.type == TEXT else None
+        value = int(text) if _INTEGER.fullmatch(text) else None
+    elif declared.type == NUMBER:
+        value = float(text) if _NUMBER.fullmatch(text) else None
+    elif declared.type == BOOLEAN:
+        value = {"true": True, "false": False}.get(text)
+    return from_json(declared, value)
 
 
 def from_json(declared: Value, value: Any) -> Any:

@@ -18,11 +18,10 @@ from idumb.markdown.syntax.tree import Node, is_list, is_map
 if TYPE_CHECKING:
     from idumb.markdown.syntax.blocks import Block
 
-_ANY = record.scalar("a text", lambda text: text)
 _FILLED = record.scalar("a text that is not empty", lambda text: text or None)
 _NAME = record.EXACT.must
 _MODE = record.choice("644", "755")._replace(accepted='"644" or "755"')
-_WORDS = record.list_of(_ANY, least=1)
+_WORDS = record.list_of(record.ANY, least=1)
 
 
 def _base64(text: str) -> str | None:
@@ -43,8 +42,8 @@ def _argv(node: Node, place: Place) -> tuple[str, ...]:
 _BASE64 = record.scalar("base64 text", _base64)
 _ARGV = record.Key("a list of texts, of which the first is not empty", _argv)
 TOOLS: Mapping[str, Mapping[str, record.Key]] = {
-    "write_file": {"path": _NAME, "content": _ANY, "content_base64": _BASE64, "mode": _MODE},
-    "edit_file": {"path": _NAME, "find": _FILLED.must, "replace": _ANY.must, "count": record.COUNT},
+    "write_file": {"path": _NAME, "content": record.ANY, "content_base64": _BASE64, "mode": _MODE},
+    "edit_file": {"path": _NAME, "find": _FILLED.must, "replace": record.ANY.must, "count": record.COUNT},
     "apply_patch": {"patch": _FILLED.must},
     "delete_file": {"path": _NAME},
     "move_file": {"from": _NAME, "to": _NAME},

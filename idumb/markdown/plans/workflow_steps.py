@@ -18,7 +18,7 @@ from idumb.domain.proof import ledger
 from idumb.markdown.plans import steps, task_finder, task_reader, workflow_values
 from idumb.markdown.plans.workflow_values import OUTPUTS
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.record import BOOLEAN, NODE, BadValue, Key, choice, list_of, scalar, whole
+from idumb.markdown.syntax.record import ANY, BOOLEAN, NODE, BadValue, Key, choice, whole
 from idumb.markdown.syntax.source import WORKFLOW, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
@@ -44,13 +44,12 @@ _CHOSEN = "choice"
 def _run(node: Node, place: Place) -> dict[str, Any]:
     """Return the arguments of the tool `run`."""
     if is_list(node) and node.items:
-        return {"argv": list(_ARGV.read(node, place))}
+        return {"argv": list(record.TEXTS.read(node, place))}
     if not is_text(node) or not node.text.s.strip():
         raise BadValue(node)
     return {"command": node.text.s.strip()}
 
 
-_ARGV = list_of(record.TEXT)
 _OF_TASK = Key("a value", lambda node, place: (node, place.at))
 _OWN: Mapping[str, Key] = {
     **dict.fromkeys(("kind", "needs", "takes", "if", "then", "else"), NODE),
@@ -286,7 +285,7 @@ class _Linker:
     def _take(self, node: Node, place: Place) -> Take | None:
         source, default = node, None
         if is_map(node):
-            keys = {"from": NODE.must, "default": scalar("a text", lambda text: text)}
+            keys = {"from": NODE.must, "default": ANY}
             given = record.record(node, keys, place, "`takes`", hint=workflow_values.hint)
             source, default = given.get("from", node), given.get("default")
         shown = record.shown(source, place)

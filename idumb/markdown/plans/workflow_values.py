@@ -7,17 +7,15 @@ from typing import Any
 from idumb.domain import paths
 from idumb.domain.plans import workflow
 from idumb.domain.plans.workflow import Value
-from idumb.markdown.syntax.record import NODE, TEXT, BadValue, Key, Keys, choice, list_of, record, value
+from idumb.markdown.syntax.record import NODE, TEXT, TEXTS, BadValue, Key, Keys, choice, record, value
 from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import Node, is_map, is_text
-
-_CHOICES = list_of(TEXT, "a list of texts")
 
 
 def _values(noun: str, types: tuple[str, ...], **own: Key) -> Key:
     """Return the row of a map of names to typed values."""
     kind = choice(*types)._replace(required=True, code="bad-type")
-    keys = {"type": kind, "description": TEXT, "choices": _CHOICES, **own}
+    keys = {"type": kind, "description": TEXT, "choices": TEXTS, **own}
 
     def read(node: Node, place: Place) -> tuple[Value, ...]:
         if not is_map(node):

@@ -141,12 +141,16 @@ def section(
     accepted: str = "",
     *,
     named: bool = False,
+    owner: str = "",
 ) -> Key:
-    """Return the row of a mapping whose keys are the arguments of `make`; with `named`, so is `name`, its own key."""
+    """Return the row of a mapping whose keys are the arguments of `make`; with `named`, so is `name`, its own key.
+
+    `owner` names it in messages.
+    """
     blank = {name: "" for name, key in keys.items() if key.required}  # reported
 
     def read(node: Node, place: Place) -> Any:
-        given = record(node, keys, place, f"`{place.name}`")
+        given = record(node, keys, place, owner or f"`{place.name}`")
         lacks = blank.keys() - {key.text.s for key in node.items}
         return None if lacks else make(**(blank | given | ({"name": place.key} if named else {})))
 
@@ -246,7 +250,8 @@ def _duration(node: Node, _: Place) -> int:
 
 
 TEXT = matching("a text", str.strip)._replace(schema={**ANY_TEXT, "pattern": r"\S"})
-EXACT = scalar("a text that is not empty", lambda text: text if text.strip() and "\0" not in text else None)
+ANY = scalar("a text", lambda text: text)
+EXACT = scalar("a text that is not empty", lambda text: text if text.strip() else None)
 TEXTS = list_of(TEXT)
 COUNT = whole(1)
 _SWITCH = {"true": True, "false": False}

@@ -233,6 +233,8 @@ class _Reader:
         if kind == "ScalarEvent":
             end = start + last.index - begin.index if begin.line == last.line else self.place(last.index)
             value = event.value
+            if "\0" in value:  # as an escape
+                raise self.refused("plan.nul", event)
             if not value.isascii():  # escaped surrogate pairs, as JSON has them, become characters
                 value = _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
             text = Text(value, [(0, start + bool(event.style))])
