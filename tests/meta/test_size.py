@@ -5,13 +5,13 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_991,
-    "markdown": 6_433,
+    "domain": 7_980,
+    "markdown": 6_420,
     "app, engine rooms": 7_111,
     "app, use cases": 8_269,
     "composition": 694,
     "cli, views": 4_479,
-    "see and steer": 2_133,
+    "see and steer": 2_131,
     "git": 4_438,
     "store": 1_770,
     "system": 2_117,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_520
+TESTS = 67_550
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 446_840  # bytes of README.md and docs/
+PAGES = 446_919  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -360,7 +360,7 @@ def leaving(script: Script) -> tuple[str, ...]:
             folder = posixpath.join(folder, words[1])
         written = operands if programs.does(command.program, programs.WRITE) else []
         written = operands[-1:] if programs.does(command.program, programs.COPY) else written
-        for path in (*written, *targets):
+        for path in (posixpath.join(folder, path) for path in (*written, *targets)):  # also after `cd /tmp`
             if path.startswith(("/", "~", "$HOME", "${HOME}")) and not path.startswith("/dev/"):
                 found[path] = None
     return tuple(found)

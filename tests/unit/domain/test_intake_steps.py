@@ -222,6 +222,7 @@ def test_each_rule_of_plan_and_configuration_protects(path: str, protected: tupl
     [
         ("touch ../x", "../x"),
         ("cd a && cat b/../../../x", "b/../../../x"),
+        ("cd /tmp && echo y > x", "/tmp/x"),
         ("make && ../tool.sh", "../tool.sh"),
         ("tar -xf a.tar --directory=../out", "../out"),
         ("echo x > ../log", "../log"),
