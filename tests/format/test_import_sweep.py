@@ -215,7 +215,7 @@ def test_criteria_of_both_kinds_are_read_and_a_ticked_one_of_an_open_task_is_lis
     criteria = "- [ ] #1 It works\n- [x] #2 It is fast\n"
     body = f"x\n\n## Acceptance Criteria\n\n{criteria}\n## Definition of Done\n\n- [ ] #1 Tests\n"
     plan = registry.read("backlog/tasks/a.md", {"": task("A-1", body=body)}, None)
-    assert ([one.text for one in plan.tasks[0].criteria], listed(plan)) == (["It works", "It is fast", "Tests"], [16])
+    assert ([one.text for one in plan.tasks[0].acceptance], listed(plan)) == (["It works", "It is fast", "Tests"], [16])
     assert listed(registry.read("a.md", {"": task("A-1", "Done", body=body)}, None)) == []
 
 

@@ -13,7 +13,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed
-from idumb.domain.plans.source_tasks import SourcePlan, SourceTask, unproven
+from idumb.domain.plans.source_tasks import SourcePlan, SourceTask, claims, unproven
 from idumb.markdown.importers import forms, registry, task_managers
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
@@ -312,7 +312,8 @@ def test_a_folder_is_read_as_its_tool_would() -> None:
         "tasks.md": SPEC_KITTY,
         "tasks/WP02-write.md": "---\nwork_package_id: WP02\nowned_files: [src/w.py]\n---\nx\n",
     }
-    assert [task.files for task in registry.read("kitty-specs/001-a", kitty, None).tasks] == [(), ("src/w.py",)]
+    plan = registry.read("kitty-specs/001-a", kitty, None)
+    assert [task.files for task in plan.tasks] == [(), claims(["src/w.py"])]
     backlog = {f"tasks/back-{n} - A.md": BACKLOG.replace("back-12", f"back-{n}") for n in (12, 9)}
     assert [task.id for task in registry.read("backlog", backlog, None).tasks] == ["back-9", "back-12"]
 
@@ -343,8 +344,8 @@ def test_words_of_a_source_are_no_proofs_ids_or_tasks_of_the_plan() -> None:
     ]  # fmt: skip
     wrong = []
     for said in every:
-        task = SourceTask("a", said, f"{said}\n\nMore.", criteria=unproven([said, f"**b** {said}"]))
-        plan = SourcePlan("checklist", "TODO.md", said, said, (task, replace(task, id="b", criteria=())))
+        task = SourceTask("a", said, f"{said}\n\nMore.", acceptance=unproven([said, f"**b** {said}"]))
+        plan = SourcePlan("checklist", "TODO.md", said, said, (task, replace(task, id="b", acceptance=())))
         parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
         proofs = (
             [[criterion.proof for criterion in task.acceptance] for task in parsed.plan.tasks] if parsed.plan else []
@@ -370,6 +371,26 @@ def test_commands_of_several_lines_and_what_a_person_checks_are_imported_as_they
     first = parsed.plan.tasks[0]
     assert [command.strip() for command in first.verify] == [script]
     assert [(one.text, one.proof) for one in first.acceptance] == [("It shines", "human"), ("It works", "verify")]
+
+
+def test_what_a_plan_of_gsd_says_of_a_task_is_in_the_imported_plan_too() -> None:
+    options = '<options><option id="a b"><name>Pg</name></option><option id="lite">Small</option></options>'
+    text = GSD.replace('human-action"><action>Log in</action>', f'decision" gate="blocking">{options}')
+    text = text.replace("<files>src/a.py", "<files>src/a.py (delete), b.py")
+    source = registry.read("old/01-01-PLAN.md", {"": text}, None)
+    parsed = plan_parser.parse(written(source).encode(), ".planning/phases/7/01-PLAN.md")
+    assert parsed.plan, parsed.findings
+    first, second = parsed.plan.tasks
+    assert [claim.written for claim in first.files or ()] == ["delete `src/a.py`", "create `b.py`"]
+    assert (second.kind, second.notes) == ("decision", "gate: blocking")
+    assert [(option.id, option.text) for option in second.options] == [("a-b", "Pg"), ("lite", "Small")]
+
+
+def test_a_file_that_no_plan_can_name_is_listed() -> None:
+    rows = '{"tasks": [{"id": 1, "title": "A", "relevantFiles": [{"path": "../x"}, {"path": "src/`y`"}]}]}'
+    plan = registry.read("tasks.json", {"": rows}, None)
+    assert [text for _, _, text in plan.unread] == ["the file ../x of 1, which leads out of the workspace (..)"]
+    assert "`` src/`y` ``" in written(plan)
 
 
 def test_a_tag_of_task_master_is_read_alone() -> None:
@@ -399,7 +420,7 @@ def test_what_tools_write_in_several_ways_is_read() -> None:
     )
     assert registry.read("tasks.md", {"": bold}, None).tasks[1].depends_on == ("WP01",)
     twice = BACKLOG.replace("#1 It", "#1 #1 It")
-    assert registry.read("b.md", {"": twice}, None).tasks[0].criteria[0].text == "It is short"
+    assert registry.read("b.md", {"": twice}, None).tasks[0].acceptance[0].text == "It is short"
     archived = registry.read("openspec/changes/archive/2026-01-02-add-it/tasks.md", {"": OPENSPEC}, None)
     assert archived.title == "add it"
 
@@ -420,7 +441,7 @@ todos:
 
 def test_front_matter_without_quotes_is_read() -> None:
     first, second = registry.read("x.plan.md", {"": CURSOR_BY_HAND}, None).tasks
-    assert (first.id, first.title, first.files) == ("start", "`run.sh` starts: api, web", ("run.sh",))
+    assert (first.id, first.title, first.files) == ("start", "`run.sh` starts: api, web", claims(["run.sh"]))
     assert (second.title, second.done) == ("@scope/pkg upgrade", False)
     assert "cancelled in the source" in second.inferred
 

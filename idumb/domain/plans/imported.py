@@ -10,13 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from idumb.domain import canonical_json, paths, wording
-from idumb.domain.plans.plan import HUMAN, SOURCE_DIGEST, SOURCE_DONE, UNPROVEN, Criterion, Plan, Task
-from idumb.domain.plans.source_tasks import DONE, SOURCE_ID, SourcePlan, SourceTask, unproven
+from idumb.domain.plans.plan import HUMAN, SOURCE_DIGEST, SOURCE_DONE, UNPROVEN, Criterion, FileClaim, Plan, Task
+from idumb.domain.plans.source_tasks import CHANGE, DONE, SOURCE_ID, SourcePlan, SourceTask, unproven
 
 INFERRED = "x-inferred"
 _FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
 _CLOSING = re.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
 _COMMENT = re.compile(r"<!--|-->")
+_NOT_OPTION = re.compile(r"[^\w.-]+")
 _BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
 _NUMBER = re.compile(r"[\[(*_`]*AC[-_ ]?\d|\W*T\d[\w.]*-\d", re.IGNORECASE)  # of a criterion or a task
 _WORDS = r"(?:check|keeps?|verify|human|opinion)\b"
@@ -86,22 +87,31 @@ def task_text(task: SourceTask, placed: Placed) -> str:
     lines = [f"### {placed.ids[task.id]}: {_heading(task.title)}", ""]
     about = wording.fenced(_COMMENT.sub("", task.description), "text example")
     lines += [about, ""] if about else []
-    lines += ["- **Kind:** human-action"] if task.by_person else []
+    lines += [f"- **Kind:** {task.kind}"] if task.is_human else []
     lines.append(f"- **Depends on:** {', '.join(needed) or 'none'}")
-    files = [path for path in task.files if paths.problem(path) is None and "`" not in path]
-    verbs = ["modify" if placed.exists(path) or paths.has_wildcard(path) else "create" for path in files]
-    lines += ["- **Files:**"] if files else []
-    lines += [f"  - {verb} `{path}`" for verb, path in zip(verbs, files, strict=True)]
-    criteria = task.criteria or unproven([task.title])
+    lines += ["- **Files:**"] if task.files else []
+    lines += [f"  - {_claim(claim, placed).written}" for claim in task.files or ()]
+    criteria = task.acceptance or unproven([task.title])
     lines += ["- **Acceptance:**", *(f"  - [ ] {_criterion(each.text)}{_proof(each)}" for each in criteria)]
-    lines += ["- **Verify:**"] if task.checks else []
-    lines += [line for command in task.checks for line in _command(command)]
+    lines += ["- **Verify:**"] if task.verify else []
+    lines += [line for command in task.verify for line in _command(command)]
+    lines += ["- **Options:**"] if task.options else []
+    lines += [f"  - {_NOT_OPTION.sub('-', each.id)}: {_COMMENT.sub('', each.text)}" for each in task.options]
+    lines += [f"- **Estimate:** {task.estimate // 60}m"] if task.estimate is not None else []
     lines += [f"- **Priority:** {task.priority}"] if task.priority != "normal" else []
+    lines += [f"- **Notes:** {wording.one_line(task.notes)}"] if task.notes else []
     lines.append(f"- **{SOURCE_ID}:** {_COMMENT.sub('', wording.one_line(task.id))}")
     lines += [f"- **{SOURCE_DONE}:** {DONE}"] if task.done else []
     lines += [f"- **{INFERRED}:** {'; '.join(task.inferred)}"] if task.inferred else []
     lines.append(f"- **{SOURCE_DIGEST}:** {_recorded(task, needed)}")
     return "\n".join([*lines, ""]).replace("\0", "")
+
+
+def _claim(claim: FileClaim, placed: Placed) -> FileClaim:
+    if claim.verb != CHANGE:
+        return claim
+    exists = placed.exists(claim.path) or paths.has_wildcard(claim.path)
+    return FileClaim("modify" if exists else "create", claim.path)
 
 
 def _recorded(task: SourceTask, needed: Sequence[str]) -> str:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from idumb.domain import canonical_json
-from idumb.domain.plans.plan import UNPROVEN, Criterion
+from idumb.domain import canonical_json, paths
+from idumb.domain.plans.plan import UNPROVEN, Criterion, FileClaim, Task
 
 SOURCE_ID = "x-source-id"
 DONE = "marked as done in the source; idumb did not witness it"
 ORDER = "Depends on: order of the list"
 """What is inferred if a source states no dependencies: each task waits for the one before it."""
+CHANGE = "change"
 RANGE = "\0"
 """Between the two ends of a range of ids."""
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
@@ -32,42 +33,39 @@ class Need(Struct, frozen=True):
     line: int
 
 
-class SourceTask(Struct, frozen=True):
-    """One task of another tool. `inferred` names what idumb guessed, with the reason.
+class SourceTask(Task, frozen=True, kw_only=True):
+    """One task of another tool, with the ids of that tool. `inferred` names what idumb guessed, with the reason.
 
     `needs` are dependencies that the source states, `after` the places of the tasks that its order puts before this
-    one, `parent` the id of the task that it is a part of. `depends_on` are the ids that follow. `checks` are commands
-    that the source marks as such.
+    one, `parent` the id of the task that it is a part of. `depends_on` are the ids that follow.
     """
 
-    id: str
-    title: str
-    description: str = ""
     done: bool = False
     needs: tuple[Need, ...] = ()
     after: tuple[int, ...] = ()
     parent: str = ""
-    files: tuple[str, ...] = ()
-    criteria: tuple[Criterion, ...] = ()
-    checks: tuple[str, ...] = ()
-    priority: str = "normal"
-    by_person: bool = False
     inferred: tuple[str, ...] = ()
     path: str = ""
     line: int = 1
-    depends_on: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """Return a digest of what the import takes from the source, except its mark of progress and its place."""
         about = _MARK.sub(r"\1", self.description)
         stated = [need.text for need in self.needs]
-        content = [self.title, about, stated, list(self.files), [c.text for c in self.criteria], list(self.checks)]
+        files = [claim.path for claim in self.files or ()]
+        said = [*(each.text for each in self.acceptance), *(each.text for each in self.options)]
+        content = [self.title, about, stated, files, said, list(self.verify)]
         return canonical_json.digest({"task": content})[:16]
 
 
 def unproven(texts: Iterable[str]) -> tuple[Criterion, ...]:
     """Return the criteria of a source that says nothing of their proof."""
     return tuple(Criterion("", text, UNPROVEN) for text in texts)
+
+
+def claims(paths: Iterable[str]) -> tuple[FileClaim, ...]:
+    """Return the claims of files of which a source does not say what is done to them."""
+    return tuple(FileClaim(CHANGE, path) for path in paths)
 
 
 class SourcePlan(Struct, frozen=True):
@@ -96,6 +94,7 @@ def resolved(plan: SourcePlan, key: Callable[[str], str]) -> SourcePlan:
     graph = _Graph(tasks, key)
     for task in (task for task in tasks if task.parent and key(task.parent) not in graph.known):
         unread.append((task.path, task.line, f"the parent {task.parent} of {task.id}, no task of this source"))
+    tasks = [_with_files(task, unread) for task in tasks]
     for place, need in ((place, need) for place, task in enumerate(tasks) for need in task.needs):
         found = graph.places(need)
         if found in ([], [place]):
@@ -109,6 +108,13 @@ def resolved(plan: SourcePlan, key: Callable[[str], str]) -> SourcePlan:
     after = [tuple(dict.fromkeys(tasks[other].id for other in row)) for row in graph.rows]
     named = tuple(replace(task, depends_on=ids) for task, ids in zip(tasks, after, strict=True))
     return replace(plan, tasks=named, unread=(*plan.unread, *unread))
+
+
+def _with_files(task: SourceTask, unread: list[Unread]) -> SourceTask:
+    """Return the task with the files that a plan can name; the others are listed."""
+    rows = [(claim, paths.problem(claim.path)) for claim in task.files or ()]
+    unread += [(task.path, task.line, f"the file {c.path} of {task.id}, which {why}") for c, why in rows if why]
+    return replace(task, files=tuple(claim for claim, why in rows if not why))
 
 
 def _distinct(tasks: Sequence[SourceTask], key: Callable[[str], str]) -> tuple[list[SourceTask], list[Unread]]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
+
+from msgspec.structs import asdict
 
 from idumb.app.ports import ParsedPlan
-from idumb.domain.plans.plan import SOURCE_DONE, Plan, Task
-from idumb.domain.plans.source_tasks import ORDER, SOURCE_ID, Need, SourcePlan, SourceTask
+from idumb.domain.plans.plan import SOURCE_DONE, Task
+from idumb.domain.plans.source_tasks import CHANGE, ORDER, SOURCE_ID, Need, SourcePlan, SourceTask, claims
 from idumb.markdown.importers import forms
 from idumb.markdown.importers.source_file import Format, Near, SourceFile, of, text, texts
 from idumb.markdown.plans import plan_parser
@@ -133,8 +136,8 @@ def _cursor(file: SourceFile, _near: Near) -> SourcePlan:
         said = [f"{status} in the source"] if status == "cancelled" else []
         tasks.append(
             SourceTask(
-                text(todo, "id") or str(number), title, "", _STATES.get(status, False), needs,
-                (len(tasks) - 1,) if tasks and not needs else (), files=files,
+                text(todo, "id") or str(number), title, files=claims(files), done=_STATES.get(status, False),
+                needs=needs, after=(len(tasks) - 1,) if tasks and not needs else (),
                 inferred=(*([] if needs else [ORDER]), *forms.guessed(files), *said), path=file.path,
                 line=front.line(todo),
             )
@@ -183,7 +186,8 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
         if values.get(name):  # an imported plan does not say it
             file.use(span.line, *forms.ALL)
             file.note(span.line, f"{name} of the plan")
-    tasks = tuple(_task(plan, task, file, done=done) for task in plan.tasks)
+    ids = {task.id: task.extra.get(SOURCE_ID) or task.id for task in plan.tasks}
+    tasks = tuple(_task(task, file, ids, done=done) for task in plan.tasks)
     return SourcePlan(GSD.kind, file.path, plan.title, plan.goal, tasks, criteria=plan.success_criteria)
 
 
@@ -199,22 +203,17 @@ def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
             file.used[line] -= {forms.MARK, forms.STATUS}.intersection(said)
 
 
-def _task(plan: Plan, task: Task, file: SourceFile, *, done: bool) -> SourceTask:
+def _task(task: Task, file: SourceFile, ids: Mapping[str, str], *, done: bool) -> SourceTask:
     about = "\n\n".join(filter(None, (task.description, task.references)))
-    files = tuple(claim.path for claim in task.files or ())
     line = task.span.line if task.span is not None else 1
+    own = {"id": ids[task.id], "description": about, "depends_on": (),
+           "files": task.files or claims(forms.paths_in(task.title))}  # fmt: skip
+    guessed = any(claim.verb == CHANGE for claim in task.files or ())
     return SourceTask(
-        task.extra.get(SOURCE_ID) or task.id, task.title, about, done or SOURCE_DONE in task.extra,
-        tuple(Need(_own_id(plan, id), file.path, line) for id in task.depends_on),
-        files=files or forms.paths_in(task.title),
-        criteria=task.acceptance, checks=task.verify,
-        priority=task.priority, by_person=task.is_human,
-        inferred=("Files: create or modify, by what is there",) if files else (), path=file.path, line=line,
+        **{**asdict(task), **own}, done=done or SOURCE_DONE in task.extra,
+        needs=tuple(Need(ids.get(id, id), file.path, line) for id in task.depends_on),
+        inferred=("Files: create or modify, by what is there",) if guessed else (), path=file.path, line=line,
     )  # fmt: skip
-
-
-def _own_id(plan: Plan, id: str) -> str:
-    return next((task.extra.get(SOURCE_ID) or id for task in plan.tasks if task.id == id), id)
 
 
 GSD = Format("gsd", str.casefold, _is_gsd, _gsd)

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-from idumb.domain import wording
+from idumb.domain import paths, wording
 from idumb.domain.plans.source_tasks import RANGE
 from idumb.markdown.syntax import inline
 
@@ -167,12 +167,14 @@ def paths_in(text: str) -> tuple[str, ...]:
     if "`" not in text and "/" not in text:
         return ()
     words = (word for word in text.split() if "/" in word or "`" in word)
-    found = ((match[1] or match[2]).rstrip(".,;:)") for word in words for match in _PATH.finditer(word))
-    return tuple(dict.fromkeys(path.removeprefix("./") for path in found if _is_file(path)))
+    found = (
+        (match[1] or match[2]).rstrip(".,;:)").removeprefix("./") for word in words for match in _PATH.finditer(word)
+    )
+    return tuple(dict.fromkeys(filter(_is_file, found)))
 
 
 def _is_file(path: str) -> bool:
-    if path.startswith(("http", "/", "-", "@", "~")) or "://" in path or re.search(r"[(){}<>$=*|\\,]", path):
+    if paths.problem(path) or path.startswith(("http", "-", "@", "~")) or re.search(r"[(){}<>$=*|\\,]", path):
         return False
     return "/" in path.strip("/") or _USUAL.search(path[-12:]) is not None
 

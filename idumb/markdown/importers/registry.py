@@ -72,7 +72,7 @@ def _finished(source: Sources, plan: SourcePlan, found: Format) -> SourcePlan:
     """
     try:
         texts = [text for task in plan.tasks for text in (task.id, task.title, task.description)]
-        texts += [criterion.text for task in plan.tasks for criterion in task.criteria]
+        texts += [criterion.text for task in plan.tasks for criterion in task.acceptance]
         "".join([plan.title, *texts]).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
         raise _damaged(plan.path, "a text has half of a surrogate pair") from problem

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, Unread
+from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, Unread, claims
 from idumb.markdown.importers import forms
 from idumb.markdown.importers.forms import References
 from idumb.markdown.syntax import outline, tree
@@ -105,8 +105,9 @@ class SourceFile:
         files = forms.paths_in(title)
         below = self.outline.text(item.line + 1, item.end, item.column, others)
         return SourceTask(
-            id, title or id, "\n\n".join(filter(None, (about, below))), item.done, needs, after, files=files,
-            inferred=(*([order] if after else []), *forms.guessed(files)), path=self.path, line=item.line,
+            id, title or id, "\n\n".join(filter(None, (about, below))), files=claims(files), done=item.done,
+            needs=needs, after=after, inferred=(*([order] if after else []), *forms.guessed(files)), path=self.path,
+            line=item.line,
         )  # fmt: skip
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from idumb.domain import canonical_json
-from idumb.domain.plans.source_tasks import ORDER, Need, SourcePlan, SourceTask
+from idumb.domain.plans.source_tasks import ORDER, Need, SourcePlan, SourceTask, claims
 from idumb.markdown.importers import forms
 from idumb.markdown.importers.forms import References, bare_id
 from idumb.markdown.importers.source_file import Format, Near, SourceFile
@@ -169,12 +169,13 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
             file.use(n, forms.MENTION)
     boxes = [item for item in file.outline.items if heading.line < item.line < heading.end and item.mark is not None]
     about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading, id)
-    files = own.files if own is not None else forms.paths_in(about)
+    found = forms.paths_in(about)
+    files = own.files if own is not None else claims(found)
     done = lane in _DONE if lane or own is not None else bool(boxes) and all(box.done for box in boxes)
-    task = SourceTask(id, title, about, done, needs, files=files, path=file.path, line=heading.line)
+    task = SourceTask(id, title, about, files=files, done=done, needs=needs, path=file.path, line=heading.line)
     if own is None:
         guessed = ("Depends on: what the text names as dependencies",) if needs else ()
-        return replace(task, inferred=(*guessed, *forms.guessed(files)))
+        return replace(task, inferred=(*guessed, *forms.guessed(found)))
     return replace(task, description=f"{about}\n\n{own.description}".strip(), needs=(*own.needs, *needs))
 
 
@@ -218,9 +219,9 @@ def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, st
         file.outline.text(front.last + 1, len(file.outline.lines) + 1),
         front.line(front.value("work_package_id")),
     )
-    files = front.texts("owned_files")
+    files = claims(front.texts("owned_files"))
     title, done = front.text("title") or id, lane in _DONE
-    return SourceTask(id, title, about, done, tuple(needs), files=files, path=file.path, line=at), lane
+    return SourceTask(id, title, about, files=files, done=done, needs=tuple(needs), path=file.path, line=at), lane
 
 
 def _lanes(files: list[SourceFile]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from idumb.domain.errors import InputError
-from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, unproven
+from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, claims, unproven
 from idumb.markdown import phases
 from idumb.markdown.importers import forms, source_file
 from idumb.markdown.importers.forms import References
@@ -90,8 +90,8 @@ def _of_file(file: SourceFile, last: str) -> SourceTask:
     priority = front.text("priority").lower()
     parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")
     return SourceTask(
-        id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done, (*stated, *told), parent=full(parent),
-        files=named or forms.paths_in(about), criteria=unproven(criteria),
+        id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done=done, needs=(*stated, *told),
+        parent=full(parent), files=claims(named or forms.paths_in(about)), acceptance=unproven(criteria),
         priority=priority if priority in ("high", "low", "critical") else "normal",
         inferred=() if named else forms.guessed(forms.paths_in(about)), path=file.path,
         line=front.line(front.value("id")),
@@ -187,9 +187,10 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
             file.note(file.line_at(key.start), f"{key.value} of {id}: {said}")
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
     return SourceTask(
-        id, text(row, "title") or id, details, status in _DONE,
-        tuple(Need(each, file.path, line) for each in whole), parent=parent, files=paths or forms.paths_in(details),
-        criteria=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
+        id, text(row, "title") or id, details, done=status in _DONE,
+        needs=tuple(Need(each, file.path, line) for each in whole), parent=parent,
+        files=claims(paths or forms.paths_in(details)),
+        acceptance=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
         inferred=(*(() if paths else forms.guessed(forms.paths_in(details))), *skipped), path=file.path, line=line,
     )  # fmt: skip

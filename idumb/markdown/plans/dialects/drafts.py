@@ -18,14 +18,13 @@ from idumb.domain import paths
 from idumb.domain.plans import commands as shell
 from idumb.domain.plans import plan as plans
 from idumb.domain.plans.plan import SOURCE_DONE, Criterion, FileClaim, Option, Task
-from idumb.domain.plans.source_tasks import DONE, SOURCE_ID
+from idumb.domain.plans.source_tasks import CHANGE, DONE, SOURCE_ID
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.source import Source
 
 Part = tuple[str, int]
 """A text and its offset."""
 
-CHANGE = "change"
 _MAY_CHANGE = frozenset({"", "new", "create", "created", "edit", "edits", "modify", "modified", "update", "updated"})
 _NOTHING = re.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
