@@ -12,7 +12,7 @@ from idumb.app.ports import ParsedPlan
 from idumb.domain.plans.plan import SOURCE_DONE, Task
 from idumb.domain.plans.source_tasks import CHANGE, ORDER, SOURCE_ID, Need, SourcePlan, SourceTask, claims
 from idumb.markdown.importers import forms
-from idumb.markdown.importers.source_file import Format, Near, SourceFile, of, text, texts
+from idumb.markdown.importers.source_file import Format, Near, SourceFile, ids, of, text
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax.outline import Entry
 from idumb.markdown.syntax.tree import Node, is_list
@@ -131,7 +131,7 @@ def _cursor(file: SourceFile, _near: Near) -> SourcePlan:
             file.use_value(value)
         if status not in _STATES:
             file.note(front.line(of(todo, "status")), f"the status {status} of todo {number}: {title}")
-        needs = tuple(Need(each, file.path, front.line(needed)) for each in texts(needed))
+        needs = tuple(Need(each, file.path, front.line(needed)) for each in ids(needed))
         files = forms.paths_in(title)
         said = [f"{status} in the source"] if status == "cancelled" else []
         tasks.append(

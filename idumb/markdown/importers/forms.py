@@ -51,8 +51,9 @@ _NOTHING = re.compile(
 )
 _NUMBERED = re.compile(r"[ \t]*#{1,6}[ \t]+[*_]{0,3}(?:(?:step|task|phase)[ \t]+)?\d+(?:\.\d+)*[.:)—–]", re.IGNORECASE)
 _KEY = re.compile(
-    r"[ \t]*(?:-[ \t]+)?[\"']?(?:status|state|lane|done|completed|depend(?:s_?on|encies|ency|s)|blocked_?by|blocks"
-    r"|parent\w*|subtasks?)[\"']?[ \t]*:[ \t]*+(?!(?:\[[ \t]*\]|null|~|none|''|\"\")?[ \t]*(?:#|$))",
+    r"[ \t]*(?:-[ \t]+)?[\"']?(?:status|state|lane|done|completed|depend(?:s_?on|encies|ency|s)|block(?:ed(?:_?by)?|s)"
+    r"|requires|prerequisites?|parent\w*|subtasks?(?:_?ids)?)[\"']?[ \t]*:[ \t]*+"
+    r"(?!(?:\[[ \t]*\]|null|~|none|''|\"\")?[ \t]*(?:#|$))",
     re.IGNORECASE,
 )
 

@@ -19,7 +19,7 @@ from idumb.markdown.syntax import outline, tree
 from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.record import NULLS
 from idumb.markdown.syntax.source import Source
-from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
+from idumb.markdown.syntax.tree import Node, is_list, is_map
 
 
 class SourceFile:
@@ -224,18 +224,26 @@ def of(node: Node | None, name: str) -> Node | None:
 
 
 def text(node: Node | None, name: str) -> str:
-    """Return a value that is one text; "" for another one."""
-    value = of(node, name)
-    return _said(value) if is_text(value) else ""
+    """Return a value as one text, so that nothing in it is lost; "" without one."""
+    return _said(of(node, name))
 
 
 def texts(node: Node | None) -> tuple[str, ...]:
-    rows = node.items if is_list(node) else [node] if is_text(node) else []
-    return tuple(filter(None, (_said(row) for row in rows if is_text(row))))
+    return tuple(filter(None, map(_said, node.items if is_list(node) else [node])))
 
 
-def _said(node: Node) -> str:
-    return "" if node.plain and node.value in NULLS else node.value.strip()
+def ids(node: Node | None) -> Iterator[str]:
+    """Yield the ids of a list; people also write them with commas between them."""
+    return (id for each in texts(node) for id in map(str.strip, each.split(",")) if id)
+
+
+def _said(node: Node | None) -> str:
+    """Return a value as a text. A mapping without an id is what YAML makes of an unquoted text with a colon."""
+    if is_map(node):
+        return text(node, "id") or "; ".join(f"{key.value}: {_said(value)}" for key, value in node.pairs)
+    if is_list(node):
+        return ", ".join(texts(node))
+    return "" if node is None or (node.plain and node.value in NULLS) else node.value.strip()
 
 
 def front_matter(text: str) -> Front:

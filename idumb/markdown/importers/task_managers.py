@@ -12,7 +12,7 @@ from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, claims
 from idumb.markdown import phases
 from idumb.markdown.importers import forms, source_file
 from idumb.markdown.importers.forms import References
-from idumb.markdown.importers.source_file import Format, Near, SourceFile, Sources, of, text, texts
+from idumb.markdown.importers.source_file import Format, Near, SourceFile, Sources, ids, of, text, texts
 from idumb.markdown.syntax import outline, tree
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
@@ -25,6 +25,8 @@ _NUMBER = re.compile(r"(?:#\d+[ \t]+)+")
 _PREFIX = re.compile(r"([a-z_]+)-(?=\d)", re.IGNORECASE)
 _MOST_FILES = 10_000
 _SHELVES = ("archive", "drafts")  # where Backlog.md keeps what nobody is to do
+_DOCUMENTS = re.compile(r"(?:^|/)(?:docs|decisions|milestones)/")
+_USUAL = ("to do", "in progress", "done")
 
 
 def _is_backlog(file: SourceFile) -> bool:
@@ -33,17 +35,18 @@ def _is_backlog(file: SourceFile) -> bool:
 
 
 def _backlog(file: SourceFile, near: Near) -> SourcePlan:
-    task = _of_file(file, _last_state(near("../config.y*ml")))
+    task = _of_file(file, _states(near("../config.y*ml")))
     return SourcePlan(BACKLOG.kind, file.path, task.title, task.title, (task,))
 
 
 def backlog_folder(source: Sources) -> SourcePlan | None:
     """Return the tasks of a folder with one in each file; None if it has none."""
     names = [name for name in source.files if name.endswith(".md") and not name.startswith("../")]
+    names = [name for name in names if not _DOCUMENTS.search(name)]
     if len(names) > _MOST_FILES:
         message = f"{source.path} has {len(names)} Markdown files; a phase can have {_MOST_FILES} tasks."
         raise InputError("import.unreadable", message, hint="Import a file, or a folder of fewer files")
-    last = _last_state(source.near("")("config.y*ml") or source.near("../")("config.y*ml"))
+    states = _states(source.near("")("config.y*ml") or source.near("../")("config.y*ml"))
     tasks: list[SourceTask] = []
     for name in names:
         file = source.open(name)
@@ -51,21 +54,21 @@ def backlog_folder(source: Sources) -> SourcePlan | None:
         if file.front.last and file.front.node is None:
             file.note(1, "its front matter cannot be read")
         elif file.front.has("id", "title") and shelf is None:
-            tasks.append(_of_file(file, last))
-        elif file.front.any("id", "status"):
+            tasks.append(_of_file(file, states))
+        elif file.front.any("id", "status") or "tasks" in file.path.split("/"):
             file.note(1, f"a task in {shelf}" if shelf else "no task: it has no id or no title")
     title = f"Tasks of {source.path}"
     ordered = tuple(sorted(tasks, key=lambda task: phases.natural(task.id)))
     return SourcePlan(BACKLOG.kind, source.path, title, title, ordered) if tasks else None
 
 
-def _last_state(files: list[SourceFile]) -> str:
-    """Return the last status of the board, which means that a task is done."""
+def _states(files: list[SourceFile]) -> tuple[str, ...]:
+    """Return the statuses of the board; the last one means that a task is done."""
     boards = (source_file.front_matter(f"---\n{file.text.strip()}\n---\n").texts("statuses") for file in files)
-    return next((states[-1].casefold() for states in boards if states), "")
+    return next((tuple(map(str.casefold, states)) for states in boards if states), _USUAL)
 
 
-def _of_file(file: SourceFile, last: str) -> SourceTask:
+def _of_file(file: SourceFile, states: tuple[str, ...]) -> SourceTask:
     """Return the task of one file. Its sections are text, except those of criteria."""
     front, file.is_swept = file.front, True
     id, status = front.text("id"), front.text("status")
@@ -75,7 +78,9 @@ def _of_file(file: SourceFile, last: str) -> SourceTask:
         return f"{prefix[0]}{text}" if prefix is not None and text[:1].isdigit() else text
 
     file.references = References(rf"{re.escape(prefix[1])}-\d+(?:\.\d+)*" if prefix else r"\b(?!\d)\w+-\d+(?:\.\d+)*")
-    done = bool(status) and (status.casefold() == last or _FINISHED.fullmatch(status) is not None)
+    done = status.casefold() == states[-1] or _FINISHED.fullmatch(status) is not None
+    if status and not done and status.casefold() not in states:
+        file.note(front.line(front.value("status")), f"the status {status} of {id}")
     done = done or posixpath.basename(posixpath.dirname(file.path)) == "completed"
     criteria, without = _criteria(file, done=done)
     lines = {*range(front.last + 1, len(file.outline.lines) + 1)} - without
@@ -84,7 +89,7 @@ def _of_file(file: SourceFile, last: str) -> SourceTask:
     for name in ("status", "dependencies", "parent_task_id", "parent", "subtasks"):
         file.use_value(front.value(name))
     line = front.line(front.value("dependencies"))
-    stated = tuple(Need(full(each), file.path, line) for each in front.texts("dependencies"))
+    stated = tuple(Need(full(each), file.path, line) for each in ids(front.value("dependencies")))
     told = tuple(need for need in file.needs(lines, id, 0) if BACKLOG.key(need.text) != BACKLOG.key(id))
     named = front.texts("modified_files")
     priority = front.text("priority").lower()
@@ -124,7 +129,7 @@ BACKLOG = Format("backlog", forms.bare_id, _is_backlog, _backlog)
 _DONE = frozenset({"done", "completed"})
 _LEFT_OUT = frozenset({"cancelled", "deferred"})
 _STATES = _DONE | _LEFT_OUT | {"pending", "in-progress", "blocked", "review"}
-_READ = ("status", "dependencies", "subtasks")
+_READ = ("status", "dependencies")
 _PRIORITIES = {"critical": "critical", "high": "high", "low": "low"}
 
 
@@ -149,8 +154,10 @@ def task_master(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
         if name != tag:
             why = f"the tasks of the tag {name}; read them with --tag {shlex.quote(name)}"
             file.note(file.line_at(tasks.start), why)
-    if tag and is_list(beside := of(root, "tasks")):
-        file.note(file.line_at(beside.start), "the list `tasks` beside the tags")
+    for holder in filter(is_map, (root, of(root, tag))):
+        for key, value in holder.pairs:
+            if value is not rows and is_list(value) and any(map(is_map, value.items)):
+                file.note(file.line_at(value.start), f"the list `{key.value}`")
     title = f"Tasks of task-master ({tag})" if tag else "Tasks of task-master"
     return SourcePlan(TASK_MASTER.kind, file.path, title, title, tuple(_tasks(file, rows, "")), (), tag)
 
@@ -171,10 +178,8 @@ def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
 def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str]) -> SourceTask:
     """Return a task or, with `parent`, a subtask, whose dependencies may be numbers of its siblings."""
     line = file.line_at(row.start)
-    needed = of(row, "dependencies")
-    named = [text(each, "id") for each in needed.items if is_map(each)] if is_list(needed) else []
-    named += texts(needed) if is_list(needed) else text(row, "dependencies").split(",")  # as people write it by hand
-    whole = (f"{parent}.{each}" if each in siblings else each for each in map(str.strip, named) if each)
+    needed = ids(of(row, "dependencies"))
+    whole = (f"{parent}.{each}" if each in siblings else each for each in needed)
     files = of(row, "relevantFiles")
     paths = tuple(filter(None, (text(each, "path") for each in files.items))) if is_list(files) else ()
     details = "\n\n".join(filter(None, (text(row, name) for name in ("description", "details", "testStrategy"))))
@@ -183,7 +188,8 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
         file.note(line, f"the status {text(row, 'status')} of {id}")
     for key, value in row.pairs:
         said = ", ".join(texts(value))
-        if key.value not in _READ and any(forms.in_front_matter(f"{key.value}: {said}")) and said != parent:
+        is_read = key.value in _READ or (key.value == "subtasks" and is_list(value))
+        if not is_read and any(forms.in_front_matter(f"{key.value}: {said}")) and said != parent:
             file.note(file.line_at(key.start), f"{key.value} of {id}: {said}")
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
     return SourceTask(
