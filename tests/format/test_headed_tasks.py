@@ -142,6 +142,13 @@ def test_labels_end_the_value_of_the_label_before_them() -> None:
     assert "**Note:** see c.py" in task.description
 
 
+def test_a_list_of_boxes_below_a_dependency_is_other_text() -> None:
+    first = "### Task 1: A\n\n### Task 2: B\n\n"
+    for stated, needed in (("none", ()), ("\n- Task 1", ("T1-0101",))):
+        plan, findings, _ = read(f"{first}**Depends on:** {stated}\n- [ ] do it\n")
+        assert (plan.tasks[1].depends_on, findings) == (needed, [])
+
+
 def test_a_task_tag_around_markdown_is_read_with_its_labels() -> None:
     plan, findings, dialect = read(
         '# Plan 01-02\n\n**Phase:** 1\n\n<task id="A2-T1" priority="P1">\n\n### A2-T1: Fix it\n\n'

@@ -251,6 +251,53 @@ def test_a_key_of_a_json_task_that_states_what_the_tool_does_not_know_is_listed(
     assert [why for _, _, why in plan.unread] == ["blockedBy of 7: 1", "completed of 7: true"]
 
 
+def test_a_value_of_another_form_is_read_or_listed() -> None:
+    rows = (
+        {"id": 1, "title": "A", "status": ["done"], "dependencies": {"why": 2}, "subtasks": {"id": 9}},
+        {"id": 2, "title": "B", "status": {"is": "done"}, "requires": [1], "dependencies": [{"id": 1}]},
+    )
+    plan = read("tasks.json", json.dumps({"tasks": rows, "archived": [{"id": 3, "title": "C"}]}))
+    assert (done(plan), waits(plan)) == (["1"], {"1": (), "2": ("1",)})
+    assert sorted(text for _, _, text in plan.unread) == [
+        "requires of 2: 1",
+        "subtasks of 1: 9",
+        "the dependency of 1 on why: 2, no task of this source",
+        "the list `archived`",
+        "the status is: done of 2",
+    ]
+    todos = "- {id: a, content: A, status: [done]}\n- {id: b, content: B, dependencies: [{id: a}, {a: why}]}\n"
+    plan = read("x.plan.md", f"---\ntodos:\n{todos}---\n")
+    assert (done(plan), waits(plan), listed(plan)) == (["a"], {"a": (), "b": ("a",)}, [4])
+    kitty = {
+        "tasks.md": "## WP01: A\n\n## WP02: B\n",
+        "tasks/WP02.md": prompt("WP02", "[WP01: first]", "lane: [done]\n"),
+    }
+    plan = registry.read("kitty-specs/001-a", kitty, None)
+    assert (done(plan), waits(plan)["WP02"]) == (["WP02"], ("WP01",))
+
+
+def test_documents_of_backlog_are_no_tasks_and_what_is_in_its_folder_of_tasks_is_read_or_listed() -> None:
+    files = {
+        "tasks/1.md": task("A-1", "Won't do", needs="{A-9: why}"),
+        "tasks/2.md": "# A-2\n",
+        "docs/3.md": task("doc-1"),
+        "decisions/4.md": task("decision-1"),
+        "README.md": "# Tasks\n",
+    }
+    plan = registry.read("backlog", files, None)
+    assert list(waits(plan)) == ["A-1"]
+    assert [(row[0][-4:], row[1], row[2].partition(":")[0]) for row in plan.unread] == [
+        ("1.md", 4, "the status Won't do of A-1"),
+        ("1.md", 6, "the dependency of A-1 on A-9"),
+        ("2.md", 1, "no task"),
+    ]
+
+
+def test_a_status_of_an_open_task_of_gsd_and_a_heading_beside_its_tasks_are_listed() -> None:
+    text = "# P\n\n### Task 1: A\n\n**status:** DONE\n**Done:** It works\n\n## Phase 2: B\n\ntext\n"
+    assert listed(read("docs/p.md", text)) == [5, 8]
+
+
 def test_packages_wait_for_what_their_sections_name_and_for_nothing_else() -> None:
     text = (
         "# W\n\n## Work Package WP01: A\n\n- [x] T001 a\n\n### Dependencies\n\n- None (WP02 builds on this).\n\n"

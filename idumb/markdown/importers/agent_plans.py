@@ -182,6 +182,7 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
         file.use(criterion.span.line if criterion.span is not None else 1, *forms.ALL)
     values = {"depends_on": plan.depends_on, "wave": (plan.wave or 0) > 1, "requirements": plan.requirements,
               "user_setup": plan.setup}  # fmt: skip
+    file.headings = True
     for name, span in plan.spans.items():
         if values.get(name):  # an imported plan does not say it
             file.use(span.line, *forms.ALL)
@@ -192,15 +193,19 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
 
 
 def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
-    """Note that the lines of a task are its text, but not that its title says more, or that a criterion is ticked."""
+    """Note that the lines of a task are its text; of an open one, marks and statuses beside its fields are not read."""
     begin, end = (task.span.start, task.span.end) if task.span is not None else (0, 0)
     first = file.line_at(begin)
+    spans = task.spans.values()
+    read = {line for each in spans for line in range(file.line_at(each.start), file.line_at(each.end) + 1)}
     for line in range(first, first + file.text.count("\n", begin, end) + 1):
         file.use(line, *forms.ALL)
         text = file.outline.lines[line - 1]
         if is_open and (line == first or (task.notation == "tag" and _TICKED.match(text))):
             said = forms.found(_OPEN.sub("", text), None, headings=False)
             file.used[line] -= {forms.MARK, forms.STATUS}.intersection(said)
+        elif is_open and line not in read:
+            file.used[line].discard(forms.STATUS)
 
 
 def _task(task: Task, file: SourceFile, ids: Mapping[str, str], *, done: bool) -> SourceTask:

@@ -149,7 +149,7 @@ def read_labels(draft: TaskDraft, rows: list[Line], source: Source) -> set[int]:
     """
     criteria: set[int] = set()
     for name, at, part in _labelled(rows):
-        read_field(draft, name, _first_list(part) if name == "files" else part, source, at)
+        read_field(draft, name, _first_list(part) if name in ("files", "depends_on") else part, source, at)
         if name == "acceptance":
             criteria.update(row.at for row in rows if part[1] <= row.at < part[1] + len(part[0]))
     return criteria
