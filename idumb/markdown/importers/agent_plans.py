@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import asdict
 
@@ -65,23 +65,25 @@ def _ids(top: list[Entry]) -> list[str]:
     """
     names = [forms.id_of_words(item.text) for item in top]
     repeated = Counter(names)
-    ids: list[str] = []
-    counts: Counter[str] = Counter()
-    for name, item in zip(names, top, strict=True):
-        id = f"{forms.id_of_words(item.path[-1].text)}-{name}" if repeated[name] > 1 and item.path else name
-        counts[id] += 1
-        ids.append(id if counts[id] == 1 else f"{id}-{counts[id]}")
-    return ids
+    ids = (
+        f"{forms.id_of_words(item.path[-1].text)}-{name}" if repeated[name] > 1 and item.path else name
+        for name, item in zip(names, top, strict=True)
+    )
+    return list(_told_apart(ids))
 
 
 def _numbered(steps: list[tuple[str, str, Entry]]) -> list[tuple[str, str, Entry]]:
-    """Return (id, title, entry) of the steps; of equal numbers, the later ones get their place too."""
+    """Return (id, title, entry) of the steps."""
+    ids = _told_apart(id for id, _, _ in steps)
+    return [(id, title.replace("**", "").strip("* "), entry) for id, (_, title, entry) in zip(ids, steps, strict=True)]
+
+
+def _told_apart(ids: Iterable[str]) -> Iterator[str]:
+    """Yield each id; of equal ones, the later ones get a number."""
     counts: Counter[str] = Counter()
-    rows = []
-    for number, (id, title, entry) in enumerate(steps, 1):
+    for id in ids:
         counts[id] += 1
-        rows.append((id if counts[id] == 1 else f"{id}-{number}", title.replace("**", "").strip("* "), entry))
-    return rows
+        yield id if counts[id] == 1 else f"{id}-{counts[id]}"
 
 
 def _steps(file: SourceFile) -> list[tuple[str, str, Entry]]:

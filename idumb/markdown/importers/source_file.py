@@ -110,10 +110,6 @@ class SourceFile:
             line=item.line,
         )  # fmt: skip
 
-    @property
-    def _skipped(self) -> set[int]:
-        return self.outline.hidden if self.sees_fences else self.outline.hidden | self.outline.fenced
-
     def unread(self) -> list[Unread]:
         """Return what no reader used, in order."""
         if not self.is_swept:
@@ -130,7 +126,7 @@ class SourceFile:
 
     def matched(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each line that has forms of the table, with these."""
-        skipped, ids = self._skipped, self.references
+        skipped = self.outline.hidden if self.sees_fences else self.outline.hidden | self.outline.fenced
         tasks = self.candidates | {item.line for item in self.outline.items if item.is_boxless}
         for number, line in enumerate(self.outline.lines, 1):
             if number <= self.front.last:
@@ -138,7 +134,7 @@ class SourceFile:
             elif number in skipped:
                 continue
             else:
-                found = list(forms.found(line, ids, headings=self.headings))
+                found = list(forms.found(line, self.references, headings=self.headings))
                 found += [forms.TASK] if number in tasks and forms.TASK not in found else []
             if found:
                 yield number, found

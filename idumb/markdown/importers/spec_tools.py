@@ -215,11 +215,8 @@ def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, st
     file.carry(range(front.last + 1, len(file.outline.lines) + 1))
     for item in file.outline.items:
         file.use(item.line, forms.TASK, forms.MENTION)
-    about, at = (
-        file.outline.text(front.last + 1, len(file.outline.lines) + 1),
-        front.line(front.value("work_package_id")),
-    )
-    files = claims(front.texts("owned_files"))
+    about = file.outline.text(front.last + 1, len(file.outline.lines) + 1)
+    files, at = claims(front.texts("owned_files")), front.line(front.value("work_package_id"))
     title, done = front.text("title") or id, lane in _DONE
     return SourceTask(id, title, about, files=files, done=done, needs=tuple(needs), path=file.path, line=at), lane
 

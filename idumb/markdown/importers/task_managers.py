@@ -26,6 +26,7 @@ _PREFIX = re.compile(r"([a-z_]+)-(?=\d)", re.IGNORECASE)
 _MOST_FILES = 10_000
 _SHELVES = ("archive", "drafts")  # where Backlog.md keeps what nobody is to do
 _DOCUMENTS = re.compile(r"(?:^|/)(?:docs|decisions|milestones)/")
+_PRIORITIES = {"critical": "critical", "high": "high", "low": "low"}
 _USUAL = ("to do", "in progress", "done")
 
 
@@ -92,12 +93,11 @@ def _of_file(file: SourceFile, states: tuple[str, ...]) -> SourceTask:
     stated = tuple(Need(full(each), file.path, line) for each in ids(front.value("dependencies")))
     told = tuple(need for need in file.needs(lines, id, 0) if BACKLOG.key(need.text) != BACKLOG.key(id))
     named = front.texts("modified_files")
-    priority = front.text("priority").lower()
     parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")
     return SourceTask(
         id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done=done, needs=(*stated, *told),
         parent=full(parent), files=claims(named or forms.paths_in(about)), acceptance=unproven(criteria),
-        priority=priority if priority in ("high", "low", "critical") else "normal",
+        priority=_PRIORITIES.get(front.text("priority").lower(), "normal"),
         inferred=() if named else forms.guessed(forms.paths_in(about)), path=file.path,
         line=front.line(front.value("id")),
     )  # fmt: skip
@@ -130,7 +130,6 @@ _DONE = frozenset({"done", "completed"})
 _LEFT_OUT = frozenset({"cancelled", "deferred"})
 _STATES = _DONE | _LEFT_OUT | {"pending", "in-progress", "blocked", "review"}
 _READ = ("status", "dependencies")
-_PRIORITIES = {"critical": "critical", "high": "high", "low": "low"}
 
 
 def _is_task_master(file: SourceFile) -> bool:

@@ -234,13 +234,8 @@ _OPTION_ID = re.compile(r"\bid\s*=\s*[\"']([^\"']*)")
 _OPENING, _CLOSING = re.compile(r"<([\w-]+)>\s*"), re.compile(r"\s*</[\w-]+>\s*")
 _AN_ID = re.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
 _ESTIMATE = re.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
-_PRIORITIES = {
-    word: name
-    for name, words in {
-        "critical": "critical p0", "high": "high p1", "normal": "normal medium p2", "low": "low p3"
-    }.items()
-    for word in words.split()
-}  # fmt: skip
+_PRIORITIES = {"critical": "critical", "p0": "critical", "high": "high", "p1": "high", "normal": "normal",
+               "medium": "normal", "p2": "normal", "low": "low", "p3": "low"}  # fmt: skip
 
 
 def read_field(draft: TaskDraft, name: str, part: Part, source: Source, at: int) -> None:

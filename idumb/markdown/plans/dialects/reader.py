@@ -232,24 +232,20 @@ def _wave(head: _Head, node: Node, source: Source) -> None:
 
 
 def _must_haves(head: _Head, node: Node, source: Source) -> None:
-    for part, values in node.pairs if is_map(node) else ():
-        _must_have(head, part, values, source)
-
-
-def _must_have(head: _Head, key: Node, node: Node, source: Source) -> None:
-    name = key.value.replace("-", "_")
-    if name not in _TRUTHS | {"artifacts", "key_links"}:
-        source.report("dialect.unknown-key", key.start, key.value, field=key.value)
-        return
-    for each in _each(node):
-        text, command = _artifact(each) if name == "artifacts" else (_text(each), None)
-        if name == "key_links" and is_map(each):
-            fields = {name: _text(value) for name, value in _map(each).items()}
-            via = f" via {fields['via']}" if fields.get("via") else ""
-            text = f"{fields.get('from', '?')} is connected to {fields.get('to', '?')}{via}"
-        if text:
-            id, proof = f"AC-{len(head.criteria) + 1}", CHECK if command else HUMAN
-            head.criteria.append(Criterion(id, text, proof, command, span=source.span(each.start, each.end)))
+    for key, values in node.pairs if is_map(node) else ():
+        name = key.value.replace("-", "_")
+        if name not in _TRUTHS | {"artifacts", "key_links"}:
+            source.report("dialect.unknown-key", key.start, key.value, field=key.value)
+            continue
+        for each in _each(values):
+            text, command = _artifact(each) if name == "artifacts" else (_text(each), None)
+            if name == "key_links" and is_map(each):
+                fields = {name: _text(value) for name, value in _map(each).items()}
+                via = f" via {fields['via']}" if fields.get("via") else ""
+                text = f"{fields.get('from', '?')} is connected to {fields.get('to', '?')}{via}"
+            if text:
+                id, proof = f"AC-{len(head.criteria) + 1}", CHECK if command else HUMAN
+                head.criteria.append(Criterion(id, text, proof, command, span=source.span(each.start, each.end)))
 
 
 def _artifact(node: Node) -> tuple[str, str | None]:

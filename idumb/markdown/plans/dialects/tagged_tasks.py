@@ -151,12 +151,9 @@ def _fenced(line: str, fence: str) -> tuple[str, bool]:
     return (mark[1], True) if mark else ("", False)
 
 
-def _attributes(text: str) -> dict[str, str]:
-    return {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(text)}
-
-
 def _task(tags: Tags, tag: _Tag, number: int) -> TaskDraft:
-    attributes, source = _attributes(tag.attributes), tags.source
+    source = tags.source
+    attributes = {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(tag.attributes)}
     draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
     for name in attributes.keys() & {"type", "priority"}:
         headed_tasks.read_field(draft, name, (attributes[name], tag.start), source, tag.start)
