@@ -294,8 +294,8 @@ def test_documents_of_backlog_are_no_tasks_and_what_is_in_its_folder_of_tasks_is
 
 
 def test_a_status_of_an_open_task_of_gsd_and_a_heading_beside_its_tasks_are_listed() -> None:
-    text = "# P\n\n### Task 1: A\n\n**status:** DONE\n**Done:** It works\n\n## Phase 2: B\n\ntext\n"
-    assert listed(read("docs/p.md", text)) == [5, 8]
+    text = "# P\n\n## Phase 1: A\n\n### Task 1: A\n\n**status:** DONE\n**Done:** It works\n\n## Phase 2: B\n\ntext\n"
+    assert listed(read("docs/p.md", text)) == [7, 10]
 
 
 def test_packages_wait_for_what_their_sections_name_and_for_nothing_else() -> None:

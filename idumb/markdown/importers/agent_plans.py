@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -185,6 +186,10 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
     values = {"depends_on": plan.depends_on, "wave": (plan.wave or 0) > 1, "requirements": plan.requirements,
               "user_setup": plan.setup}  # fmt: skip
     file.headings = True
+    starts = [file.line_at(task.span.start) for task in plan.tasks if task.span is not None]
+    for heading in file.outline.headings:
+        if bisect_right(starts, heading.line) < bisect_left(starts, heading.end):
+            file.use(heading.line, forms.TASK)  # the tasks in it are read
     for name, span in plan.spans.items():
         if values.get(name):  # an imported plan does not say it
             file.use(span.line, *forms.ALL)
