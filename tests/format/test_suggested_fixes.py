@@ -141,6 +141,7 @@ OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Accep
         ("phase: 2\nphase_name: A\nmode: strct", ""),
         (" type: plan\n phase: 2\n plan: 1\n title: T", ""),
         ("phase: 2\nplan: 1", "- Rollback: reversible\n"),
+        ("phase: 2\nplan: 1\nwave: 1\nautonomous: true", "- **Rollback:** irreversible: it sends mail\n"),
         ("phase: 2\nphase_name: A", "- **Change:** breaking\n"),
         ("phase: 2\nplan: 1", "\n```yaml steps\n- {tool: run, intent: i, arguments: {command: a}}\n```\n"),
     ],

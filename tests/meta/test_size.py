@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_980,
-    "markdown": 6_420,
+    "domain": 7_989,
+    "markdown": 6_429,
     "app, engine rooms": 7_111,
     "app, use cases": 8_269,
     "composition": 694,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_550
+TESTS = 67_626
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 446_919  # bytes of README.md and docs/
+PAGES = 446_952  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -246,10 +246,10 @@ def is_ours(lines: Sequence[str], keys: Mapping[str, str] | None = None) -> bool
         return True
     if keys.get("type") == "plan" and not keys.keys() & _OLD_IDUMB:
         return True
-    if len(keys.keys() & _GSD) >= 2:
-        return False
     text = _joined(lines)
-    return bool(keys.keys() & _OWN_KEYS or ("<task" not in text and _OWN_FIELD.search(text)))
+    if "<task" not in text and _OWN_FIELD.search(text):
+        return True
+    return bool(keys.keys() & _OWN_KEYS) and len(keys.keys() & _GSD) < 2
 
 
 def dialect_of(lines: Sequence[str]) -> str | None:
