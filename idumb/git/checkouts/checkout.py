@@ -126,7 +126,7 @@ class Checkout:
             is_new, began = not self._folder.is_known, clock.SystemClock().monotonic()
             try:
                 self._show(tree, head)
-            except (Odd, OSError, errors.Refusal) as problem:
+            except (OSError, errors.Refusal) as problem:
                 if _is_final(problem):
                     raise
                 self._make()
@@ -224,7 +224,7 @@ class Checkout:
             if changed := self.restore():
                 raise errors.Refusal(
                     "checkout.prepare",
-                    f"checkout.prepare changed {wording.listed(changed)}, which the commit holds.",
+                    f"checkout.prepare changed {wording.listed(changed)}, which the commit holds",
                     hint="Use a command that installs exactly what the lock file says, such as `npm ci`",
                 )
 

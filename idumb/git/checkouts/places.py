@@ -34,8 +34,12 @@ _KEPT = 30 * 24 * 3600 * 1_000_000_000
 """Nanoseconds for which the checkouts of a deleted repository are kept."""
 
 
-class Odd(Exception):
+class Odd(errors.Refusal):
     """A program moved or replaced the folder of a checkout, or damaged what git knows about it."""
+
+    def __init__(self, what: str) -> None:
+        words = f"A program moved, replaced or damaged the checkout in which it worked: {what}"
+        super().__init__("checkout.moved", words, hint="idumb resume makes another one", details={"path": what})
 
 
 class Pair:

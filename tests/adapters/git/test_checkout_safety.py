@@ -118,6 +118,15 @@ def test_a_folder_that_is_replaced_by_files_of_the_user_is_left_alone(
     assert [{path: (place / path).read_text() for path in own} for place in places_of_user] == [own]
 
 
+def test_a_builder_that_moves_its_checkout_is_a_refusal(
+    repository: GitSandbox, checkout: Checkout, tmp_path: Path
+) -> None:
+    show(checkout, repository).rename(tmp_path / "moved")
+    with pytest.raises(Refusal) as caught:
+        checkout.trees.scan()
+    assert (caught.value.code, caught.value.hint) == ("checkout.moved", "idumb resume makes another one")
+
+
 FORGING = [
     "git commit -q --allow-empty -m forged",
     "git config core.hooksPath planted",
