@@ -77,7 +77,8 @@ def _mutants(path: Path) -> Iterator[tuple[int, str, dict[tuple[int, str], CodeT
                 groups[place, name.partition("_")[0]].append((name, operator, number))
     for ((line, _), _), group in sorted(groups.items()):
         for name, operator, number in chance.sample(group, min(2, len(group))):
-            with contextlib.suppress(SyntaxError):  # some mutants are no program
+            # Some mutants are no program, and an exception with a dot in its name is not replaced.
+            with contextlib.suppress(SyntaxError, AttributeError):
                 after = _codes(compile(mutating.mutate_code(source, operator, number), path, "exec"))
                 if changed := {place: code for place, code in after.items() if before.get(place) != code}:
                     yield line, name, changed
