@@ -60,7 +60,7 @@ _PHRASES: Mapping[str, str] = {
         | \bmodel\s[`'"]?[\w./:-]+[`'"]?\s(does\ not\ exist|not\ found|is\ not\ supported\ when|may\ not\ exist)
         | ^models/[\w.:-]+\ is\ not\ found | selected\ model\ \([^)]*\).{0,40}not\ exist | not\ a\ valid\ model\ id
         | \bmodel\ .{0,80}from\ --model\ flag\ is\ not\ available | requested\ model\ .{0,80}\ does\ not\ exist
-        | not_found_error.{0,30}model:
+        | not_found_error.{0,30}model: | \binternal\ error:\ model:\ [\w./:-]+$
     """,
     agent.CONTEXT_EXHAUSTED: r"""
         prompt\ (is|as)\ too\ long | session\ too\ large\ to\ compact

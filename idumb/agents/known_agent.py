@@ -173,6 +173,12 @@ def _qwen_files(call: Call) -> dict[str, Any]:
     return {".qwen/settings.json": {**_NO_UPDATE, **_PRIVATE, **auth, **retries}}
 
 
+def _copilot_tools(call: Call) -> tuple[str, ...]:
+    """Return what hides tools that it may not use: it ends its turn when one is denied."""
+    hidden = (*(() if call.writes else ("create", "edit")), *(() if call.shell else ("bash",)))
+    return tuple(f"--excluded-tools={tool}" for tool in hidden)
+
+
 def _copilot_variables(call: Call) -> dict[str, str]:
     offline = {"COPILOT_OFFLINE": "true"} if "COPILOT_PROVIDER_BASE_URL" in call.environment else {}
     return {**offline, **({"COPILOT_MODEL": call.model} if call.model is not None else {})}
@@ -184,7 +190,12 @@ _OPENCODE_SERVERS: Mapping[str, str] = {"OPENAI": "@ai-sdk/openai-compatible", "
 
 def _opencode_settings(call: Call) -> dict[str, Any]:
     """Return its settings. Unless told to ask, OpenCode allows everything."""
-    rules = {"edit": "ask", "bash": "ask" if call.shell else "deny", "webfetch": "deny", "external_directory": "deny"}
+    rules = {
+        "edit": "ask" if call.writes else "deny",
+        "bash": "ask" if call.shell else "deny",
+        "webfetch": "deny",
+        "external_directory": "deny",
+    }
     settings: dict[str, Any] = {"permission": rules, "autoupdate": False, "share": "disabled"}
     if call.model is None:
         return settings
@@ -224,6 +235,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "copilot": Row(
         argv=("copilot", "--acp", "--disable-builtin-mcps", "--no-auto-update", "--log-level", "none"),
+        arguments=_copilot_tools,
         variables=_copilot_variables,
         state=(".copilot", ".cache/copilot"),
         places=("COPILOT_HOME",),

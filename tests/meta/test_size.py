@@ -16,11 +16,11 @@ BUDGETS = {
     "store": 1_770,
     "system": 2_117,
     "gates": 1_890,
-    "agents, fake_model": 3_701,
+    "agents, fake_model": 3_710,
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_635
+TESTS = 67_649
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_015  # bytes of README.md and docs/
+PAGES = 447_087  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -80,6 +80,14 @@ def test_opencode_gets_another_server_with_its_model(vendor: str, package: str) 
     assert settings["model"] == "endpoint/m"
 
 
+def test_agents_that_end_their_turn_at_a_veto_have_no_tool_that_would_meet_one() -> None:
+    """A validator that tries to write goes on, and gives its verdict."""
+    (settings,) = ROWS["opencode"].files(Call(writes=False, shell=True)).values()
+    assert settings["permission"]["edit"] == "deny"
+    hidden = [ROWS["copilot"].arguments(Call(writes=writes, shell=not writes)) for writes in (True, False)]
+    assert hidden == [("--excluded-tools=bash",), ("--excluded-tools=create", "--excluded-tools=edit")]
+
+
 def test_copilot_finds_folders_of_declared_files(tmp_path: Path) -> None:
     """R-ADAPT-2: Copilot writes no file into a folder that does not exist."""
     work, outside = tmp_path / "work", tmp_path / "outside"

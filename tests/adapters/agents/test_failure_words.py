@@ -31,6 +31,7 @@ HARMLESS = (
     "unauthorized access is now rejected by the new middleware",
     "credit_card.py:402: E501 line too long",
     "Database migration complete.",
+    "Error: model: required",
 )
 
 
@@ -38,6 +39,10 @@ HARMLESS = (
 def test_words_about_the_work_report_no_failure(words: str) -> None:
     assert failure_words.of_words(words) is None
     assert failure_words.of_error({"message": words}) is None
+
+
+def test_a_model_that_an_agent_names_without_a_code_is_unknown() -> None:
+    assert failure_words.of_words("session/prompt failed: Internal error: model: that-one") == agent.UNKNOWN_MODEL
 
 
 @every(
