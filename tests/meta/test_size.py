@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_989,
-    "markdown": 6_429,
+    "domain": 7_988,
+    "markdown": 6_432,
     "app, engine rooms": 7_111,
     "app, use cases": 8_269,
     "composition": 694,
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_087  # bytes of README.md and docs/
+PAGES = 447_113  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -17,7 +17,6 @@ INFERRED = "x-inferred"
 _FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
 _CLOSING = re.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
 _COMMENT = re.compile(r"<!--|-->")
-_NOT_OPTION = re.compile(r"[^\w.-]+")
 _BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
 _NUMBER = re.compile(r"[\[(*_`]*AC[-_ ]?\d|\W*T\d[\w.]*-\d", re.IGNORECASE)  # of a criterion or a task
 _WORDS = r"(?:check|keeps?|verify|human|opinion)\b"
@@ -96,7 +95,7 @@ def task_text(task: SourceTask, placed: Placed) -> str:
     lines += ["- **Verify:**"] if task.verify else []
     lines += [line for command in task.verify for line in _command(command)]
     lines += ["- **Options:**"] if task.options else []
-    lines += [f"  - {_NOT_OPTION.sub('-', each.id)}: {_COMMENT.sub('', each.text)}" for each in task.options]
+    lines += [f"  - {each.id}: {_COMMENT.sub('', each.text)}" for each in task.options]
     lines += [f"- **Estimate:** {task.estimate // 60}m"] if task.estimate is not None else []
     lines += [f"- **Priority:** {task.priority}"] if task.priority != "normal" else []
     lines += [f"- **Notes:** {wording.one_line(task.notes)}"] if task.notes else []

@@ -269,11 +269,15 @@ def _word(draft: TaskDraft, name: str, word: str, source: Source, at: int) -> No
 
 
 def _options(text: str) -> Iterator[Option]:
+    """Yield the options with ids that differ and that one can type."""
+    known = set[str]()
     for number, option in enumerate(_OPTION.finditer(text), 1):
         words = drafts.flat(_OPENING.sub(r"\1: ", _CLOSING.sub("; ", option[2]))).removesuffix(";")
-        id = _OPTION_ID.search(option[1])
-        own = (id and id[1]) or f"option-{number}"
-        yield Option(own, words.removeprefix("name: ") or own)
+        stated = _OPTION_ID.search(option[1])
+        id = re.sub(r"[^\w.-]+", "-", stated[1]) if stated else ""
+        id = f"option-{number}" if id in ("", *known) else id
+        known.add(id)
+        yield Option(id, words.removeprefix("name: ") or id)
 
 
 def _verify(draft: TaskDraft, part: Part, source: Source) -> None:
