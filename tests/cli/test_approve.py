@@ -181,7 +181,7 @@ def _changing(project: Project, command: str, *, head: str = "") -> None:
 def test_the_lock_is_checked_before_every_task(project: Project, change: str) -> None:
     """R-LOCK-4: the run stops before the next task and names what changed."""
     command, code, changed = CHANGES_WHILE_RUNNING[change]
-    _changing(project, command, head=STRICT if change in ("no plan", "a file of a command") else "")
+    _changing(project, command, head=STRICT if change in ("a plan more", "no plan", "a file of a command") else "")
     if change == "a file of a command":
         place = project.folder / ".planning/phases/1/01-PLAN.md"
         place.write_text(place.read_text().replace("`test -s b.txt`", f"`sh {CHECK}`"))

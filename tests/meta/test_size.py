@@ -7,8 +7,8 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_988,
     "markdown": 6_432,
-    "app, engine rooms": 7_111,
-    "app, use cases": 8_269,
+    "app, engine rooms": 7_117,
+    "app, use cases": 8_267,
     "composition": 694,
     "cli, views": 4_479,
     "see and steer": 2_131,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_649
+TESTS = 67_667
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_113  # bytes of README.md and docs/
+PAGES = 447_309  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

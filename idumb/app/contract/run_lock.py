@@ -124,12 +124,13 @@ def _starts(context: RunContext, name: str) -> bool:
 def require(context: RunContext, attempt: Attempt) -> None:
     """Require, before each attempt, that nothing changed since the lock, and in strict mode a valid approval.
 
-    Files are read only if their size, times or location show that they may have changed. Refusal `lock.plan-changed`,
-    `lock.configuration-changed`, `envelope.changed` or that of the approval.
+    A guided run keeps the plan that it started with, and names an edit of it once. Files are read only if their size,
+    times or location show that they may have changed. Refusal `lock.plan-changed`, `lock.configuration-changed`,
+    `envelope.changed` or that of the approval.
     """
     services, locked, mark = context.services, context.locked, _mark(context)
     if mark is None or mark != locked.mark or (locked.until and locked.until <= services.clock.now()):
-        _require_same_files(context)
+        _require_same_files(context, keeps_plan=not context.strict)
         if context.strict:
             kept = phase_grants.require_approval(services, context.contract)
             locked.until, locked.bound_files = kept.expires or "", tuple(kept.parts[FILES].value)
@@ -160,8 +161,8 @@ def _watched_files(context: RunContext) -> tuple[str, ...]:
     )
 
 
-def _require_same_files(context: RunContext) -> None:
-    """Refuse if plans, configuration or policy differ from the newest lock."""
+def _require_same_files(context: RunContext, *, keeps_plan: bool = False) -> None:
+    """Refuse if plans, configuration or policy differ from the newest lock; with `keeps_plan`, only name the plans."""
     services, locked = context.services, dict(context.journal.state.contract.plans)
     try:
         present = contracts.source_hashes(services.plans.plans(context.contract.folder))
@@ -171,8 +172,14 @@ def _require_same_files(context: RunContext) -> None:
             context, "plan" if problem.code.startswith("plan") else "configuration", [problem.message]
         ) from None
     changed = sorted(path for path in {*present, *locked} if present.get(path) != locked.get(path))
-    if changed:
+    if changed and not keeps_plan:
         raise _contract_refusal(context, "plan", changed)
+    edit = canonical_json.digest([[path, present.get(path)] for path in changed])
+    if changed and edit not in context.locked.reported:
+        context.locked.reported.add(edit)
+        shows = Action.of("check-plan", context.journal.state.phase, "--diff")
+        words = f"{wording.listed(changed)} changed; this run keeps the plan that it started with"
+        services.reporter.note(f"{words}. {shows} shows the change.")
     compared = (settings, services.settings)
     if settings != services.settings and len({_settings_digest(context, each) for each in compared}) > 1:
         raise _contract_refusal(context, "configuration", [CONFIGURATION])

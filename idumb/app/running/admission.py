@@ -56,9 +56,8 @@ def admit(services: Services, request: Request) -> Contract:
             details={"phase": contract.phase},
         )
     state = run_lookup.latest_run(services, contract.phase)
-    if state is not None and contract_versions.is_run_of(
-        state, contract
-    ):  # before a question that would be for nothing
+    if state is not None and contract_versions.is_run_of(state, contract):
+        # Before a question that would be for nothing.
         changed_contract.require_not_dropped(state)
         if state.contract.hash != contract.hash:
             require_unverified(services, contract, force=request.force)
