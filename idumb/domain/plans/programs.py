@@ -74,7 +74,7 @@ DEFINITIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Programs whose targets a file of the project defines."""
 _FETCHES: Mapping[str, str] = {
-    "git": "clone fetch ls-remote pull push submodule", "svn": "checkout co export up update", "hg": "clone pull push",
+    "git": "clone fetch ls-remote pull push", "svn": "checkout co export up update", "hg": "clone pull push",
     "npm": "add ci i install update", "pnpm": "add dlx i install update", "conda": "create install update",
     "yarn": "add dlx install", "bun": "add install x", "pip": "download install",
     "pipenv": "install sync", "poetry": "add install update", "uv": "add lock pip sync",
@@ -83,7 +83,10 @@ _FETCHES: Mapping[str, str] = {
     "docker": "pull push login", "podman": "pull push login", "brew": "install", "apt": "install update",
     "apt-get": "install update", "apk": "add", "dnf": "install",
 }
-"""Subcommands that set something up from the network; `go mod download` and `python -m pip install` are read too."""
+"""Subcommands that set something up from the network; `python -m pip install` is read too."""
+_FETCHES_BY_TWO = frozenset({
+    ("git", "submodule", "add"), ("git", "submodule", "update"), ("go", "mod", "download"), ("go", "mod", "tidy"),
+})
 _RANDOM_BY: Mapping[str, str] = {"shuf": "shuf", "sort": "-R --random-sort", "openssl": "rand"}
 _WITH_VALUE = frozenset({"-C", "-c", "--context", "--cwd", "--dir", "--git-dir", "--prefix", "--work-tree"})
 _TARGETS = frozenset({
@@ -142,7 +145,7 @@ def varies(words: Sequence[str]) -> str:
         name, arguments = "pip", arguments[1:]
     name = "pip" if name.startswith("pip") and name[3:].replace(".", "").isdigit() else name
     fetches = arguments[:1] != [] and arguments[0] in _FETCHES.get(name, "").split()
-    fetches = fetches or (name == "go" and arguments[:2] in (["mod", "download"], ["mod", "tidy"]))
+    fetches = fetches or (name, *arguments[:2]) in _FETCHES_BY_TWO
     fetches = fetches or (name == "yarn" and len(words) == 1)
     if does(name, NETWORK) or fetches or (name == "rsync" and any(":" in one.partition("/")[0] for one in arguments)):
         return "uses the network"

@@ -68,6 +68,8 @@ def test_a_command_that_only_looks_like_it_is_accepted() -> None:
         "echo '$RANDOM' '$(date)'",
         "sort words",
         "git log pull",
+        "git submodule status",
+        "git submodule",
         "git commit -m 'docker pull'",
         "npm run install",
         "npm test",
