@@ -38,6 +38,7 @@ AMBIGUOUS_TEXTS = [
 CLEAR_TEXTS = [
     "It reads /etc/hosts and ~/etc",
     '"TODO" is a column of the board',
+    "```js\n// `a`, `b`, etc\n```",
     "The TODO list shows open items",
     "Remove TODO comments from the parser",
     "A selector-appropriate header is sent",
@@ -48,7 +49,7 @@ CLEAR_TEXTS = [
 
 
 def test_a_long_text_is_searched_in_linear_time() -> None:
-    for repeated in ("`", "`a", "'", "'a "):
+    for repeated in ("`", "`a", "``a`b", "'", "'a "):
         assert_linear(lambda text: codes(plan(task(description=text))), lambda n, of=repeated: of * n)  # type: ignore[misc]
 
 
