@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_988,
+    "domain": 8_002,
     "markdown": 6_432,
     "app, engine rooms": 7_117,
     "app, use cases": 8_267,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_667
+TESTS = 67_676
 
 
 def test_no_room_is_above_its_budget() -> None:

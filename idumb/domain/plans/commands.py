@@ -41,12 +41,16 @@ class Word(NamedTuple):
 
 
 class Command(Struct, frozen=True, dict=True):
-    """A simple command: its words, the operator `after` it, whether `!` is before it, and where its output goes."""
+    """A simple command: its words, the operator `after` it, whether `!` is before it, and where its output goes.
+
+    `groups` are the numbers of the subshells `( … )` around it.
+    """
 
     words: tuple[Word, ...]
     after: str = ""
     negated: bool = False
     targets: tuple[Word, ...] = ()
+    groups: tuple[int, ...] = ()
 
     @property
     def texts(self) -> list[str]:
@@ -283,6 +287,8 @@ class _Reader:
         self._negated = False
         self._skips = ""  # the construct being skipped: a redirection's target, `for x in …`, `case x`, a pattern
         self._cases = 0
+        self._groups: tuple[int, ...] = ()
+        self._opened = 0
 
     def take(self, token: Word | str) -> None:
         if isinstance(token, Word):
@@ -292,7 +298,8 @@ class _Reader:
 
     def end(self, operator: str) -> None:
         if self._words or self._targets:
-            self.commands.append(Command(tuple(self._words), operator, self._negated, tuple(self._targets)))
+            words, targets = tuple(self._words), tuple(self._targets)
+            self.commands.append(Command(words, operator, self._negated, targets, self._groups))
         elif operator not in ("", "\n", ";"):
             self.is_flat = False
         self._words, self._targets, self._negated = [], [], False
@@ -335,6 +342,9 @@ class _Reader:
             self.functions.append(self._words.pop().text)
         self.branches += ["||"] if operator == "||" else []
         self.end(operator)
+        self._opened += operator == "("
+        if operator in ("(", ")"):
+            self._groups = (*self._groups, self._opened) if operator == "(" else self._groups[:-1]
         self._skips = "pattern" if operator == ";;" and self._cases > 0 else ""
 
 
@@ -343,9 +353,11 @@ def leaving(script: Script) -> tuple[str, ...]:
 
     What commands read elsewhere is not meant, nor are devices, printed text, patterns and the text of a link.
     """
-    folder = ""
+    folders: dict[tuple[int, ...], str] = {(): ""}  # where each subshell is
     found: dict[str, None] = {}
     for command in script.commands:
+        groups = command.groups
+        folder = folders.setdefault(groups, folders.get(groups[:-1], ""))
         words, targets = command.own, [target.text for target in command.targets]
         operands = programs.operands(words[1:], frozenset())
         named = [word.rpartition("=")[2] if word.startswith("-") else word for word in words]
@@ -357,10 +369,14 @@ def leaving(script: Script) -> tuple[str, ...]:
             if ".." in path.split("/") and posixpath.normpath(posixpath.join(folder, path)).startswith(".."):
                 found[path] = None
         if words[:1] == ["cd"] and len(words) > 1:
-            folder = posixpath.join(folder, words[1])
+            folder = folders[groups] = _in(folder, words[1])
         written = operands if programs.does(command.program, programs.WRITE) else []
         written = operands[-1:] if programs.does(command.program, programs.COPY) else written
-        for path in (posixpath.join(folder, path) for path in (*written, *targets)):  # also after `cd /tmp`
+        for path in (_in(folder, path) for path in (*written, *targets)):  # also after `cd /tmp`
             if path.startswith(("/", "~", "$HOME", "${HOME}")) and not path.startswith("/dev/"):
                 found[path] = None
     return tuple(found)
+
+
+def _in(folder: str, path: str) -> str:
+    return path if path.startswith(("~", "$", "-")) else posixpath.join(folder, path)
