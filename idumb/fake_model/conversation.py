@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from idumb.domain import model_script as script
 from idumb.domain.model_script import Call
@@ -30,14 +30,14 @@ class _Entry(Struct, frozen=True):
     content: _Content = None
 
 
-_Content = str | list[_Entry] | None
+_Content = str | list[_Entry] | dict[str, Any] | None  # an object in blocks that a script has no use for
 
 
 class Schema(Struct, frozen=True):
     """What is used of the JSON Schema of a tool's arguments."""
 
-    properties: dict[str, Any] = field(default_factory=dict)
-    required: tuple[str, ...] = ()
+    properties: dict[str, Any] | None = None
+    required: tuple[str, ...] | None = None
 
 
 class Tool(Struct, frozen=True):
@@ -140,7 +140,9 @@ def read(data: bytes, _path: str = "") -> Conversation:
 
 
 def _text(content: _Content) -> str:
-    return content if isinstance(content, str) else "\n".join(part.text for part in content or () if part.text)
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.text for part in content if part.text) if isinstance(content, list) else ""
 
 
 def _is_result(content: _Content) -> bool:
@@ -202,7 +204,7 @@ def _calls(call: Call, conversation: Conversation) -> list[Wanted]:
 
 def _arguments(tool: Tool, values: Mapping[str, str], folder: str) -> dict[str, Any] | None:
     """Return the values under the tool's own names, with filler for other required fields; None if they do not fit."""
-    properties, arguments = tool.schema.properties, dict[str, Any]()
+    properties, arguments = tool.schema.properties or {}, dict[str, Any]()
     for name, value in values.items():
         own = next((candidate for candidate in _ARGUMENTS[name] if candidate in properties), None)
         if own is None:
@@ -210,13 +212,19 @@ def _arguments(tool: Tool, values: Mapping[str, str], folder: str) -> dict[str, 
         is_list = name == "command" and _kind(properties[own]) == "array"
         absolute = posixpath.join(folder, value) if name == "path" else value
         arguments[own] = ["bash", "-lc", value] if is_list else absolute
-    for name in tool.schema.required:
-        kind = _kind(properties.get(name))
-        arguments.setdefault(name, _FILLER.get(kind, "as the script says"))
+    for name in tool.schema.required or ():
+        arguments.setdefault(name, _filler(properties.get(name)))
     return arguments
 
 
+def _filler(schema: Any) -> Any:
+    match schema:
+        case {"enum": [choice, *_]}:
+            return choice
+    return _FILLER.get(_kind(schema), "as the script says")
+
+
 def _kind(schema: Any) -> str:
-    """Return the type of a field, the first of several."""
+    """Return the type of a field, the first of several that is not null."""
     kind = schema.get("type") if isinstance(schema, dict) else None
-    return str(kind[0] if isinstance(kind, list) and kind else kind)
+    return str(next((name for name in kind if name != "null"), "") if isinstance(kind, list) else kind)

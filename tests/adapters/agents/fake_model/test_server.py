@@ -138,6 +138,18 @@ def test_a_request_that_is_not_an_object_is_an_error(body: bytes, served: Served
     connection.close()
 
 
+@protocols
+def test_what_a_client_leaves_out_or_a_script_has_no_use_for_is_passed_over(protocol: Protocol, served: Served) -> None:
+    """Programs written in Go send null for an empty list."""
+    body = protocol.body("write the greeting", 1)
+    for name in ("input_schema", "parameters"):
+        body["tools"] += [{"name": "now", name: {"type": "object", "properties": None, "required": None}}]
+    failed = {"type": "web_search_tool_result", "content": {"error_code": "unavailable"}}
+    for entries in (body.get("messages", []), body.get("input", [])):
+        entries[1:1] = [{"role": "assistant", "content": [failed]}] * bool(entries)
+    assert protocol.text(served.ask(protocol.path, body)) == "It is written"
+
+
 def test_models_are_listed(served: Served) -> None:
     connection = http.client.HTTPConnection(served.address.removeprefix("http://"), timeout=10)
     connection.request("GET", "/v1/models")

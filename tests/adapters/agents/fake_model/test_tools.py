@@ -57,6 +57,19 @@ def test_a_required_argument_that_the_script_lacks_is_filled_in() -> None:
     ]
 
 
+@every(
+    "field, given",
+    [
+        ({"type": "string", "enum": ["sync", "async"]}, "sync"),
+        ({"type": ["null", "integer"]}, 0),
+        (True, "as the script says"),
+    ],
+)
+def test_what_is_filled_in_is_of_the_kind_that_the_client_expects(field: Any, given: Any) -> None:
+    offered = Tool("bash", Schema({"command": {"type": "string"}, "mode": field}, ("mode",)))
+    assert offered_calls([RUN], conversation(offered)) == [("bash", {"command": "make test", "mode": given})]
+
+
 def test_a_command_is_a_list_if_the_client_expects_one() -> None:
     offered = tool("shell", "command", kind="array")
     assert offered_calls([RUN], conversation(offered)) == [("shell", {"command": ["bash", "-lc", "make test"]})]
