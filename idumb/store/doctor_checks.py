@@ -8,6 +8,7 @@ leaves the old one, none or the new one; none is never taken for a new log, and 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -176,6 +177,9 @@ def restore(database: Database, recovery: Recovery, clock: Clock) -> str:
             backups.set_aside(journal, "damaged")  # beside the new file, SQLite would replay it
         os.replace(fresh, database.path)
         atomic_write.sync_folder(database.folder)
+        newer = itertools.takewhile(lambda path: path != recovery.backup, database.backups.paths())
+        for damaged in newer:  # they would count as the newest ones, and none is written under a number that exists
+            backups.set_aside(damaged, "damaged")
         with contextlib.closing(sqlite3.connect(database.path)) as restored:
             database.backups.back_up(restored, newest.seq)  # else the next loss would lose this repair
     return kept
