@@ -124,7 +124,7 @@ def python_path(user: str, root: str, sites: Iterable[str], copied: Iterable[str
     """
     folders, own = dict[str, None](), tuple(f"{user}/{path}/" for path in copied)
     for site in (site for site in sites if not site.startswith(own)):
-        for path in _path_files(site, guarded_files.stat_key(site)):
+        for path in _path_files(site):
             for line in _lines(path):
                 folders |= dict.fromkeys(_led_to(user, site, line, path))
     return tuple(os.path.normpath(root + folder[len(user) :]) for folder in folders)
@@ -141,13 +141,17 @@ def sites(search_path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-@functools.lru_cache(_MOST)
-def _path_files(site: str, _: tuple[int, ...] | None) -> list[str]:
+def _path_files(site: str) -> list[str]:
     """Return the files that tell Python, for this folder of packages, where others are."""
     try:
-        names = sorted(os.listdir(site))
+        return _listed(site, guarded_files.stat_key(site))
     except OSError:
         return []
+
+
+@functools.lru_cache(_MOST)
+def _listed(site: str, _: tuple[int, ...] | None) -> list[str]:
+    names = sorted(os.listdir(site))
     return [os.path.join(site, name) for name in names if name.endswith(".pth") and not name.startswith(".")]
 
 
@@ -175,13 +179,13 @@ def _led_to(user: str, site: str, line: str, path: str) -> Iterator[str]:
 
 
 def _lines(path: str) -> list[str]:
-    return _read(path, guarded_files.stat_key(path))
+    try:
+        return _read(path, guarded_files.stat_key(path))
+    except OSError:  # not remembered: it may be that this process had too many open files
+        return []
 
 
 @functools.lru_cache(_MOST)
 def _read(path: str, _: tuple[int, ...] | None) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-            return [line.strip() for line in stream.read(LARGEST).splitlines() if line.strip()]
-    except OSError:
-        return []
+    with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+        return [line.strip() for line in stream.read(LARGEST).splitlines() if line.strip()]
