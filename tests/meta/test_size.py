@@ -12,15 +12,15 @@ BUDGETS = {
     "composition": 694,
     "cli, views": 4_479,
     "see and steer": 2_131,
-    "git": 4_441,
-    "store": 1_770,
+    "git": 4_444,
+    "store": 1_774,
     "system": 2_117,
     "gates": 1_890,
-    "agents, fake_model": 3_710,
+    "agents, fake_model": 3_716,
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_676
+TESTS = 67_732
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Callable, Iterator
 
 from idumb.domain import errors
+from idumb.domain.action import Action
 from idumb.git.discover import Repository
 from idumb.system import atomic_write, clock, machine, private_folders, user_folders
 
@@ -39,7 +40,7 @@ class Odd(errors.Refusal):
 
     def __init__(self, what: str) -> None:
         words = f"A program moved, replaced or damaged the checkout in which it worked: {what}"
-        super().__init__("checkout.moved", words, hint="idumb resume makes another one", details={"path": what})
+        super().__init__("checkout.moved", words, hint=Action("status"), details={"path": what})
 
 
 class Pair:

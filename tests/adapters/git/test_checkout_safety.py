@@ -124,7 +124,7 @@ def test_a_builder_that_moves_its_checkout_is_a_refusal(
     show(checkout, repository).rename(tmp_path / "moved")
     with pytest.raises(Refusal) as caught:
         checkout.trees.scan()
-    assert (caught.value.code, caught.value.hint) == ("checkout.moved", "idumb resume makes another one")
+    assert (caught.value.code, caught.value.hint) == ("checkout.moved", "idumb status")
 
 
 FORGING = [
