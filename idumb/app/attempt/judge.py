@@ -317,8 +317,12 @@ def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Eviden
 
 
 def _committed_by_user(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
-    """Return the declared paths that changed on the branch of a strict run since the attempt, or its last commit."""
-    if not context.strict or attempt.in_place:
+    """Return the declared paths that changed on the branch of a strict run since the attempt, or its last commit.
+
+    While HEAD is elsewhere, nothing is known of the branch; the work is judged again when the user is back.
+    """
+    elsewhere = preconditions.why_not_deliver(context.services, context.journal.state)
+    if not context.strict or attempt.in_place or elsewhere:
         return ()
     history, begun = context.services.history, attempt.before.head.commit
     since = next((commit for commit, _ in history.trailers_since(begun)), begun)
