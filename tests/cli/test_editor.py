@@ -253,3 +253,23 @@ def test_in_strict_mode_a_person_says_whose_the_other_changes_are(
     assert project.resume("--no-verify").data["outcome"] == "complete"
     assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == committed
     assert project.read("README.md") == "mine\n"
+
+
+def test_a_person_says_it_of_each_change_beside_a_correction_too(sandbox: GitSandbox) -> None:
+    """R-ADAPT-7: after git refused the commit, in the same attempt; an answer serves only the files of its question."""
+    hook = sandbox.git_dir / "hooks/pre-commit"
+    sandbox.write(str(hook), "#!/bin/sh\n! git grep -q --cached ugly -- a.txt\n", mode=0o755)
+    project, _ = strict_one(sandbox)
+    put(project, "a.txt", "ugly\n")
+    put(project, "README.md", "mine\n")
+    assert project.json("submit", "T1-01").code == 5
+    assert project.json("decide", "T1-01.deviation.1", "keep").code == 0
+    assert project.resume("--no-verify").error["code"] == "git.commit-refused"
+    put(project, "a.txt", "right\n")
+    put(project, "notes.txt", "secret plans\n")
+    assert project.json("submit", "T1-01").code == 5
+    (question,) = project.json("decisions").data["decisions"]
+    assert (question["id"], question["evidence"]) == ("T1-01.deviation.1.2", ["notes.txt"])
+    assert project.json("decide", question["id"], "leave-out").code == 0
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["README.md", "a.txt"]

@@ -84,7 +84,7 @@ class EngineRun:
         self.place = self.copy
         self.checks = MemoryChecks(self.place)
         self.interrupts = _Interrupts()
-        self.asker = _Asker(answers or {})
+        self.asker = _Asker({} if answers is None else answers)
         self.notes: list[str] = []
         self.messages: tuple[str, ...] = ()
         self.effects: list[str] = []

@@ -231,6 +231,15 @@ def asked(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = 
     return Decision(id, row.kind, texts[0], texts[1], tuple(shown), choices, subject=texts[2])
 
 
+def asked_before(run: RunState, question: Decision) -> Decision:
+    """Return a question about files with the id of the last answer, or question, about all of them; else a new id."""
+    earlier = [id for id in run.decisions if id == question.id or id.startswith(f"{question.id}.")]
+    answered = [id for id in run.answers if id in earlier]
+    same = [id for id in (*earlier, *answered) if set(question.evidence) <= set(run.decisions[id]["evidence"])]
+    new = f"{question.id}.{len(earlier) + 1}" if earlier else question.id
+    return replace(question, id=same[-1] if same else new)
+
+
 # The work of a person
 
 

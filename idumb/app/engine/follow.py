@@ -119,7 +119,7 @@ def _about_base(task: Task, run: RunState, limits: Limits) -> Move:
     earlier = [q for q in run.decisions.values() if (q["subject"], q["task"]) == (questions.BASE, task.id)]
     paths = wording.listed(limits.dirty)
     question = questions.about(questions.BASE, task, len(earlier) + 1, limits.dirty, paths=paths)
-    last = next((str(q["id"]) for q in earlier if set(limits.dirty) <= set(q["evidence"])), question.id)
+    last = next((str(q["id"]) for q in reversed(earlier) if set(limits.dirty) <= set(q["evidence"])), question.id)
     question = replace(question, id=last)
     if question.id not in run.answers:
         return Move(ASK, question=question)
@@ -146,7 +146,7 @@ def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, lim
     if question is not None:
         return Move(ASK, record.reason, question=question)
     if attempt.deviates:
-        return _about_strays(task, record, limits, strict=strict)
+        return _about_strays(task, record, run, limits, strict=strict)
     repeats = schedule.repeats_itself(record)
     beside = questions.exhausted(task, record, repeats=repeats) if _asks_at_end(task, record, strict) else None
     return Move(FAIL, record.reason, _halts(task, record, run, limits, strict=plan.mode == STRICT), beside)
@@ -171,13 +171,14 @@ def _question_of_failure(task: Task, record: TaskState) -> Decision | None:
     return questions.about(questions.FAILURE, task, number, reason.splitlines()[:20]) if asks else None
 
 
-def _about_strays(task: Task, record: TaskState, limits: Limits, *, strict: bool) -> Move:
+def _about_strays(task: Task, record: TaskState, run: RunState, limits: Limits, *, strict: bool) -> Move:
     """Return what follows undeclared changes. A person may keep them or leave them out, unless one names a secret."""
     decided = limits.decided or limits.secret or (strict and not limits.in_editor)
     if decided or not (limits.strays or limits.protected):
         return Move(FAIL, record.reason, f"{task.id} {record.reason}")
     number, found = record.attempt.number, (limits.strays, limits.protected)
-    return Move(ASK, record.reason, question=questions.undeclared(task, number, *found, in_editor=limits.in_editor))
+    question = questions.undeclared(task, number, *found, in_editor=limits.in_editor)
+    return Move(ASK, record.reason, question=questions.asked_before(run, question))
 
 
 def _asks_at_end(task: Task, record: TaskState, strict: bool) -> bool:  # noqa: FBT001 - a fact about the run

@@ -118,7 +118,8 @@ def _reset(services: Services, journal: Journal, contract: Contract, again: Retr
 def _decide_strays(services: Services, journal: Journal, task: Task, choice: str, who: str) -> None:
     """Record the answer about the undeclared changes of a task; nothing if it is not among the choices."""
     number = journal.state.tasks[task.id].attempt.number
-    question = questions.undeclared(task, number, *run_lookup.strays(services, journal.state.id, task.id))
+    strays = run_lookup.strays(services, journal.state.id, task.id)
+    question = questions.asked_before(journal.state, questions.undeclared(task, number, *strays))
     if question.evidence and question.choice(choice) is not None:
         waits = journal.event("task.waiting", task.id, number, decisions=[question.id], reason=question.what)
         answer = journal.answer_event(Answer(question.id, choice, who, ""), task.id, number)

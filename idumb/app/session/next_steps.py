@@ -66,8 +66,17 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
         return bool(state.reason == question["what"])
     if question["kind"] == CONFLICT:
         before = task.status in schedule.RUNNABLE and not task.attempt.running
-        return before if question["subject"] == questions.BASE else task.intended
+        waits = before if question["subject"] == questions.BASE else task.intended
+        return waits and not _has_successor(state, question)
     return questions.is_current(state, question)
+
+
+def _has_successor(state: RunState, question: Mapping[str, Any]) -> bool:
+    """Return whether a later question is about the same files, and perhaps others."""
+    key = (question["task"], question["subject"])
+    same = [row for row in state.decisions.values() if (row["task"], row["subject"]) == key]
+    last = next(row for row in reversed(same) if set(question["evidence"]) <= set(row["evidence"]))
+    return bool(last["id"] != question["id"])
 
 
 def available(

@@ -6,7 +6,6 @@ he says so. What a failed attempt left is in its checkpoint only, until a person
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
@@ -72,10 +71,8 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
 
 def question(run: RunState, attempt: Attempt, files: Sequence[str]) -> Decision:
     """Return the question whose version of these files counts. An answer serves the files that its question names."""
-    numbers = itertools.chain((f"{attempt.number}",), (f"{attempt.number}.{count}" for count in itertools.count(2)))
-    words, known = wording.listed(files), run.decisions
-    asked = (questions.about(questions.DELIVERY, attempt.task, number, files, paths=words) for number in numbers)
-    return next(q for q in asked if q.id not in known or set(files) <= set(known[q.id]["evidence"]))
+    asked = questions.about(questions.DELIVERY, attempt.task, attempt.number, files, paths=wording.listed(files))
+    return questions.asked_before(run, asked)
 
 
 def with_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str, ...]) -> Attempt:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from idumb.app.core import actions, schedule
 from idumb.app.engine import runner
+from idumb.app.session import next_steps
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.errors import Interrupted, Refusal
@@ -380,15 +381,25 @@ def test_a_branch_that_moves_three_times_meanwhile_is_a_question(choice: str | N
     assert (run.run().kind, run.commits(), run.calls) == ("done", ["A"], [("A", 1)])
 
 
-def test_on_another_branch_nothing_is_delivered_until_the_user_is_back() -> None:
-    run = meanwhile(lambda run: setattr(run.repository, "branch", "other"), task("A"))
-    run.repository.refs["refs/heads/other"] = run.repository.head or ""
+@every("mode", ["guided", STRICT])
+def test_on_another_branch_nothing_is_delivered_until_the_user_is_back(mode: str) -> None:
+    """The other branch has another version of a path of the plan, which is no commit of his on this one."""
+
+    def switch(run: EngineRun) -> None:
+        run.repository.refs["refs/heads/other"] = run.repository.head or ""
+        run.repository.branch = "other"
+        commit_other(run)
+
+    last = task("B", "A", files=("README",), verify=("grep -q B README",))
+    run = meanwhile(switch, task("A"), last, mode=mode)
+    before = run.repository.files["README"]
     ending = run.run()
     assert (ending.kind, "HEAD is on other" in ending.words) == ("waiting", True)
     assert ("A" in run.repository.files, run.commits()) == (False, [])
     run.repository.branch = "main"
+    run.repository.files["README"] = before
     assert run.run().kind == "done"
-    assert (run.calls, run.commits()) == ([("A", 1)], ["A"])
+    assert (run.calls, run.commits()) == ([("A", 1), ("B", 1)], ["A", "B"])
 
 
 def test_a_save_of_the_declared_file_meanwhile_is_not_overwritten() -> None:
@@ -428,6 +439,33 @@ def test_an_answer_serves_only_the_files_that_its_question_named() -> None:
     run.asker.works = lambda: run.repository.files.update({"B": b"mine"})
     assert run.run().kind == "done"
     assert [question.evidence for question in run.asker.asked] == [("A",), ("A", "B")]
+
+
+def test_his_last_answer_about_a_file_counts() -> None:
+    """R-GIT-6: neither version of A at first, then his of A and B; and B he took away again."""
+    both, answers = task("A", files=("A", "B")), {"delivery": "stop"}
+    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), both, answers=answers)
+    with pytest.raises(Refusal):
+        run.run()
+    run.repository.files["B"] = b"mine"
+    answers["delivery"] = "mine"
+    run.asker.works = lambda: run.repository.files.__delitem__("B")
+    assert run.run().kind == "done"
+    assert [question.evidence for question in run.asker.asked] == [("A",), ("A", "B")]
+    assert (run.repository.files["A"], run.repository.files["B"]) == (b"mine", b"A")
+
+
+def test_a_question_about_more_files_takes_the_place_of_an_open_one() -> None:
+    """R-GIT-6: else one of two answers would be for nothing."""
+    both, answers = task("A", files=("A", "B")), dict[str, str]()
+    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), both, answers=answers)
+    assert run.run().kind == "waiting"
+    run.repository.files["B"] = b"mine"
+    assert run.run().kind == "waiting"
+    assert [row["evidence"] for row in next_steps.pending(run.state)] == [["A", "B"]]
+    del run.repository.files["B"]
+    answers["delivery"] = "mine"
+    assert (run.run().kind, next_steps.pending(run.state)) == ("done", [])
 
 
 def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
