@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from idumb.app.attempt import entry, pipeline, projections
 from idumb.app.contract import changed_contract, loading, run_lock
-from idumb.app.core import open_attempt, run_context, run_lookup, schedule
+from idumb.app.core import actions, open_attempt, run_context, run_lookup, schedule
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
@@ -28,7 +28,7 @@ from idumb.app.session import next_steps, operation
 from idumb.app.worktree import delivery, preconditions, rewritten
 from idumb.domain import agent, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
-from idumb.domain.action import REASON, Action
+from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import phase_ids
@@ -134,11 +134,12 @@ def _require_turn(context: RunContext, task: Task) -> None:
     status = shown[task.id]
     _require_not_ended(contract, status, task)
     if status == outcome.FAILED:
+        look = Choice("look", "see why it failed", "this only reads", Action.of("show", task.id))
         raise Refusal(
             "task.failed",
             f"{task.id} failed: {state.tasks[task.id].reason}",
             hint=Action.of("start", task.id, "--retry"),
-            details={"task": task.id},
+            details={"task": task.id, "choices": actions.rows((look,))},
         )
     if status == outcome.WAITING:
         open_questions = next_steps.pending(state)
@@ -159,11 +160,13 @@ def _require_turn(context: RunContext, task: Task) -> None:
         )
     other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
     if other is not None:
+        way = Action.of("skip", other, "--why", REASON)
+        skip = Choice("skip", f"skip {other}", "tasks that depend on it stay blocked", way)
         raise Refusal(
             "task.other-unfinished",
             f"{other} is unfinished and its work is in the files, so no other task may build on it.",
             hint=Action.of("start", other),
-            details={"other": other},
+            details={"other": other, "choices": actions.rows((skip,))},
         )
 
 

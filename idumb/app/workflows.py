@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from idumb.app.contract import loading
-from idumb.app.core import run_lookup, schedule
+from idumb.app.core import actions, run_lookup, schedule
 from idumb.app.core.services import Result, Services
 from idumb.app.ports import DefinitionFile, ParsedPlan
 from idumb.app.reading import handoffs
 from idumb.app.worktree import preconditions
 from idumb.domain import errors, finding, outcome
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import Finding
@@ -331,11 +331,13 @@ def _handoff(services: Services, source: str, name: str | None) -> Document:
             details={"handoff": document.handoff_id},
         )
     if document.status not in (handoff.PENDING, handoff.IN_PROGRESS):
+        reopen = Action.of("handoff", "update", document.handoff_id, handoff.PENDING)
+        again = Choice("again", "let a workflow take it up again", "then run the command again", reopen)
         raise Refusal(
             "workflow.handoff-over",
             f"The handoff {document.handoff_id} is already {document.status}.",
-            hint=Action.of("handoff", "update", document.handoff_id, "pending"),
-            details={"handoff": document.handoff_id},
+            hint=again.command,
+            details={"handoff": document.handoff_id, "choices": actions.rows((again,))},
         )
     task = run_lookup.run_of(services, document.run).tasks.get(document.task)
     is_done = task is not None and task.status in outcome.DONE

@@ -60,6 +60,7 @@ def command(
 
         @functools.wraps(function)
         def invoke(*, as_json: bool, events: bool = False, **values: Any) -> int:
+            _require_values(click.get_current_context())
             if person:
                 require_person(f"idumb {name}" if group is None else f"idumb {answers} {name}")
             if events and as_json:
@@ -84,6 +85,16 @@ def command(
         return click_command
 
     return decorate
+
+
+def _require_values(context: click.Context) -> None:
+    """Refuse one of the command's own options as the value of another: `--why --json` lacks the reason."""
+    given = [option for option in context.command.params if isinstance(option, click.Option)]
+    words = {*context.help_option_names, *(word for option in given for word in option.opts)}
+    for option in given:
+        value = context.params.get(option.name or "")
+        if isinstance(value, str) and value in words:
+            raise click.BadOptionUsage(option.opts[0], f"Option {option.opts[0]!r} requires an argument.", context)
 
 
 @contextlib.contextmanager

@@ -129,7 +129,8 @@ class OwnFolder:
         git_program.refuse_pipes(self.root())
         raise errors.Refusal(
             "git.scanning",
-            f"Another command saves {self.root()} since {_TRIES * _PAUSE:.0f} seconds.",
+            f"Another command saves {self.root()} since {_TRIES * _PAUSE:.0f} seconds. Wait for it, then run"
+            " the command again.",
             hint=Action("status"),
         )
 

@@ -160,7 +160,7 @@ def _unreadable(path: str, why: str) -> InputError:
     return InputError(
         "approval.unreadable",
         f"The approval file {path} cannot be used: {why}.",
-        hint=Action.of("approve", "N", "--sign", "KEY", "--file", "PATH"),
+        hint=Action.of("help", "approval"),
     )
 
 

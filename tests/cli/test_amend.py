@@ -225,7 +225,9 @@ def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(project: Project
         ("create `a.txt`", "create `a.txt`, create `z.txt`", "amend.done"),
     ):
         edit(project, old, new)
-        refused(amend(project, "--from-file", "--yes"), code)
+        ways = refused(amend(project, "--from-file", "--yes"), code)["choices"]
+        back = [row["command"] for row in ways if row["id"] == "back"]
+        assert back == (["idumb rollback 1 --to start"] if code == "amend.done" else [])
         edit(project, new, old)
     assert versions(project) == []
 

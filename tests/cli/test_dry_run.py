@@ -167,3 +167,13 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
     assert real.error["code"] == "consent.missing"
     assert "dry" not in json.dumps(real.error["details"])
     assert "--dry-run" not in str(real.error["hint"])
+
+
+def test_a_dry_run_of_an_interrupted_phase_says_nothing_of_its_reports(project: Project) -> None:
+    """R-RUN-11: a copy that is removed keeps nothing, so nobody is told that it kept something there."""
+    project.plan([making("T1-01", "a.txt"), failing_task("T1-02", "b.txt", after="T1-01")])
+    ended = project.json("execute-phase", "1", "--approve", project.approval())
+    assert ended.data["outcome"] != "complete"
+    assert project.repo.status()
+    answer = project.idumb("execute-phase", "1", "--dry-run", "--approve", project.approval())
+    assert "not as idumb wrote it" not in answer.out + answer.err

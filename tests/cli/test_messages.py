@@ -162,6 +162,20 @@ def test_a_word_of_another_program_is_answered_with_the_command(done: Project) -
     assert done.quick("pause", "--json").error["hint"] == "idumb stop --after-task"
 
 
+def test_an_option_is_not_the_value_of_another(done: Project) -> None:
+    for word in ("--json", "--why", "--help"):
+        refused = done.json("accept", "T1-01", "--why", word)
+        assert (refused.code, refused.error["message"]) == (2, "Option '--why' requires an argument.")
+
+
+def test_a_plan_without_frontmatter_is_not_in_the_way_of_the_next_command(done: Project) -> None:
+    folder = done.folder / ".planning/phases/7"
+    folder.mkdir()
+    (folder / "01-PLAN.md").write_text("# Plan\n")
+    refused = done.json("check-plan", "7")
+    assert (refused.error["code"], refused.error["hint"]) == ("phase.no-plan", "idumb help plan-format")
+
+
 def test_a_rollback_without_a_checkpoint_lists_them(done: Project) -> None:
     """R-GIT-3."""
     refused = done.json("rollback", "1")

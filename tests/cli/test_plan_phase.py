@@ -221,6 +221,8 @@ def test_a_plan_never_overwrites_another(planning: PlanningProject) -> None:
     for flags in ((), ("--template",), ("--from", str(planning.project.folder / PLAN))):
         answer = planning.project.quick("plan-phase", "2", *flags, "--json")
         assert (answer.code, answer.error["code"]) == (4, "plan.exists")
+        add = "idumb plan add-task 2 --task TITLE 'create PATH' COMMAND"
+        assert [way["command"] for way in answer.object["ways"]] == [add, "idumb plan-phase 2 --gaps"]
     assert planning.project.read(PLAN) == before
 
 
@@ -240,6 +242,11 @@ def test_without_a_planner_the_other_ways_to_a_plan_are_suggested(planning: Plan
     answer = planning.project.quick("plan-phase", "2", "--json")
     assert (answer.code, answer.error["code"]) == (4, "role.unbound")
     assert "--template" in answer.error["hint"]
+    assert planning.project.quick("plan-phase", "2", "--template").code == 0
+    report = (planning.project.folder / PLAN).with_name("2-VERIFICATION.md")
+    report.write_text("---\nstatus: failed\n---\n")
+    gaps = planning.project.quick("plan-phase", "2", "--gaps", "--json")
+    assert [way["command"] for way in gaps.object["ways"]] == ["idumb plan-phase 2 --gaps --ask"]
     assert planning.project.quick("plan-phase", "9", "--json").error["code"] == "phase.not-found"
     empty = planning.project.quick("plan-phase", "", "--json")
     assert (empty.code, empty.error["code"]) == (3, "phase.not-found")

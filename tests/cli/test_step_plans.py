@@ -209,6 +209,7 @@ def test_an_invalid_step_plan_file_is_refused_with_the_next_step(project: Projec
         refused = project.quick("execute", file, "--json")
         assert (refused.code, refused.error["code"]) == (3, code)
         assert refused.error["hint"]
+    assert refused.object["ways"][-1]["command"] == "idumb execute-phase 1"
 
 
 def test_a_removed_step_plan_at_the_top_can_be_restored_or_its_run_dropped(project: Project) -> None:

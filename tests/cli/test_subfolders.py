@@ -63,6 +63,8 @@ def test_at_a_terminal_init_asks_which_folder_it_sets_up(below: Project) -> None
         with pytest.raises(Refusal) as caught:
             chosen(below, typed)
         assert caught.value.code == "init.not-confirmed"
+        ways = [str(choice["command"]) for choice in caught.value.details["choices"]]
+        assert ways == [f"cd {below.repo.root} && idumb init", "idumb init --here"]
     assert (chosen(below, "top\n"), chosen(below, "here\n")) == ("", "app/src")
 
 
@@ -291,6 +293,7 @@ def test_deinit_of_one_of_two_projects_is_refused_and_changes_nothing(both: Both
     refused = api.quick("deinit", "--yes", "--files", "--json")
     assert (refused.code, refused.error["code"]) == (4, "deinit.projects")
     assert refused.error["details"]["projects"] == ["apps/web"]
+    assert "backup" in refused.error["details"]["choices"][0]["consequence"]
     assert (api.repo.ledger(), api.repo.refs("refs/idumb/")) == (before, refs)
     with unchanged(api):
         removed = api.quick("deinit", "--yes", "--files", "--all-projects", "--json")

@@ -278,6 +278,7 @@ def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> Non
     # A plan more would be another contract, under which the run could not be resumed.
     answer = verify(project, "--gaps")
     assert (answer.code, answer.error["code"]) == (4, "verification.too-early")
+    assert "idumb verify-work 1" in [way["command"] for way in answer.object["ways"]]
     assert not project.exists(".planning/phases/1/02-PLAN.md")
     (project.folder / "a.txt").unlink()
     project.repo.commit("a is gone", "a.txt")

@@ -383,6 +383,7 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
     assert after["status"] == "complete"
     over = project.quick("workflow", "run", "--from", handoff["handoff_id"], "--json")
     assert over.error["code"] == "workflow.handoff-over"
+    assert over.error["details"]["choices"][0]["command"] == over.error["hint"]
     (row,) = look(project, "status", "greet")["runs"]
     assert row["inputs"]["name"] == "a name"
 

@@ -88,7 +88,8 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
             details={"choices": actions.rows((_BY_PATH,))},
         )
     top, _, name = folder.rpartition("/")
-    written = Action.of("plan-phase", name, "--template") if top == ".planning/phases" else None
+    is_free = f"{folder}/01-PLAN.md" not in (note.path for note in notes)
+    written = Action.of("plan-phase", name, "--template") if top == ".planning/phases" and is_free else None
     template = Choice("template", "write a plan to fill in", "a new file, with every field", written)
     by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "idumb help plan-format shows an example")
     return InputError(

@@ -106,8 +106,8 @@ def _before_a_run(now: Situation) -> Iterator[Action]:
         yield Action.of("plan-phase", now.phase, *template, consequence=now.why)
         return
     first = now.ready[0] if now.ready else ""
-    words = now.why if now.standing == CHANGED else "starts with"
-    words = f"{words} {first}" if first else words.removesuffix(", at")
+    words = f"{now.why}{', at' * bool(first)}" if now.standing == CHANGED else f"starts{' with' * bool(first)}"
+    words = f"{words} {first}".rstrip()
     if first in now.in_editor:
         yield Action.of("start", first, consequence=f"phase {now.phase} {words}, which is built in the editor")
         return

@@ -24,6 +24,8 @@ from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import Plan
 from idumb.domain.proof import ledger, verification
 
+NEW_TASK = ("--task", "TITLE", "create PATH", "COMMAND")
+"""What describes a new task on the command line, for hints."""
 _BACKUP_FOLDER = "drafts"
 
 _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
@@ -69,11 +71,17 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
     """Return the refusal to write a first plan for a phase that has one."""
     paths = [path for path, _ in services.plans.plans(where.folder)]
     locked = services.log.latest_run(where.phase) is not None
+    gaps = Action.of("plan-phase", where.phase, "--gaps")
+    add = Action.of("plan", "add-task", where.phase, *NEW_TASK)
+    ways = (
+        Choice("gaps", "plan what its verification found open", "a further plan; the first stays as it is", gaps),
+        Choice("add", "add a task to it, with what it writes and the command that proves it", "the rest stays", add),
+    )
     return Refusal(
         "plan.exists",
         f"Phase {where.phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
-        hint=Action.of("plan", "add-task", where.phase),
-        details={"plans": paths, "locked": locked},
+        hint=add,
+        details={"plans": paths, "locked": locked, "choices": actions.rows(ways)},
     )
 
 

@@ -42,7 +42,6 @@ Shipped = Callable[[str], str]
 """Returns the text of a template that comes with idumb."""
 
 _HUMAN = "human"
-_EXAMPLE = ("--task", "TITLE", "create PATH", "COMMAND")
 
 
 class NewPlan(Struct, frozen=True):
@@ -102,7 +101,7 @@ def _completed(services: Services, request: NewPlan, where: PhaseLocation, read:
     if read is not None:
         request = _asked(request, where, read)
     missing: dict[str, tuple[str, ...]] = {} if request.goal.strip() else {"a goal": ("--goal", "GOAL")}
-    missing |= {} if request.tasks else {"a task": _EXAMPLE}
+    missing |= {} if request.tasks else {"a task": draft_plan.NEW_TASK}
     if missing:
         raise Refusal(
             "plan.incomplete",
@@ -156,7 +155,7 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
     if not request.tasks and read is not None:
         request = replace(request, tasks=_asked_tasks(read, request.template))
     if not request.tasks:
-        raise InputError("plan.bad-task", "No task is named.", hint=again(services, *_EXAMPLE))
+        raise InputError("plan.bad-task", "No task is named.", hint=again(services, *draft_plan.NEW_TASK))
     _require_tasks(request.tasks, Action.of("plan", "add-task", request.phase))
     form = _template(services, request.template, shipped)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))

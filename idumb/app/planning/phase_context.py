@@ -10,10 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.app.contract import plan_checks
+from idumb.app.core import actions
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.domain import canonical_json, phase_documents, whole_numbers, wording
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.errors import InputError
 from idumb.domain.phase_documents import Question
 from idumb.domain.plans import phase_ids
@@ -78,6 +79,9 @@ def _quoted(text: str) -> str:
     return wording.fenced(wording.truncate(text), "markdown")
 
 
+_ADD = Choice("add", "add a phase", "TITLE says what it is for", Action.of("roadmap", "--add", "TITLE"))
+
+
 def locate(services: Services, phase: str) -> PhaseLocation:
     """Return where a phase is, by folder or roadmap; InputError `phase.not-found` if it is in neither."""
     titles = {number: title for number, title, _ in services.plans.roadmap()}
@@ -91,7 +95,8 @@ def locate(services: Services, phase: str) -> PhaseLocation:
             raise InputError(
                 "phase.not-found",
                 f"There is no phase {phase}: it is neither in {ROADMAP} nor a folder of .planning/phases.",
-                hint=Action.of("roadmap", "--add", "TITLE"),
+                hint=Action("roadmap"),
+                details={"choices": actions.rows((_ADD,))},
             ) from problem
         return PhaseLocation(roadmap_number, f".planning/phases/{roadmap_number}", titles[roadmap_number])
     if phase_ids.path_in(folder) is not None:

@@ -61,17 +61,18 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
         facts = {"path": path, "prompt": role_calls.prompt(services, asked)}
         return Result({**_data(where, None), **facts, "next": [f"{_command(request, where)} --from FILE"]})
     if role_calls.binding_of(services, agent.PLANNER) is None:
-        template, ask = (Action.of("plan-phase", where.phase, option) for option in ("--template", "--ask"))
+        flags = ["--gaps"] * request.gaps
+        template, ask = (Action.of("plan-phase", where.phase, *flags, option) for option in ("--template", "--ask"))
         bind = "bind an agent in .idumb/config.yaml: `roles: {planner: {binding: NAME}}`"
         ways = (
             Choice("bind", bind, "then run the command again"),
             Choice("ask", "print the prompt for another agent", "--from takes its answer", ask),
             Choice("template", "write a plan to fill in", "a new file, with every field", template),
-        )
+        )[: 2 if request.gaps else 3]  # a template cannot fill gaps
         raise Refusal(
             "role.unbound",
             "No agent is bound to the role planner, so idumb cannot have the plan written.",
-            hint=template,
+            hint=ask if request.gaps else template,
             details={"role": agent.PLANNER, "choices": actions.rows(ways)},
         )
     context = phase_context.gather(services, where)

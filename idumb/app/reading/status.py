@@ -256,7 +256,7 @@ def _situation(row: Mapping[str, Any], situation: Situation, state: RunState | N
     if row["open"] is not None:
         return replace(situation, opened=row["open"]["task"], why=row["open"]["words"])
     if row["changed_since_run"] and state is not None:
-        words = f"continues with the changed {row['changed_part']}, at"
+        words = f"continues with the changed {row['changed_part']}"
         first = actions.finishing(state) or _revert_changed(situation.contract, state)
         return replace(situation, standing=actions.CHANGED, restoring=first, why=words)
     if row["elsewhere"]:

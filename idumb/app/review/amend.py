@@ -139,6 +139,7 @@ def _amended(
             f"{refused.words}.",
             hint=Action.of("check-plan", state.phase, "--diff"),
             details={
+                "choices": actions.rows(_reverting(state, refused.tasks)),
                 "phase": state.phase,
                 "tasks": list(refused.tasks),
                 "lines": list(difference.diff.lines()),
@@ -190,6 +191,16 @@ def receiving_plan(contract: Contract, id: str | None) -> Plan:
         ids = ", ".join(plan.plan for plan in contract.plans)
         raise InputError("plan.unknown", f"Phase {contract.phase} has no plan {id}.", hint=f"Its plans: {ids}")
     return plans[-1]
+
+
+def _reverting(state: RunState, tasks: Sequence[str]) -> tuple[Choice, ...]:
+    """Return the choice to revert the work of these tasks, and of all since; () if none was begun in this run."""
+    begun = sorted((task for task in tasks if task in state.attempted), key=state.attempted.__getitem__)
+    if not begun:
+        return ()
+    back = Action.of("rollback", state.phase, "--to", changed_contract.rollback_target(state, begun[0]))
+    means = "the work since is kept in a snapshot; then repeat the command"
+    return (Choice("back", f"revert {begun[0]} and what was done after it", means, back),)
 
 
 def _deviation(services: Services, state: RunState, task: str, path: str) -> Amendment:

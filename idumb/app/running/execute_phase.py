@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from idumb.app.contract import loading
+from idumb.app.core import actions
 from idumb.app.core.services import Result, Services, again
 from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
@@ -12,7 +13,7 @@ from idumb.app.running.admission import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import finding
-from idumb.domain.action import Action
+from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import new_task, phase_ids
@@ -49,10 +50,13 @@ def phase_of_step_plan(path: str) -> str:
     if phase is not None:
         return phase
     if not path.endswith(phase_ids.SUFFIXES):
+        run = Choice("phase", "run a phase", "it shows what will run, and asks", Action.of("execute-phase", path))
+        is_phase = path[:1].isdigit() and "/" not in path
         raise InputError(
             "plan.no-step-plan",
             f"{path} is not a step plan: its name does not end in {' or '.join(phase_ids.SUFFIXES)}.",
             hint=Action.of("help", "step-plans"),
+            details={"choices": actions.rows((run,) * is_phase)},
         )
     if path == ".." or path.startswith("../"):
         raise InputError(

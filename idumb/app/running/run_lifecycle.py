@@ -26,7 +26,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import START, RunState, run_id
-from idumb.domain.settings import COMMIT_NONE
+from idumb.domain.settings import COMMIT_NONE, REPORTS_NONE
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         base_snapshot=base.commit,
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
-        reports=services.settings.reports_of(contract.phase),
+        reports=REPORTS_NONE if request.rehearsal else services.settings.reports_of(contract.phase),
         guarded=dict(services.history.state().guarded),
     )
     events = [started]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from idumb.app.core import open_attempt
+from idumb.app.core import actions, open_attempt
 from idumb.app.core.services import Result, Services
 from idumb.domain import wording
 from idumb.domain.action import Action, Choice, Decision
@@ -65,12 +65,14 @@ def _require_alone(services: Services) -> None:
         folders |= {project_key.place(tree)[1] for _, _, tree, _ in services.log_files.starts()}
     others = sorted(folder or "the top of the repository" for folder in folders - {services.folder})
     if others:
+        way = Action.of("deinit", "--all-projects")
+        every = Choice("all", "remove idumb from all of them", "after a backup", way)
         raise Refusal(
             "deinit.projects",
             f"Nothing was removed: {wording.listed(others)} {'has' if len(others) == 1 else 'have'} runs in this"
             " repository too, and one event log holds the history of all projects.",
-            hint=Action.of("deinit", "--all-projects"),
-            details={"projects": others},
+            hint=every.command,
+            details={"projects": others, "choices": actions.rows((every,))},
         )
 
 

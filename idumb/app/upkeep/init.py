@@ -10,6 +10,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from idumb.app.core import actions
 from idumb.app.core.services import Result, Services, from_top
 from idumb.app.engine import state_file
 from idumb.app.session import operation
@@ -203,11 +206,14 @@ def _ask(services: Services, current: str) -> str:
     )
     answer = services.asker.ask(question)
     if answer is None or answer.choice not in (_HERE, _AT_TOP):
+        at_top = f"cd {shlex.quote(services.root)} && idumb init"
+        here, top, _ = question.choices
+        ways = (replace(top, command=at_top), replace(here, command=Action.of("init", "--here")))
         raise Refusal(
             "init.not-confirmed",
             f"Nothing was written: you are in {current}, and the top of the repository is {services.root}.",
             hint=Action.of("init", "--here"),
-            details={"folder": current, "root": services.root},
+            details={"folder": current, "root": services.root, "choices": actions.rows(ways)},
         )
     return answer.choice
 

@@ -17,7 +17,7 @@ from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
-from idumb.domain.action import PHASE, Action, Decision
+from idumb.domain.action import PHASE, Action, Choice, Decision
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import graph
@@ -43,12 +43,14 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     statuses = schedule.statuses(contract, state)
     unfinished = schedule.unfinished(statuses)
     if unfinished and gaps:
+        judge_now = Action.of("verify-work", contract.phase)
+        now = Choice("now", "judge what is done so far", "the phase stays partial", judge_now)
         raise Refusal(
             "verification.too-early",
             f"Phase {contract.phase} has unfinished tasks, and --gaps needs every task done or skipped:"
             f" {wording.listed(unfinished)}",
             hint=Action.of("resume", contract.phase),
-            details={"phase": contract.phase},
+            details={"phase": contract.phase, "choices": actions.rows((now,))},
         )
     roles = needs.bound_judges(services) if asks else ()
     if roles:
