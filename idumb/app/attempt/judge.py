@@ -321,11 +321,13 @@ def _committed_by_user(context: RunContext, attempt: Attempt) -> tuple[str, ...]
 
     While HEAD is elsewhere, nothing is known of the branch; the work is judged again when the user is back.
     """
-    elsewhere = preconditions.why_not_deliver(context.services, context.journal.state)
-    if not context.strict or attempt.in_place or elsewhere:
+    if not context.strict or attempt.in_place:
+        return ()
+    if preconditions.why_not_deliver(context.services, context.journal.state):
         return ()
     history, begun = context.services.history, attempt.before.head.commit
-    since = next((commit for commit, _ in history.trailers_since(begun)), begun)
+    own = (commit for commit, named in history.trailers_since(begun) if named.get("Idumb-Run") == context.run)
+    since = next(own, begun)
     covers = path_rules.cover([p for task in context.contract.tasks.values() for p in ledger.written_paths(task.files)])
     changes = context.work.changes(history.tree_of(since), history.tree_of(attempt.judged_on))
     return tuple(change.path for change in changes if covers(change.path))

@@ -315,9 +315,9 @@ def test_an_edit_of_another_file_meanwhile_stays_and_disturbs_nothing() -> None:
     assert sorted(committed) == ["A", "B", "README"]
 
 
-def commit_other(run: EngineRun) -> None:
+def commit_other(run: EngineRun, message: str = "mine") -> None:
     run.repository.files["README"] = b"other"
-    run.repository.commit_all("mine")
+    run.repository.commit_all(message)
 
 
 def test_a_commit_meanwhile_is_judged_with_the_work() -> None:
@@ -483,15 +483,15 @@ def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
     assert run.run().kind == "done"
 
 
-def test_a_commit_of_a_path_of_the_plan_stops_a_strict_run() -> None:
+@every("message", ["mine", "pulled\n\nIdumb-Run: another\nIdumb-Task: B"])
+def test_a_commit_of_a_path_of_the_plan_stops_a_strict_run(message: str) -> None:
     """R-GIT-6, R-LOCK-4: he looks at it, then the task is built on top of it."""
-    run = meanwhile(
-        commit_other, task("A"), task("B", "A", files=("README",), verify=("grep -q B README",)), mode=STRICT
-    )
+    tasks = task("A"), task("B", "A", files=("README",), verify=("grep -q B README",))
+    run = meanwhile(lambda run: commit_other(run, message), *tasks, mode=STRICT)
     ending = run.run()
     assert (ending.kind, "you committed what the plan declares: README" in ending.words) == ("halted", True)
-    assert run.commits() == []
-    assert (run.run().kind, run.commits()) == ("done", ["A", "B"])
+    assert "A" not in run.commits()
+    assert (run.run().kind, run.commits()[-2:]) == ("done", ["A", "B"])
 
 
 # Interruption and takeover
