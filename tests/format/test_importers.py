@@ -374,7 +374,10 @@ def test_commands_of_several_lines_and_what_a_person_checks_are_imported_as_they
 
 
 def test_what_a_plan_of_gsd_says_of_a_task_is_in_the_imported_plan_too() -> None:
-    options = '<options><option id="a b"><name>Pg</name></option><option id="a b">Small</option></options>'
+    options = (
+        '<option id="a b"><name>Pg</name></option><option id="option-3">Big</option><option id="a b">Small</option>'
+    )
+    options = f"<options>{options}</options>"
     text = GSD.replace('human-action"><action>Log in</action>', f'decision" gate="blocking">{options}')
     text = text.replace("<files>src/a.py", "<files>src/a.py (delete), b.py")
     source = registry.read("old/01-01-PLAN.md", {"": text}, None)
@@ -383,7 +386,9 @@ def test_what_a_plan_of_gsd_says_of_a_task_is_in_the_imported_plan_too() -> None
     first, second = parsed.plan.tasks
     assert [claim.written for claim in first.files or ()] == ["delete `src/a.py`", "create `b.py`"]
     assert (second.kind, second.notes) == ("decision", "gate: blocking")
-    assert [(option.id, option.text) for option in second.options] == [("a-b", "Pg"), ("option-2", "Small")]
+    assert [(option.id, option.text) for option in second.options] == [
+        ("a-b", "Pg"), ("option-3", "Big"), ("option-4", "Small")
+    ]  # fmt: skip
 
 
 def test_a_file_that_no_plan_can_name_is_listed() -> None:

@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 8_002,
-    "markdown": 6_432,
+    "markdown": 6_433,
     "app, engine rooms": 7_131,
     "app, use cases": 8_304,
     "composition": 694,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_838
+TESTS = 67_843
 
 
 def test_no_room_is_above_its_budget() -> None:

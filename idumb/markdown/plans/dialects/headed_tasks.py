@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import NamedTuple
 
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Option
@@ -275,7 +275,8 @@ def _options(text: str) -> Iterator[Option]:
         words = drafts.flat(_OPENING.sub(r"\1: ", _CLOSING.sub("; ", option[2]))).removesuffix(";")
         stated = _OPTION_ID.search(option[1])
         id = re.sub(r"[^\w.-]+", "-", stated[1]) if stated else ""
-        id = f"option-{number}" if id in ("", *known) else id
+        if id in ("", *known):
+            id = next(name for n in count(number) if (name := f"option-{n}") not in known)
         known.add(id)
         yield Option(id, words.removeprefix("name: ") or id)
 
