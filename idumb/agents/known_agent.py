@@ -197,6 +197,7 @@ def _opencode_settings(call: Call) -> dict[str, Any]:
         "external_directory": "deny",
     }
     settings: dict[str, Any] = {"permission": rules, "autoupdate": False, "share": "disabled"}
+    settings["experimental"] = {"continue_loop_on_deny": True}  # else a veto would end its turn
     if call.model is None:
         return settings
     vendor = next((v for v in _OPENCODE_SERVERS if f"{v}_BASE_URL" in call.environment), None)

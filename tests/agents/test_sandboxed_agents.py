@@ -15,19 +15,27 @@ from tests.support.project import Project, task
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 
-RULES = [
-    """when: "# T1-01:"
+UNASKED = ("claude", "codex")
+"""They do not ask before each edit, so a file that is not declared is in their checkout, and the run asks about it."""
+
+
+def rules(name: str) -> list[str]:
+    """Both tasks, and a file that is not declared: last for Copilot, whose turn ends at a veto."""
+    writes = ['{path: other/out.txt, content: "x\\n"}', '{path: notes/words.txt, content: "one\\ntwo\\n"}']
+    first, second = reversed(writes) if name == "copilot" else writes
+    return [
+        f"""when: "# T1-01:"
 tools: true
 answers:
-  - write: {path: other/out.txt, content: "x\\n"}
-  - write: {path: notes/words.txt, content: "one\\ntwo\\n"}
-  - {say: "notes/words.txt is there.", tokens: {in: 1000, out: 20}}""",
-    """when: "# T1-02:"
+  - write: {first}
+  - write: {second}
+  - {{say: "notes/words.txt is there.", tokens: {{in: 1000, out: 20}}}}""",
+        """when: "# T1-02:"
 tools: true
 answers:
   - write: {path: notes/more.txt, content: "three\\n"}
   - {say: "notes/more.txt is there.", tokens: {in: 2000, out: 30}}""",
-]
+    ]
 
 
 @pytest.fixture
@@ -50,11 +58,20 @@ def test_a_real_agent_works_in_the_sandbox_and_writes_nothing_elsewhere(
     else:
         installed.configure(project, name, {"sandbox": SANDBOX_BWRAP})
     before = {*home.iterdir(), home / "state"}
-    arguments = ("execute-phase", "1", "--approve", project.approval(), "--json")
-    ended = installed.alone(project, "claude" if name in installed.ACP_PACKAGES else name, RULES, *arguments)
+    served = "claude" if name in installed.ACP_PACKAGES else name
+    consent = project.approval()
+    ended = installed.alone(project, served, rules(name), "execute-phase", "1", "--approve", consent, "--json")
+    if name in UNASKED:
+        assert ended.code == 5, ended.out + ended.err
+        [question] = ended.answer["data"]["decisions"]
+        assert (question["kind"], question["evidence"]) == ("undeclared", ["other/out.txt"])
+        assert not project.exists("other/out.txt")
+        resume = ("resume", "1", "--on-deviation", "leave-out", "--json")
+        ended = installed.alone(project, served, rules(name), *resume)
     attempts = [e["payload"]["builder"] for e in project.events("1", "--kind", "attempt.finished")]
-    assert not project.exists("other/out.txt")
     assert ended.code == 0, ended.out + ended.err
-    assert [attempt["sandbox"] for attempt in attempts] == [SANDBOX_BWRAP] * 2
+    assert not project.exists("other/out.txt")
+    judged = 3 if name in UNASKED else 2  # the first work is judged once more, without the file
+    assert [attempt["sandbox"] for attempt in attempts] == [SANDBOX_BWRAP] * judged
     assert project.read("notes/more.txt") == "three\n"
     assert set(home.iterdir()) == before

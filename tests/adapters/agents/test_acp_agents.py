@@ -69,6 +69,7 @@ def test_opencode_is_told_to_ask_before_it_writes() -> None:
         (settings,) = ROWS["opencode"].files(Call(model="m", shell=shell)).values()
         assert settings["permission"]["edit"] == "ask"
         assert settings["permission"]["bash"] == ("ask" if shell else "deny")
+        assert settings["experimental"] == {"continue_loop_on_deny": True}
     in_mine = ROWS["opencode"].variables(Call(model="m"))
     assert json.loads(in_mine["OPENCODE_CONFIG_CONTENT"])["permission"]["edit"] == "ask"
 
