@@ -268,31 +268,13 @@ def test_the_reason_why_an_agent_cannot_work_is_reported_and_costs_no_attempt(
     assert finished["payload"]["builder"]["failure"] == kind, finished["payload"]["builder"]
 
 
-COPIES = {
-    "a clone": ({"run": {"workspace": "clone"}}, ()),
-    "a clone in which it commits": ({"git": {"commit": "builder"}}, ()),
-    "the copy of a dry run": ({}, ("--dry-run",)),
-}
-COMMITTED = """when: T1-01
-tools: true
-answers:
-  - write: {path: words.txt, content: "one\\ntwo\\n"}
-  - run: git add words.txt && git commit -m 'Add words'
-  - {say: "words.txt is there.", tokens: {in: 1000, out: 20}}"""
-
-
-@pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("name", faults.AGENTS)
-def test_a_real_agent_works_in_every_private_copy(name: str, copy: str, project: Project) -> None:
-    """R-GIT-7, R-RUN-11: some agents refuse to write below a git folder, so no copy is there."""
-    settings, flags = COPIES[copy]
-    installed.configure(project, name, settings, options={"shell": True})
+def test_a_real_agent_works_in_the_copy_of_a_dry_run(name: str, project: Project) -> None:
+    """R-RUN-11: some agents refuse to write below a git folder, so the copy is not there."""
+    installed.configure(project, name)
     project.plan([task("T1-01", files="create `words.txt`", check="grep -q two words.txt")])
     consent = project.approval()
-    ended = installed.alone(project, name, [COMMITTED], "execute-phase", "1", "--approve", consent, *flags, "--json")
+    command = ("execute-phase", "1", "--approve", consent, "--dry-run", "--json")
+    ended = installed.alone(project, name, RULES[:1], *command)
     assert ended.code == 0, ended.out + ended.err
-    if flags:
-        assert [row["path"] for row in ended.answer["data"]["dry_run"]["files"]] == ["words.txt"]
-        return
-    assert project.read("words.txt") == "one\ntwo\n"
-    assert project.repo.git("status", "--porcelain") == ""
+    assert [row["path"] for row in ended.answer["data"]["dry_run"]["files"]] == ["words.txt"]

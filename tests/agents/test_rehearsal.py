@@ -38,9 +38,9 @@ def approved(project: Project) -> None:
 
 
 def outside(home: Path) -> set[str]:
-    """Return the files in the user's home outside idumb's own state."""
+    """Return the files in the user's home outside idumb's own state and its checkouts."""
     written = {p.relative_to(home).as_posix() for p in home.rglob("*") if p.is_file()}
-    return {name for name in written if not name.startswith("state/idumb/")}
+    return {name for name in written if not name.startswith(("state/idumb/", "state/idumb-checkouts/"))}
 
 
 def test_claude_plans_builds_and_verifies_a_phase_and_others_build_the_same_tree(

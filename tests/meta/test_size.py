@@ -16,7 +16,7 @@ BUDGETS = {
     "store": 1_774,
     "system": 2_117,
     "gates": 1_890,
-    "agents, fake_model": 3_716,
+    "agents, fake_model": 3_717,
     "the root": 25,
 }
 FILES = 393
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 447_309  # bytes of README.md and docs/
+PAGES = 447_275  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
